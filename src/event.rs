@@ -129,13 +129,19 @@ events! {
         { resource: Name<'a>, number: u64, outcome: AttemptOutcome, took: Duration }
 
     /// A call that waits for the lock now sleeps until enough nodes have been up for
-    /// [`max_ttl`](crate::Builder::max_ttl), because no lock can be granted before: see
-    /// [`restart_guard`](crate::Builder::restart_guard). Reported once for each such wait, by the
+    /// [`max_ttl`](crate::Builder::max_ttl), or have had their master for that and
+    /// [`failover_bound`](crate::Builder::failover_bound), because no lock can be granted before:
+    /// see [`restart_guard`](crate::Builder::restart_guard) and, for replicated groups,
+    /// [groups](crate::guide::groups#the-first-use). Reported once for each such wait, by the
     /// thread that asks the nodes; other threads of this client wait in the queue behind it.
     /// `left`: for how long no majority can grant it; `reports`: the report of each node. Those
     /// whose grants do not count yet have [`NodeError::Quarantined`] with the time that is left.
     Quarantined: "quarantined", Warn,
-        "waiting for nodes that were started less than max_ttl ago (restart_guard)",
+        if reports.iter().any(NodeReport::is_group) {
+            "waiting for groups that have a new master, or are new (adopt_groups)"
+        } else {
+            "waiting for nodes that were started less than max_ttl ago (restart_guard)"
+        },
         { resource: Name<'a>, left: Duration, reports: &'a [NodeReport] }
 
     /// A call has a place in the [nodes' queue](crate::guide::waiting#the-nodes-queue) for the

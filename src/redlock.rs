@@ -24,6 +24,8 @@ use crate::event::Released;
 use crate::inspect::Inspection;
 #[cfg(feature = "diagnostics")]
 use crate::inspect::Seen;
+#[cfg(feature = "diagnostics")]
+use crate::net::ask_sentinels;
 use crate::net::{Endpoint, LookupAuth, Net, RoundOutcome, TlsTarget};
 use crate::node::{Credentials, GroupOptions, NodeAnswer, NodeError, NodeReport};
 #[cfg(feature = "diagnostics")]
@@ -51,7 +53,13 @@ pub(crate) struct Redlock {
     /// The nodes that are replicated groups.
     #[cfg(feature = "diagnostics")]
     groups: NodeSet,
+    #[cfg(feature = "diagnostics")]
+    endpoints: Vec<Endpoint>,
 }
+
+/// How long Sentinels have to answer, if that is longer than `node_timeout`: no lock waits for it.
+#[cfg(feature = "diagnostics")]
+const SENTINELS_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Redlock {
     /// Prepares connections to the nodes; makes none yet.
@@ -77,8 +85,11 @@ impl Redlock {
             };
             (endpoint, Session::new(session_options(url, settings)))
         });
+        let nodes: Vec<_> = nodes.collect();
+        #[cfg(feature = "diagnostics")]
+        let endpoints = nodes.iter().map(|(endpoint, _)| endpoint.clone()).collect();
         let net = Net::new(
-            nodes.collect(),
+            nodes,
             settings.connecting,
             settings.wait_for_all,
             settings.rules.node_timeout,
@@ -95,6 +106,8 @@ impl Redlock {
             standards: standards(settings),
             #[cfg(feature = "diagnostics")]
             groups,
+            #[cfg(feature = "diagnostics")]
+            endpoints,
         })
     }
 
@@ -332,7 +345,14 @@ impl Backend for Redlock {
 
     #[cfg(feature = "diagnostics")]
     fn statuses(&self) -> Vec<NodeStatus> {
-        self.examine(NodeSet::all(self.rules.nodes))
+        let until = clock::now().after(self.rules.node_timeout.max(SENTINELS_TIMEOUT));
+        let ask = |at: &Endpoint| ask_sentinels(&at.address, &at.auth, until);
+        let asked: Vec<_> = self.endpoints.iter().map(ask).collect();
+        let mut statuses = self.examine(NodeSet::all(self.rules.nodes));
+        for (status, asked) in statuses.iter_mut().zip(asked) {
+            asked.into_iter().for_each(|wait| status.set_sentinels(wait()));
+        }
+        statuses
     }
 
     #[cfg(feature = "diagnostics")]

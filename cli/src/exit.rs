@@ -1,6 +1,7 @@
 //! The exit codes: one table, for the code, `--help`, the manual page and the guide.
 
 use super::duration;
+use super::groups::is_group;
 use redlatch::error::{NodeAnswer, ServerErrorKind, TtlError};
 use redlatch::{ConfigError, Error, NoQuorum, NodeError, OncePerError, RegisterError};
 
@@ -31,9 +32,15 @@ pub(crate) const SIGNAL: u8 = 128;
 const SIGPIPE: u8 = 13;
 
 /// What can be done about a quarantine, besides waiting for its end.
-pub(crate) const WAY_OUT: &str = "--no-restart-guard does without the wait: for tests, and if the \
-                                  nodes write every change to disk; redlatch adopt does, for a \
-                                  replicated group that is used for the first time";
+/// The restart guard cannot be turned off if one of the nodes is a group.
+pub(crate) fn way_out(is_group: bool) -> &'static str {
+    if is_group {
+        "redlatch adopt --yes does without the wait, for a group that is used for the first time"
+    } else {
+        "--no-restart-guard does without the wait: for tests, and if the nodes write every change \
+         to disk"
+    }
+}
 
 /// Every code, and what it means.
 pub(crate) const TABLE: [(&str, &str); 21] = [
@@ -53,7 +60,7 @@ pub(crate) const TABLE: [(&str, &str); 21] = [
     ("10", "the command is not due yet (run --once-per: -E sets another code)"),
     ("69", "too few nodes gave an answer that counts"),
     ("70", "another failure: the operating system, or data of another program under the name"),
-    ("71", "the nodes are quarantined: too few have been up for max-ttl to grant a lock"),
+    ("71", "the nodes are quarantined: too few have been up, or had their master, for long enough"),
     ("75", "the lock was lost, and the command was stopped or had ended too late"),
     ("76", "the register may have been changed, or be changed later: too few nodes answered"),
     ("77", "too few nodes admit the client: a wrong password or user, or a right that is missing"),
@@ -89,6 +96,7 @@ pub(crate) fn words(text: &impl ToString) -> String {
         ("hold_at_least of", "--hold-at-least of"),
         ("max_hold of", "--max-hold of"),
         ("(setting restart_guard)", "(--no-restart-guard, for tests)"),
+        ("LockClient::adopt_groups", "redlatch adopt"),
         ("cargo add redlatch --features", "build redlatch-cli with --features"),
     ];
     names.iter().fold(text.to_string(), |text, (method, option)| text.replace(method, option))
@@ -156,9 +164,17 @@ impl From<Error> for Failure {
         match &error {
             Error::NoQuorum(reports) if reports.quarantine().is_some() => {
                 let left = duration::show(reports.quarantine().unwrap_or_default());
+                let is_group = reports.reports().iter().any(|report| is_group(&report.url));
+                let why = if is_group {
+                    "too few groups have had their master for max-ttl and failover_bound, and one \
+                     that was failed over"
+                } else {
+                    "too few nodes have been up for max-ttl, and one that has restarted"
+                };
                 let text = format!(
-                    "quarantined for another {left}: too few nodes have been up for max-ttl, and \
-                     one that has restarted may have forgotten who holds the lock; {WAY_OUT}"
+                    "quarantined for another {left}: {why} may have forgotten who holds the lock; \
+                     {}",
+                    way_out(is_group)
                 );
                 Self::new(QUARANTINED, &text)
             }

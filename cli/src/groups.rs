@@ -33,6 +33,11 @@ impl Change {
     }
 }
 
+/// Is this the URL of a node that is a replicated group?
+pub(crate) fn is_group(url: &str) -> bool {
+    ["+sentinel://", "+cluster://", "failover=true"].iter().any(|word| url.contains(word))
+}
+
 pub(crate) fn change(
     mut nodes: NodeArguments,
     arguments: GroupArguments,

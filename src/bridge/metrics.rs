@@ -48,7 +48,7 @@ const METRICS: &[Metric] = &[
     ("redlatch_woken_total", Counter, &["woken"], &[],
         "Calls whose turn in the nodes' queue came"),
     ("redlatch_quarantine_waits_total", Counter, &["quarantined"], &[],
-        "Waits for nodes that were started too recently to count"),
+        "Waits for nodes that were started, or had another master, too recently to count"),
     ("redlatch_extensions_total", Counter, EXTENSIONS, &["outcome", "automatic"],
         "Extensions of locks"),
     ("redlatch_extension_duration_seconds", Histogram("took"), EXTENSIONS, &[],

@@ -38,6 +38,9 @@ impl LockClient {
     /// locks do not depend on it. Those that have answered are asked once more, by a script, for
     /// their mark as a [member](NodeStatus::registers) of the group that keeps registers.
     ///
+    /// All Sentinels that a URL names are asked at the same time, each over a connection of its
+    /// own, and have half a second if `node_timeout` is shorter.
+    ///
     /// On ZooKeeper, each server is asked `srvr` over a connection of its own: for its version, its
     /// role and the last transaction that it knows. One that may not be asked
     /// (`4lw.commands.whitelist`) is connected, with that as its last error.

@@ -26,6 +26,8 @@ mod follower;
 mod leader_followers;
 mod locate;
 mod probe;
+#[cfg(feature = "diagnostics")]
+mod sentinels;
 mod socket_loop;
 mod sockets;
 mod stream;
@@ -45,6 +47,8 @@ pub(crate) use ensemble::{EnsembleNet, LockMessage, OrderKind, refusal};
 use follower::{Batch, Follower};
 use leader_followers::{EventLoop, LeaderFollowers};
 pub(crate) use locate::LookupAuth;
+#[cfg(feature = "diagnostics")]
+pub(crate) use sentinels::ask_sentinels;
 use socket_loop::{DrainLimits, SocketLoop};
 use std::collections::HashMap;
 use std::convert::Infallible;

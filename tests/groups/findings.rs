@@ -8,7 +8,7 @@ use support::cluster::Cluster;
 use support::eventually;
 use support::locks::LIMIT;
 use support::redis::Server;
-use support::sentinel::{info, replicated};
+use support::sentinel::{NAME, SentinelGroup, info, replicated};
 
 use super::{builder, take};
 
@@ -69,7 +69,67 @@ fn a_cluster_is_no_warning_if_it_is_named_and_its_timeout_is_compared_with_the_b
     let (setting, needed) = ("cluster-node-timeout", Duration::from_millis(1500));
     for node in client.nodes() {
         let host = |it: &NodeWarning| matches!(it, NodeWarning::SameHost { .. });
+        // Masters on one machine.
+        assert_eq!(node.warnings().iter().any(host), !node.url.ends_with("=2730"));
         let warnings: Vec<_> = node.warnings().iter().filter(|it| !host(it)).cloned().collect();
         assert_eq!(warnings, [NodeWarning::BoundShort { setting, needed, bound: super::BOUND }]);
     }
+}
+
+/// The warnings about the only node, without the one about the bound, once there are so many.
+#[track_caller]
+fn warnings(url: &str, count: usize) -> Vec<NodeWarning> {
+    let client = builder(url).build().unwrap();
+    let mut found = Vec::new();
+    let is_there = eventually(LIMIT, || {
+        let node = client.nodes().remove(0);
+        let is_bound = |it: &NodeWarning| matches!(it, NodeWarning::NoBound { .. });
+        found = node.warnings().iter().filter(|it| !is_bound(it)).cloned().collect();
+        node.is_connected && found.len() == count
+    });
+    assert!(is_there, "{found:?}");
+    found
+}
+
+#[test]
+fn sentinels_with_a_low_quorum_or_that_are_silent_are_warned_of() {
+    let mut group = SentinelGroup::start(1);
+    let url = group.url();
+    assert_eq!(warnings(&url, 0), []);
+    let set = |sentinel: usize, name: &str, value: &str| {
+        let set = ["SENTINEL", "SET", NAME, name, value];
+        assert_eq!(group.sentinels[sentinel].command(&set).text(), "OK");
+    };
+    set(0, "quorum", "1");
+    assert_eq!(warnings(&url, 1), [NodeWarning::Sentinels { known: 3, quorum: 1 }]);
+    set(0, "quorum", "2");
+    group.sentinels[2].pause();
+    assert_eq!(warnings(&url, 1), [NodeWarning::SentinelsSilent { silent: 1, named: 3 }]);
+    group.sentinels.pop();
+    assert_eq!(warnings(&url, 1), [NodeWarning::SentinelsSilent { silent: 1, named: 3 }]);
+}
+
+#[test]
+fn a_replica_that_is_down_and_not_counted_is_warned_of() {
+    let mut group = SentinelGroup::start(3);
+    group.servers[3].kill();
+    let url = format!("{}?replicas=2", group.url());
+    let listed = NodeWarning::ReplicasListed { named: 2, listed: 3 };
+    assert!(eventually(LIMIT, || info(&group.servers[0], "connected_slaves") == "2"));
+    assert_eq!(warnings(&url, 1), [listed]);
+}
+
+#[test]
+fn a_cluster_that_moves_replicas_is_warned_of_if_they_are_counted() {
+    let cluster = Cluster::start(1, 2);
+    for server in &cluster.servers {
+        server.command(&["CONFIG", "SET", "repl-backlog-ttl", "0"]);
+    }
+    let url = |options: &str| format!("{}?nodes=1{options}", cluster.url());
+    assert_eq!(warnings(&url("&replicas=2"), 1), [NodeWarning::ReplicasMove]);
+    assert_eq!(warnings(&url(""), 0), []);
+    for server in &cluster.servers {
+        server.command(&["CONFIG", "SET", "cluster-allow-replica-migration", "no"]);
+    }
+    assert_eq!(warnings(&url("&replicas=2"), 0), []);
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use redlatch::error::NodeAnswer;
 use redlatch::{Error, LockClient};
 use support::eventually;
+use support::journal::Journal;
 use support::locks::{LIMIT, can_be_acquired};
 use support::redis::Server;
 use support::sentinel::replicated;
@@ -15,9 +16,12 @@ use super::{builder, take};
 const LONG: Duration = Duration::from_secs(600);
 const TTL: Duration = Duration::from_secs(5);
 
+fn url(server: &Server) -> String {
+    format!("redis://127.0.0.1:{}?failover=true", server.port())
+}
+
 fn client(server: &Server) -> LockClient {
-    let url = format!("redis://127.0.0.1:{}?failover=true", server.port());
-    builder(&url).max_ttl(LONG).build().unwrap()
+    builder(&url(server)).max_ttl(LONG).build().unwrap()
 }
 
 fn is_quarantined(client: &LockClient) -> bool {
@@ -30,6 +34,16 @@ fn an_adopted_group_counts_at_once_and_a_renewed_one_waits_while_kept_locks_go_o
     let servers = replicated(1);
     let (operator, other) = (client(&servers[0]), client(&servers[0]));
     assert!(is_quarantined(&other) && is_quarantined(&operator));
+    let journal = Journal::default();
+    let waiting = builder(&url(&servers[0])).max_ttl(LONG).on_event(journal.recorder());
+    let waiting = waiting.build().unwrap();
+    let waited = waiting.request("other").ttl(TTL).try_lock_for(Duration::from_secs(2));
+    assert!(waited.is_err());
+    let entries = journal.entries();
+    let reported = entries.iter().find(|entry| entry.name == "quarantined").expect("it waits");
+    assert!(reported.text.contains("a new master, or are new (adopt_groups)"), "{reported:?}");
+    let text = other.try_lock("other", TTL).unwrap_err().to_string();
+    assert!(text.contains("(if the group is new: LockClient::adopt_groups)"), "{text}");
     let changed = operator.adopt_groups().unwrap();
     assert_eq!(changed.iter().map(|it| &it.answer).collect::<Vec<_>>(), [&NodeAnswer::Answered]);
     // It was greeted with the marker before, and greets again.

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
-use redlatch::{Builder, Error, LockClient, NodeError};
+use redlatch::{Builder, Error, LockClient, NodeError, NodeWarning};
 use support::cli::Value;
 use support::deaf_port::DeafPort;
 use support::eventually;
@@ -52,8 +52,16 @@ fn sentinels_that_do_not_know_the_group_or_want_a_password() {
     let login = |user: &str, password: &str| {
         format!("{}?sentinel_user={user}&sentinel_password={password}", group.url())
     };
-    says(client(login("app", &format!("{SECRET}-not"))), "WRONGPASS");
-    drop(client(login("app", SECRET)).try_lock("orders", TTL).unwrap().unwrap());
+    let silent = |client: &LockClient| {
+        let is_silent = |it: &NodeWarning| matches!(it, NodeWarning::SentinelsSilent { .. });
+        client.nodes()[0].warnings().iter().any(is_silent)
+    };
+    let refused = client(login("app", &format!("{SECRET}-not")));
+    assert!(silent(&refused));
+    says(refused, "WRONGPASS");
+    let admitted = client(login("app", SECRET));
+    drop(admitted.try_lock("orders", TTL).unwrap().unwrap());
+    assert!(!silent(&admitted));
 }
 
 #[test]
@@ -84,6 +92,10 @@ fn servers_that_refuse_the_user_or_a_right() {
     // What the others have set may stay until its ttl has passed.
     let allowed = user("three", all).request("orders").ttl(TTL).try_lock_for(LIMIT);
     drop(allowed.unwrap().unwrap());
+    // The Sentinels know no user, and answer even so.
+    let warned = user("four", "~* +@all").nodes();
+    let is_silent = |it: &NodeWarning| matches!(it, NodeWarning::SentinelsSilent { .. });
+    assert!(!warned[0].warnings().iter().any(is_silent), "{warned:?}");
 }
 
 #[test]

@@ -78,10 +78,11 @@ impl Authority {
         };
         let mut params = params("redlatch test", names);
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![match purpose {
-            Purpose::Client => ExtendedKeyUsagePurpose::ClientAuth,
-            _ => ExtendedKeyUsagePurpose::ServerAuth,
-        }];
+        // A server of a cluster is a client of the others.
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        if purpose != Purpose::Client {
+            params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
+        }
         match purpose {
             Purpose::Expired => params.not_after = date_time_ymd(2001, 1, 1),
             Purpose::NotYetValid => params.not_before = date_time_ymd(2099, 1, 1),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::cluster_node::ClusterNode;
 use super::eventually;
 use super::redis::Server;
+use super::transport::{between_servers, scheme};
 
 const START_LIMIT: Duration = Duration::from_secs(60);
 const SLOTS: usize = 16_384;
@@ -22,6 +23,7 @@ impl Cluster {
     #[track_caller]
     pub fn start(shards: usize, replicas: usize) -> Self {
         let settings = ["--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0"];
+        let settings = [&settings, between_servers()].concat();
         let count = shards * (1 + replicas);
         let servers: Vec<_> = (0..count).map(|_| ClusterNode::start_with(&settings)).collect();
         let cluster = Self { servers, shards };
@@ -31,7 +33,7 @@ impl Cluster {
             cluster.servers[shard].command(&["CLUSTER", "ADDSLOTSRANGE", &start, &end]);
         }
         for server in &cluster.servers[1..] {
-            let (port, bus) = (server.port().to_string(), server.bus().to_string());
+            let (port, bus) = (server.client_port().to_string(), server.bus().to_string());
             cluster.servers[0].command(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
         }
         let knows_all =
@@ -59,8 +61,8 @@ impl Cluster {
     /// The URL of all nodes, by three of the servers.
     pub fn url(&self) -> String {
         let hosts = self.servers.iter().rev().step_by(self.shards.max(2) - 1).take(3);
-        let hosts: Vec<_> = hosts.map(|it| format!("127.0.0.1:{}", it.port())).collect();
-        format!("redis+cluster://{}", hosts.join(","))
+        let hosts: Vec<_> = hosts.map(|it| format!("127.0.0.1:{}", it.client_port())).collect();
+        format!("{}+cluster://{}", scheme(), hosts.join(","))
     }
 }
 

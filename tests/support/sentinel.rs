@@ -13,7 +13,9 @@ use super::port::Port;
 use super::process;
 use super::proxy::Proxy;
 use super::redis::Server;
+use super::secure_port::SecurePort;
 use super::server_program::ServerProgram;
+use super::transport::{between_servers, scheme};
 
 /// As the Sentinels call the group.
 pub const NAME: &str = "locks";
@@ -22,6 +24,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 
 pub struct Sentinel {
     port: Port,
+    secure: Option<SecurePort>,
     process: Child,
     _directory: tempfile::TempDir,
 }
@@ -47,18 +50,26 @@ impl Sentinel {
         );
         fs::write(path("sentinel.conf"), config).expect("the directory is there");
         let log = File::create(path("sentinel.log")).expect("the directory is there");
+        let secure = SecurePort::if_used(directory.path());
         let args = [path("sentinel.conf"), PathBuf::from("--sentinel")];
-        let args = args.iter().map(|arg| arg.display().to_string()).collect();
+        let args = args.iter().map(|arg| arg.display().to_string());
+        let args = args.chain(secure.iter().flat_map(SecurePort::args));
+        let args = args.chain(between_servers().iter().map(|it| (*it).to_owned())).collect();
         let program = ServerProgram::tested().path().to_owned();
         let process = process::spawn_bound_to_us(program, args, Vec::new(), log);
         let process = process.expect("the server can be run");
-        let sentinel = Self { port, process, _directory: directory };
+        let sentinel = Self { port, secure, process, _directory: directory };
         assert!(eventually(START_LIMIT, || Client::connect(sentinel.port()).is_ok()));
         sentinel
     }
 
     pub fn port(&self) -> u16 {
         self.port.number()
+    }
+
+    /// The port in the URL of its group.
+    pub fn client_port(&self) -> u16 {
+        self.secure.as_ref().map_or(self.port(), SecurePort::port)
     }
 
     fn signal(&self, signal: Signal) {
@@ -115,14 +126,14 @@ impl SentinelGroup {
     /// The same, and the first server can be cut off from the others, and not from its own port.
     #[track_caller]
     pub fn start_with_link(replicas: usize) -> Self {
-        let master = Server::start(&QUICK);
+        let master = Server::start(&quick());
         let link = Proxy::start(master.port());
         Self::watch(replicated_from(master, link.port(), replicas), Some(link))
     }
 
     #[track_caller]
     fn watch(servers: Vec<Server>, link: Option<Proxy>) -> Self {
-        let master = link.as_ref().map_or(servers[0].port(), Proxy::port);
+        let master = link.as_ref().map_or(servers[0].client_port(), Proxy::port);
         let replicas = servers.len() - 1;
         let sentinels: Vec<_> = (0..3).map(|_| Sentinel::start(master)).collect();
         let group = Self { servers, sentinels, link };
@@ -139,8 +150,8 @@ impl SentinelGroup {
     }
 
     pub fn url(&self) -> String {
-        let hosts = self.sentinels.iter().map(|it| format!("127.0.0.1:{}", it.port()));
-        format!("redis+sentinel://{}/{NAME}", hosts.collect::<Vec<_>>().join(","))
+        let hosts = self.sentinels.iter().map(|it| format!("127.0.0.1:{}", it.client_port()));
+        format!("{}+sentinel://{}/{NAME}", scheme(), hosts.collect::<Vec<_>>().join(","))
     }
 
     /// The server that a majority of the Sentinels names.
@@ -149,18 +160,21 @@ impl SentinelGroup {
         ports.sort_unstable();
         let port = ports[ports.len() / 2];
         let is_linked = self.link.as_ref().is_some_and(|link| link.port() == port);
-        let named = self.servers.iter().position(|server| server.port() == port);
+        let named = self.servers.iter().position(|server| server.client_port() == port);
         named.or(is_linked.then_some(0)).expect("they name one of the servers")
     }
 }
 
-const QUICK: [&str; 4] = ["--repl-diskless-sync-delay", "0", "--repl-backlog-ttl", "0"];
+fn quick() -> Vec<&'static str> {
+    let settings = ["--repl-diskless-sync-delay", "0", "--repl-backlog-ttl", "0"];
+    [&settings, between_servers()].concat()
+}
 
 /// A master and as many replicas that have its data.
 #[track_caller]
 pub fn replicated(replicas: usize) -> Vec<Server> {
-    let master = Server::start(&QUICK);
-    let port = master.port();
+    let master = Server::start(&quick());
+    let port = master.client_port();
     replicated_from(master, port, replicas)
 }
 
@@ -170,7 +184,7 @@ fn replicated_from(master: Server, port: u16, replicas: usize) -> Vec<Server> {
     let mut servers = vec![master];
     for _ in 0..replicas {
         let of = ["--replicaof", "127.0.0.1", &port.to_string()];
-        servers.push(Server::start(&[&QUICK[..], &of].concat()));
+        servers.push(Server::start(&[&quick()[..], &of].concat()));
     }
     for replica in &servers[1..] {
         assert!(eventually(START_LIMIT, || info(replica, "master_link_status") == "up"));

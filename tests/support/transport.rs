@@ -36,6 +36,12 @@ pub fn scheme() -> &'static str {
     if is_tls() { "rediss" } else { "redis" }
 }
 
+/// Settings with which servers, their replicas, clusters and Sentinels talk to each other as
+/// clients talk to them.
+pub fn between_servers() -> &'static [&'static str] {
+    if is_tls() { &["--tls-replication", "yes", "--tls-cluster", "yes"] } else { &[] }
+}
+
 /// The settings, with the tests' certificate authority if it is needed.
 #[cfg(target_os = "linux")]
 pub fn trusting(builder: Builder) -> Builder {

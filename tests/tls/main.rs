@@ -5,6 +5,7 @@
 #![cfg(target_os = "linux")]
 
 mod connections;
+mod groups;
 mod handshakes;
 mod harness;
 mod identities;

@@ -2,7 +2,8 @@
 //! get.
 
 use super::AcquireArguments;
-use crate::exit::WAY_OUT;
+use crate::exit::way_out;
+use crate::groups::is_group;
 use crate::inspect::{holder_name, not_a_lock_text, quarantine_text, shown};
 use crate::log::Log;
 use crate::run::is_in_foreground;
@@ -43,7 +44,8 @@ enum Cause {
     /// Others hold it, or are served first.
     Others,
     NotALock,
-    Quarantine,
+    /// What can be done about it.
+    Quarantine(&'static str),
     /// Too few nodes answer.
     Nodes,
 }
@@ -108,8 +110,8 @@ impl Wait {
                 continue;
             }
             let (cause, text) = self.look();
-            if cause == Cause::Quarantine && !is_hinted {
-                output::write_to_stderr(&format!("{CLEAR}redlatch: {WAY_OUT}\n"));
+            if let (Cause::Quarantine(way_out), false) = (cause, is_hinted) {
+                output::write_to_stderr(&format!("{CLEAR}redlatch: {way_out}\n"));
                 is_hinted = true;
             }
             let waited = duration::show(self.start.elapsed());
@@ -129,8 +131,8 @@ impl Wait {
         let mut noted = is_quiet.then_some(Cause::Others);
         while goes_on(stopped, NOTED) {
             let (cause, mut text) = self.look();
-            if cause == Cause::Quarantine {
-                text = format!("{text}; {WAY_OUT}");
+            if let Cause::Quarantine(way_out) = cause {
+                text = format!("{text}; {way_out}");
             }
             if noted != Some(cause) {
                 let waited = duration::show(self.start.elapsed());
@@ -167,7 +169,9 @@ impl Drop for WaitingLine {
 fn cause(seen: &Inspection) -> Cause {
     match seen.state {
         LockState::NotALock(_) => Cause::NotALock,
-        LockState::Free | LockState::Reserved if seen.quarantine.is_some() => Cause::Quarantine,
+        LockState::Free | LockState::Reserved if seen.quarantine.is_some() => {
+            Cause::Quarantine(way_out(seen.nodes.iter().any(|node| is_group(&node.url))))
+        }
         _ => Cause::Others,
     }
 }

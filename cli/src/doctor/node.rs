@@ -52,7 +52,8 @@ pub(super) fn of(
     if let Some(left) = node.quarantine {
         let why = if node.group.is_some() {
             "its master was replaced or restarted lately, or the group is new here, and locks may \
-             be forgotten; wait, and fail groups over one by one, max-ttl and failover_bound apart"
+             be forgotten; wait, or if it is new, run redlatch adopt; fail groups over one by one, \
+             max-ttl and failover_bound apart"
         } else {
             "it was started lately and may have forgotten locks; wait, and restart nodes one by \
              one, max-ttl apart"
@@ -112,6 +113,13 @@ fn of_redis(node: &NodeStatus, is_group: bool) -> Vec<Finding> {
     if node.clock.is_none() {
         let text = "TIME is not answered, so its clock is not known, and it grants no shares; \
                     give the user +time";
+        findings.push(report(Level::Warning, "rights", text.to_owned()));
+    }
+    let hides_settings = node.persistence.fsync.is_none() && node.persistence.snapshots.is_none();
+    if node.group.is_some() && hides_settings {
+        let text = "CONFIG GET is not answered, so it is not known whether a master that is cut \
+                    off stops granting locks, and for how long the group waits; give the user \
+                    +config|get on all servers";
         findings.push(report(Level::Warning, "rights", text.to_owned()));
     }
     findings.extend((!is_silent).then(|| crash(node)));

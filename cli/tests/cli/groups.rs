@@ -1,8 +1,9 @@
 //! Replicated groups: `redlatch adopt`, `redlatch renew`, and what the other commands show.
 
 use super::program::{Ended, bare, end};
+use super::terminal::start_in_terminal_with;
 use serde_json::Value;
-use support::sentinel::replicated;
+use support::sentinel::{NAME, SentinelGroup, replicated};
 
 #[test]
 fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
@@ -13,11 +14,22 @@ fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
     };
     let doctor = || run(&["doctor", "--json"]);
     assert_eq!(doctor().code, 71);
+    assert!(doctor().stdout.contains("if it is new, run redlatch adopt"), "{:?}", doctor());
     let dry = run(&["adopt"]);
     assert_eq!(dry.code, 0, "{dry:?}");
     assert!(dry.stdout.contains("its grants do not count for another 1 min 1"), "{dry:?}");
     assert!(dry.stdout.ends_with("Nothing was changed: --yes does it.\n"), "{dry:?}");
-    assert_eq!(run(&["run", "--no-wait", "orders", "true"]).code, 71);
+    let waits = run(&["run", "--no-wait", "orders", "true"]);
+    assert_eq!(waits.code, 71);
+    let text = "failover_bound, and one that was failed over may have forgotten who holds the \
+                lock; redlatch adopt --yes does without the wait";
+    assert!(waits.stderr.contains(text) && !waits.stderr.contains("restart"), "{waits:?}");
+    let locked = run(&["doctor", "--lock", "orders"]).stdout;
+    assert!(locked.contains("redlatch adopt --yes") && !locked.contains("-guard"), "{locked}");
+    let command = concat!("exec ", env!("CARGO_BIN_EXE_redlatch"), " run orders -- true");
+    let mut line = start_in_terminal_with(&url, command);
+    line.await_text("redlatch: redlatch adopt --yes does without the wait, for a group that ");
+    drop(line);
     let adopted = run(&["adopt", "--yes"]);
     assert_eq!((adopted.code, &*adopted.stdout), (0, &*format!("{url}: adopted\n")));
     assert_eq!(run(&["run", "--no-wait", "orders", "true"]).code, 0);
@@ -34,4 +46,35 @@ fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
     let none = end(bare().args(["--node-timeout", "2s", "renew", &plain, "--yes"]));
     assert_eq!(none.code, 2);
     assert!(none.stderr.contains("no node is a replicated group"), "{none:?}");
+}
+
+#[test]
+fn doctor_looks_at_sentinels_and_says_where_it_may_not_look() {
+    let group = SentinelGroup::start(1);
+    for server in &group.servers {
+        let user = "ACL SETUSER app on >pw ~* &* +@all -config";
+        server.command(&user.split(' ').collect::<Vec<_>>());
+    }
+    group.sentinels[1].command(&["SENTINEL", "SET", NAME, "quorum", "1"]);
+    let found = |url: &str| {
+        let ended = end(bare().env("REDLATCH_NODES", url).args([
+            "--node-timeout",
+            "2s",
+            "--failover-bound",
+            "1s",
+            "doctor",
+            "--json",
+        ]));
+        let list: Vec<Value> = serde_json::from_str(&ended.stdout).unwrap();
+        let is_warned = |check: &str, words: &str| {
+            list.iter().any(|it| {
+                let text = it["text"].as_str().unwrap();
+                it["level"] == "warning" && it["check"] == check && text.contains(words)
+            })
+        };
+        let sentinels = is_warned("sentinels", "1 of 3 Sentinels suffice");
+        (sentinels, is_warned("rights", "+config|get on all"), is_warned("no_bound", "cut off"))
+    };
+    assert_eq!(found(&group.url()), (true, false, true));
+    assert_eq!(found(&group.url().replace("://", "://app:pw@")), (true, true, false));
 }

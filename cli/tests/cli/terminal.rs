@@ -34,13 +34,15 @@ pub(crate) fn in_guarded_terminal(servers: &Servers, arguments: &str) -> Running
 }
 
 pub(crate) fn start_in_terminal(servers: &Servers, command: &str) -> Running {
+    start_in_terminal_with(&servers.urls().join(","), command)
+}
+
+/// The same with nodes at these URLs.
+pub(crate) fn start_in_terminal_with(urls: &str, command: &str) -> Running {
     expect_signals();
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", command, "/dev/null"]);
-    script
-        .env("REDLATCH_NODES", servers.urls().join(","))
-        .env("SHELL", "/bin/sh")
-        .env("TERM", "xterm");
+    script.env("REDLATCH_NODES", urls).env("SHELL", "/bin/sh").env("TERM", "xterm");
     Running::start(script.stdin(Stdio::piped()))
 }
 

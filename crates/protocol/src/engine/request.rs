@@ -173,8 +173,9 @@ pub enum Question {
     MinReplicas,
     /// For how long it keeps the backlog of a reign without replicas.
     Backlog,
-    /// After how long a node of a cluster that hears no majority refuses everything.
-    ClusterTimeout,
+    /// After how long a node of a cluster that hears no majority refuses everything, and whether
+    /// the cluster moves replicas between shards.
+    ClusterSettings,
     /// Its time of day.
     Time,
 }
@@ -192,13 +193,13 @@ impl Question {
         Self::MemoryLimit,
         Self::MinReplicas,
         Self::Backlog,
-        Self::ClusterTimeout,
+        Self::ClusterSettings,
         Self::Time,
     ];
 
     /// Is it asked of replicated groups only?
     pub fn is_of_groups(self) -> bool {
-        matches!(self, Self::MinReplicas | Self::Backlog | Self::ClusterTimeout)
+        matches!(self, Self::MinReplicas | Self::Backlog | Self::ClusterSettings)
     }
 }
 

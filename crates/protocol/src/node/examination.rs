@@ -65,9 +65,12 @@ impl Examination {
                 let kept_for = setting("repl-backlog-ttl")?.and_then(number);
                 read.failover.backlog_ttl = kept_for.map(Duration::from_secs);
             }
-            (Question::ClusterTimeout, _) => {
+            (Question::ClusterSettings, _) => {
                 let timeout = setting("cluster-node-timeout")?.and_then(number);
                 read.failover.cluster_timeout = timeout.map(Duration::from_millis);
+                // Old servers have no such setting, and move replicas.
+                let moves = setting("cluster-allow-replica-migration")?;
+                read.failover.replica_migration = Some(moves != Some(b"no"));
             }
             (Question::Time, Reply::Array(list)) => {
                 let (micros, between) = (time(list)?, (Time::ZERO, Time::ZERO));
@@ -118,7 +121,7 @@ impl Examination {
             | Question::MemoryLimit
             | Question::MinReplicas
             | Question::Backlog
-            | Question::ClusterTimeout
+            | Question::ClusterSettings
             | Question::Time => {}
         }
     }
@@ -160,8 +163,10 @@ impl Examination {
                 (self.failover.min_replicas, self.failover.max_lag) = (min_replicas, max_lag);
             }
             Question::Backlog => self.failover.backlog_ttl = read.failover.backlog_ttl,
-            Question::ClusterTimeout => {
-                self.failover.cluster_timeout = read.failover.cluster_timeout;
+            Question::ClusterSettings => {
+                let FailoverSettings { cluster_timeout, replica_migration, .. } = read.failover;
+                self.failover.cluster_timeout = cluster_timeout;
+                self.failover.replica_migration = replica_migration;
             }
             Question::Time => self.clock = read.clock.map(|it| ClockReading { between, ..it }),
         }
@@ -364,6 +369,7 @@ pub(super) struct FailoverSettings {
     pub(super) max_lag: Option<Duration>,
     pub(super) backlog_ttl: Option<Duration>,
     pub(super) cluster_timeout: Option<Duration>,
+    pub(super) replica_migration: Option<bool>,
 }
 
 /// A server's role in replication, or in its ZooKeeper ensemble.

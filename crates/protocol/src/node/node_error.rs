@@ -56,8 +56,8 @@ pub enum NodeError {
         url: Arc<str>,
     },
     /// The server was started so recently, less than `max_ttl` ago as far as is known, that it may
-    /// have forgotten a lock that is still held. See
-    /// `Builder::restart_guard`.
+    /// have forgotten a lock that is still held. See `Builder::restart_guard`. Of a replicated
+    /// group: it has had its master for so short a time, less than `max_ttl` and `failover_bound`.
     Quarantined {
         /// For how long its grants will not count.
         left: Duration,
@@ -151,9 +151,7 @@ impl fmt::Display for NodeError {
                 let left = left.as_secs_f64();
                 write!(
                     f,
-                    "quarantined for another {left:.1} s, until it has been up, or its group has \
-                     had this master, for max_ttl: it may have forgotten who holds the lock \
-                     (setting restart_guard)"
+                    "quarantined for another {left:.1} s: it may have forgotten who holds the lock"
                 )
             }
         }

@@ -3,7 +3,7 @@
 use super::examination::FailoverSettings;
 use super::{
     ClockDifference, ClockReading, GroupOptions, Host, Memory, NodeError, NodeWarning, Persistence,
-    Role,
+    Role, SentinelAnswers,
 };
 #[cfg(feature = "registers")]
 use crate::engine::NoVote;
@@ -30,11 +30,28 @@ impl NodeReport {
     pub fn new(url: Arc<str>, answer: NodeAnswer) -> Self {
         Self { url, answer }
     }
+
+    /// Is the node a replicated group, by its URL?
+    #[doc(hidden)]
+    #[must_use]
+    pub fn is_group(&self) -> bool {
+        let words = ["+sentinel://", "+cluster://", "failover=true"];
+        words.iter().any(|word| self.url.contains(word))
+    }
 }
 
 impl fmt::Display for NodeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.url, self.answer)
+        write!(f, "{}: {}", self.url, self.answer)?;
+        if !matches!(self.answer, NodeAnswer::Failed(NodeError::Quarantined { .. })) {
+            return Ok(());
+        }
+        f.write_str(if self.is_group() {
+            ", since its group has not had this master for max_ttl and failover_bound (if the \
+             group is new: LockClient::adopt_groups)"
+        } else {
+            ", since it has not been up for max_ttl (setting restart_guard)"
+        })
     }
 }
 
@@ -163,6 +180,8 @@ pub struct NodeStatus {
     /// What the client assumes of it, if it is a replicated group.
     pub(super) group_options: Option<Arc<GroupOptions>>,
     pub(super) failover: FailoverSettings,
+    /// What its Sentinels say, if it has any and they were asked.
+    pub(super) sentinels: Option<SentinelAnswers>,
     pub(super) warnings: Vec<NodeWarning>,
 }
 
@@ -207,6 +226,7 @@ impl NodeStatus {
             clock_reading: None,
             group_options: None,
             failover: FailoverSettings::default(),
+            sentinels: None,
             warnings: Vec::new(),
         }
     }
@@ -216,6 +236,12 @@ impl NodeStatus {
     pub fn set_host(&mut self, host: Option<Host>) {
         self.address = host.and_then(|host| host.address);
         self.host = host;
+    }
+
+    /// What the Sentinels of its group say.
+    #[doc(hidden)]
+    pub fn set_sentinels(&mut self, said: SentinelAnswers) {
+        self.sentinels = Some(said);
     }
 }
 
@@ -351,6 +377,27 @@ impl ChangeRecorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quarantine_has_the_reason_of_the_node_that_is_in_it() {
+        let answer = NodeAnswer::Failed(NodeError::Quarantined { left: Duration::from_secs(5) });
+        let text = |url: &str| NodeReport::new(url.into(), answer.clone()).to_string();
+        let groups = [
+            "redis+sentinel://s1:26379/locks/0",
+            "rediss+cluster://h1:6379?slots=8192",
+            "redis://h:6379/0?failover=true",
+        ];
+        for url in groups {
+            let text = text(url);
+            let has = |words: &str| text.contains(words);
+            assert!(
+                has("failover_bound") && has("adopt_groups") && !has("restart_guard"),
+                "{text}"
+            );
+        }
+        let plain = text("redis://h:6379/0");
+        assert!(plain.contains("restart_guard") && !plain.contains("group"), "{plain}");
+    }
 
     #[test]
     fn the_number_of_kept_changes_is_bounded_and_the_latest_are_kept() {

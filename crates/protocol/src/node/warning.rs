@@ -1,6 +1,6 @@
 //! What about a node breaks a promise, or would in a fault that is to be expected.
 
-use super::{ClockDifference, CrashLoss, NodeStatus, Role};
+use super::{ClockDifference, CrashLoss, NodeStatus, Role, sentinels};
 use crate::time::Time;
 use core::net::IpAddr;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::time::Duration;
 /// in a fault that is to be expected. Its text says what, why, and what to do.
 ///
 /// There is no warning about what a node does not say: an old server, or a user who may not run
-/// `INFO` or `CONFIG GET`.
+/// `INFO` or `CONFIG GET`. Only Sentinels that say nothing are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeWarning {
@@ -67,6 +67,33 @@ pub enum NodeWarning {
         /// How many are connected to the master.
         connected: u32,
     },
+    /// The cluster moves replicas between its shards (`cluster-allow-replica-migration`), and
+    /// `?replicas=` says how many a shard has. One that is not counted may be promoted unseen.
+    ReplicasMove,
+    /// `?replicas=` names another number of replicas than the group's Sentinels know. One that is
+    /// down now, and not counted, may be promoted unseen.
+    ReplicasListed {
+        /// How many are named.
+        named: u32,
+        /// How many the Sentinels know.
+        listed: u32,
+    },
+    /// The group has fewer than three Sentinels, or so low a quorum that a minority of them finds
+    /// that the master is down.
+    Sentinels {
+        /// How many there are.
+        known: u32,
+        /// How many must find that the master is down.
+        quorum: u32,
+    },
+    /// Some Sentinels that the URL names have not said how they watch the group, within
+    /// `node_timeout` or half a second, whichever is longer.
+    SentinelsSilent {
+        /// How many.
+        silent: usize,
+        /// How many the URL names.
+        named: usize,
+    },
     /// The reign of a replicated group ends when its last replica has been away for this long, and
     /// once more when one comes (`repl-backlog-ttl`). Each time, new locks have to wait.
     BacklogEnds {
@@ -104,8 +131,8 @@ pub enum NodeWarning {
 
 impl NodeWarning {
     /// `evicts`, `memory_short`, `replica`, `has_replicas`, `cluster`, `no_bound`, `bound_short`,
-    /// `replicas_differ`, `backlog_ends`, `clock_off`, `same_host`, `standalone` or `forgets`: for
-    /// logs and metrics.
+    /// `replicas_differ`, `replicas_move`, `replicas_listed`, `sentinels`, `sentinels_silent`,
+    /// `backlog_ends`, `clock_off`, `same_host`, `standalone` or `forgets`: for logs and metrics.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -117,6 +144,10 @@ impl NodeWarning {
             Self::NoBound { .. } => "no_bound",
             Self::BoundShort { .. } => "bound_short",
             Self::ReplicasDiffer { .. } => "replicas_differ",
+            Self::ReplicasMove => "replicas_move",
+            Self::ReplicasListed { .. } => "replicas_listed",
+            Self::Sentinels { .. } => "sentinels",
+            Self::SentinelsSilent { .. } => "sentinels_silent",
             Self::BacklogEnds { .. } => "backlog_ends",
             Self::ClockOff { .. } => "clock_off",
             Self::SameHost { .. } => "same_host",
@@ -161,7 +192,11 @@ impl fmt::Display for NodeWarning {
             Self::NoBound { .. }
             | Self::BoundShort { .. }
             | Self::ReplicasDiffer { .. }
+            | Self::ReplicasMove
             | Self::BacklogEnds { .. } => self.write_of_group(f),
+            Self::ReplicasListed { .. } | Self::Sentinels { .. } | Self::SentinelsSilent { .. } => {
+                self.write_of_sentinels(f)
+            }
             Self::ClockOff { clock, allowed } => write_clock(f, *clock, *allowed),
             Self::SameHost { url, is_here: true } => write!(
                 f,
@@ -221,11 +256,47 @@ impl NodeWarning {
                  than are named, one that is not counted may be promoted unseen; name as many as \
                  there are in all clients"
             ),
+            Self::ReplicasMove => f.write_str(
+                "cluster-allow-replica-migration is yes: the cluster moves replicas from shard to \
+                 shard, and one that ?replicas= does not count may be promoted unseen; set it to \
+                 no on all servers, or in old ones cluster-migration-barrier to 100",
+            ),
             Self::BacklogEnds { after } => write!(
                 f,
                 "repl-backlog-ttl is {} s: when the last replica has been away for that long, \
                  and when one comes again, new locks wait as after a failover; set it to 0",
                 after.as_secs()
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// The text of a warning about the Sentinels of a group.
+    fn write_of_sentinels(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReplicasListed { named, listed } => write!(
+                f,
+                "?replicas={named} is named, and the Sentinels know {listed}: one that is not \
+                 counted may come back and be promoted unseen; name as many as there are in all \
+                 clients, or have Sentinels forget those that are gone (SENTINEL RESET)"
+            ),
+            Self::Sentinels { known, .. } if *known < 3 => write!(
+                f,
+                "{known} Sentinel(s) watch the group: without one there is no failover, or one \
+                 that is cut off makes one alone; use three, on a machine each"
+            ),
+            Self::Sentinels { known, quorum } => write!(
+                f,
+                "{quorum} of {known} Sentinels suffice to find that the master is down: a \
+                 minority that is cut off from it has it replaced while it works; set the quorum \
+                 to {} on all (SENTINEL SET)",
+                known / 2 + 1
+            ),
+            Self::SentinelsSilent { silent, named } => write!(
+                f,
+                "{silent} of {named} Sentinels have not said how they watch the group: they are \
+                 down or slow, do not know it, or refuse the user (+sentinel|master); without a \
+                 majority there is no failover"
             ),
             _ => Ok(()),
         }
@@ -272,6 +343,7 @@ pub fn judge(statuses: &mut [NodeStatus], standards: Standards, now: Time, wall_
         let status = &mut rest[0];
         status.clock = status.clock_reading.map(|it| it.difference(now, wall_micros));
         status.warnings = of_server(status, standards);
+        status.warnings.extend(sentinels::warnings(status));
         status.warnings.extend(same_host(earlier, status));
         let is_alone = count > 1 && status.role == Some(Role::Standalone);
         status.warnings.extend(is_alone.then_some(NodeWarning::Standalone));
@@ -337,9 +409,11 @@ fn of_group(status: &NodeStatus) -> Vec<NodeWarning> {
         Some(needed) if needed > bound => Some(NodeWarning::BoundShort { setting, needed, bound }),
         Some(_) => None,
     });
+    let moves = settings.replica_migration == Some(true) && is_cluster;
+    let moves = (moves && options.replicas.is_some()).then_some(NodeWarning::ReplicasMove);
     let after = settings.backlog_ttl.filter(|after| !after.is_zero());
     let backlog = after.map(|after| NodeWarning::BacklogEnds { after });
-    [of_bound, differ, backlog].into_iter().flatten().collect()
+    [of_bound, differ, moves, backlog].into_iter().flatten().collect()
 }
 
 /// Is the node on the machine of an earlier one? The same server is an error, and no warning.

@@ -136,8 +136,14 @@ fn what_a_group_does_without_its_replicas_or_its_cluster_is_read_from_the_settin
     let backlog = settings(Question::Backlog, &["repl-backlog-ttl", "3600"]).backlog_ttl;
     assert_eq!(backlog, Some(Duration::from_secs(3600)));
     let timeout = ["cluster-node-timeout", "15000"];
-    let timeout = settings(Question::ClusterTimeout, &timeout).cluster_timeout;
-    assert_eq!(timeout, Some(Duration::from_secs(15)));
+    let old = settings(Question::ClusterSettings, &timeout);
+    let timeout = Some(Duration::from_secs(15));
+    assert_eq!((old.cluster_timeout, old.replica_migration), (timeout, Some(true)));
+    let moves = |value| {
+        let pair = ["cluster-allow-replica-migration", value];
+        settings(Question::ClusterSettings, &pair).replica_migration
+    };
+    assert_eq!((moves("yes"), moves("no")), (Some(true), Some(false)));
 }
 
 #[test]

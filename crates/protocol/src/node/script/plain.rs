@@ -51,7 +51,7 @@ impl NodeCommand for Question {
             Self::MemoryLimit => &[b"CONFIG", b"GET", b"maxmemory*"],
             Self::MinReplicas => &[b"CONFIG", b"GET", b"min-replicas-*"],
             Self::Backlog => &[b"CONFIG", b"GET", b"repl-backlog-ttl"],
-            Self::ClusterTimeout => &[b"CONFIG", b"GET", b"cluster-node-timeout"],
+            Self::ClusterSettings => &[b"CONFIG", b"GET", b"cluster-*"],
             Self::Time => &[b"TIME"],
         };
         encode_command(out, words);

@@ -296,6 +296,7 @@ impl Session {
             clock_reading: examination.clock,
             group_options: self.options.group.clone(),
             failover: examination.failover,
+            sentinels: None,
             // `judge` knows the time of day, and a round of its own asks about registers.
             ..NodeStatus::unknown(&self.options.name)
         }

@@ -145,6 +145,10 @@ fn replicas_that_are_not_counted_and_a_backlog_that_ends_are_warnings_about_a_gr
     let ending = |secs| FailoverSettings { backlog_ttl: Some(Duration::from_secs(secs)), ..none };
     let after = Duration::from_secs(3600);
     assert_eq!(of_group(Some(2), 2, false, ending(3600)), [NodeWarning::BacklogEnds { after }]);
+    let moving = FailoverSettings { replica_migration: Some(true), ..FailoverSettings::default() };
+    assert_eq!(of_group(Some(2), 2, true, moving), [NodeWarning::ReplicasMove]);
+    assert_eq!(of_group(None, 2, true, moving), [], "nothing depends on it");
+    assert_eq!(of_group(Some(2), 2, false, moving), [], "it is no cluster");
     assert_eq!(of_group(Some(2), 2, false, ending(0)), []);
 }
 

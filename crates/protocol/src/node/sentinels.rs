@@ -1,0 +1,71 @@
+//! What Sentinels say about the group that they watch. Votes depend on none of it: it is for
+//! warnings.
+
+use super::{NodeStatus, NodeWarning, Role};
+use crate::resp::Reply;
+
+/// What one Sentinel has answered to `SENTINEL MASTER`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SentinelAnswer {
+    /// How many Sentinels it knows, itself included.
+    pub sentinels: u32,
+    /// How many must find that the master is down, before it is failed over.
+    pub quorum: u32,
+    /// How many replicas it knows, also if they are down.
+    pub replicas: u32,
+}
+
+impl SentinelAnswer {
+    /// Reads names and values in turn. `None` if this is no such answer.
+    pub fn read(reply: &Reply<'_>) -> Option<Self> {
+        let (Reply::Array(list) | Reply::Map(list)) = reply else { return None };
+        let (mut answer, mut elements) = (Self::default(), list.iter());
+        while let (Some(Reply::Bulk(name)), Some(Reply::Bulk(value))) =
+            (elements.next(), elements.next())
+        {
+            let number = || std::str::from_utf8(value).ok()?.parse::<u32>().ok();
+            match name {
+                b"num-other-sentinels" => answer.sentinels = number()?.saturating_add(1),
+                b"quorum" => answer.quorum = number()?,
+                b"num-slaves" => answer.replicas = number()?,
+                _ => {}
+            }
+        }
+        (answer.sentinels > 0).then_some(answer)
+    }
+}
+
+/// What the Sentinels that a URL names have answered.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SentinelAnswers {
+    /// How many the URL names.
+    pub named: usize,
+    pub answers: Vec<SentinelAnswer>,
+}
+
+/// What about the Sentinels of this group breaks a promise, or would in a fault.
+pub(super) fn warnings(status: &NodeStatus) -> Vec<NodeWarning> {
+    let (Some(SentinelAnswers { named, answers }), Some(options)) =
+        (&status.sentinels, &status.group_options)
+    else {
+        return Vec::new();
+    };
+    let silent = named - answers.len();
+    let silent = (silent > 0).then_some(NodeWarning::SentinelsSilent { silent, named: *named });
+    let mut warnings: Vec<_> = silent.into_iter().collect();
+    // Of differing answers, the worst counts.
+    let most = |of: fn(&SentinelAnswer) -> u32| answers.iter().map(of).max().unwrap_or(0);
+    let known = most(|it| it.sentinels);
+    let quorum = answers.iter().map(|it| it.quorum).min().unwrap_or(0);
+    if !answers.is_empty() && (known < 3 || quorum <= known / 2) {
+        warnings.push(NodeWarning::Sentinels { known, quorum });
+    }
+    let (listed, connected) = (most(|it| it.replicas), status.role);
+    let is_said = connected == Some(Role::Master { replicas: listed }) || answers.is_empty();
+    let differs = options.replicas.filter(|named| *named != listed && !is_said);
+    warnings.extend(differs.map(|named| NodeWarning::ReplicasListed { named, listed }));
+    warnings
+}
+
+#[cfg(test)]
+mod tests;

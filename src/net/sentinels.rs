@@ -1,0 +1,54 @@
+//! Asks the Sentinels of a group what they say about it, each on a thread of its own, over a
+//! connection of its own.
+
+use super::LookupAuth;
+use super::probe::ProbeConnection;
+use crate::clock::{self, Time};
+use crate::node::handshake::auth;
+use crate::node::{SentinelAnswer, SentinelAnswers};
+use crate::node_url::{Address, Place};
+use crate::resp::{decode, encode_command};
+use std::thread;
+
+/// Asks all Sentinels of this node at the same time, if it has any. What is returned waits until
+/// all have answered or failed, or the time is over.
+pub(crate) fn ask_sentinels(
+    address: &Address,
+    auth: &LookupAuth,
+    until: Time,
+) -> Option<impl FnOnce() -> SentinelAnswers + use<>> {
+    let Address::Sentinel { sentinels, group } = address else { return None };
+    let (sender, answers) = crossbeam_channel::unbounded();
+    for sentinel in sentinels {
+        let (sentinel, group, auth) = (sentinel.clone(), group.clone(), auth.clone());
+        let sender = sender.clone();
+        // Sending fails if nobody waits any more; without a thread there is no answer of this one.
+        let ask = move || drop(sender.send(ask(&sentinel, &group, &auth, until)));
+        drop(thread::Builder::new().name("redlatch-sentinel".to_owned()).spawn(ask));
+    }
+    let named = sentinels.len();
+    Some(move || {
+        let next = || answers.recv_timeout(until.since(clock::now())).ok();
+        SentinelAnswers { named, answers: std::iter::from_fn(next).flatten().collect() }
+    })
+}
+
+fn ask(sentinel: &Place, group: &str, by: &LookupAuth, until: Time) -> Option<SentinelAnswer> {
+    let mut question = Vec::new();
+    let login = auth(by.login.user.as_deref(), by.login.password.as_deref());
+    login.iter().for_each(|login| encode_command(&mut question, login));
+    encode_command(&mut question, &[b"SENTINEL", b"MASTER", group.as_bytes()]);
+    let place = (&*sentinel.host, sentinel.port);
+    let mut probe = ProbeConnection::connect(place, by.tls.as_ref(), until).ok()?;
+    let mut answer = None;
+    let is_enough = |bytes: &[u8]| {
+        // Behind the answer to `AUTH`: many Sentinels have no password, and answer even so.
+        let login = login.as_ref().map(|_| decode(bytes).ok().flatten().map(|(_, used)| used));
+        let Some(used) = login.unwrap_or(Some(0)) else { return false };
+        let Ok(Some((reply, _))) = decode(&bytes[used..]) else { return false };
+        answer = SentinelAnswer::read(&reply);
+        true
+    };
+    probe.ask(&question, is_enough).ok()?;
+    answer
+}
