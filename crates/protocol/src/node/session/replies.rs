@@ -122,7 +122,7 @@ impl Session {
         }
         match read {
             Ok(read) => {
-                self.connection.scripts.learn(&command.request);
+                self.connection.scripts.learn(&command.request, command.sent_at);
                 self.count(now, command, read);
                 Ok(())
             }
@@ -200,7 +200,11 @@ impl Session {
 
     /// Sends a request again whose script the server does not know.
     fn unknown_script(&mut self, now: Time, command: InFlight, reply: &Reply<'_>) {
-        self.connection.forgets_at_once |= command.request.is_removal();
+        self.connection.forgets_removals |= command.request.is_removal();
+        if command.form == Form::Digest && command.request.is_removal() {
+            // This may be long after it was sent.
+            return self.remove_later(now, command.ticket, command.request);
+        }
         if command.form == Form::Digest && !self.is_overtaken(&command) {
             self.note_again(&command);
             return self.flight.push(now, command.ticket, command.request, Form::Source);
@@ -363,7 +367,7 @@ impl Session {
         if self.connection.reply_order.is_unproven_for(request) && !self.flight.has(has_proof) {
             let command = Command::Custom(Arc::new(Proof(Arc::from(request.key()))));
             let proof = Request { command, ..request.clone() };
-            let form = self.connection.scripts.form(&proof);
+            let form = self.connection.scripts.form(now, &proof);
             self.flight.push(now, None, proof, form);
         }
     }
