@@ -84,7 +84,8 @@ fn the_next_call_removes_what_a_dropped_guard_left_on_servers_that_forgot_the_sc
         servers.iter().for_each(flush);
         drop(guard);
         drop(take(&client, format!("next-{round}"), LONG));
-        let read = || client.nodes().iter().all(|it| it.is_connected) && holders(&servers, "flush") == 0;
+        let read =
+            || client.nodes().iter().all(|it| it.is_connected) && holders(&servers, "flush") == 0;
         assert!(eventually(LIMIT, read));
     }
 }

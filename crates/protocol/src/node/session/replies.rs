@@ -60,7 +60,8 @@ impl Session {
                 *since = now;
                 self.step_done(now);
             }
-            self.connection.reply_order.credit(None, reply, true);
+            let is_error = matches!(reply, Reply::Error(_));
+            self.connection.reply_order.credit(None, is_error, true);
             if let Some((identity, stale)) = greeted {
                 self.server.stale = stale;
                 self.greeted(now, identity);
@@ -290,9 +291,8 @@ pub(super) struct ReplyOrder {
 
 impl ReplyOrder {
     /// Notes that a reply was matched to `request`, or to a part of the greeting (`None`).
-    /// `is_answer`: the reply is valid for this request.
-    fn credit(&mut self, request: Option<&Request>, reply: &Reply<'_>, is_answer: bool) {
-        let is_error = matches!(reply, Reply::Error(_));
+    /// `is_error`: it may have come unsolicited. `is_answer`: it is valid for this request.
+    fn credit(&mut self, request: Option<&Request>, is_error: bool, is_answer: bool) {
         let is_proof = is_answer && !is_error && request.is_some_and(has_proof);
         self.is_unproven = !is_proof && (request.is_some() || self.is_unproven);
         self.is_doubtful = !is_proof && (is_error || self.is_doubtful);
@@ -382,8 +382,11 @@ impl Session {
     ) -> Result<NodeReply, NoReply> {
         let is_vote = read.is_ok() && !matches!(request.command, Command::Ask(_));
         let is_doubted = is_vote && self.connection.reply_order.is_unproven_for(request);
-        let is_answer = !matches!(read, Err(NoReply::Nonsense(_)));
-        self.connection.reply_order.credit(Some(request), reply, is_answer);
+        // No server says unasked that it does not know a script.
+        let is_unknown = matches!(read, Err(NoReply::UnknownScript)) && has_proof(request);
+        let is_error = matches!(reply, Reply::Error(_)) && !is_unknown;
+        let is_answer = !is_unknown && !matches!(read, Err(NoReply::Nonsense(_)));
+        self.connection.reply_order.credit(Some(request), is_error, is_answer);
         if !is_doubted {
             return read;
         }

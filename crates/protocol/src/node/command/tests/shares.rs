@@ -167,8 +167,7 @@ fn a_number_is_confirmed_for_the_member_that_stands_for_the_share() {
 
 #[test]
 fn scripts_about_shares_are_learnt_one_by_one() {
-    let form =
-        |mut known: KnownScripts, verb, of| known.form(at(0), &about_share(verb, of));
+    let form = |mut known: KnownScripts, verb, of| known.form(at(0), &about_share(verb, of));
     let mut known = KnownScripts::default();
     for verb in [Verb::Extend, Verb::Turn] {
         known.learn(&request(verb, 7, at(0)), at(0));
