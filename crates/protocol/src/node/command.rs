@@ -5,6 +5,7 @@ use super::script::ScriptCall;
 use super::server_error::{ServerError, ServerErrorKind, quoted};
 use crate::engine::{LockAttributes, LockId, QueueView, Request, Said, Share, Token, Vote};
 use crate::resp::{BULK_MAX, Reply};
+use crate::time::Time;
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -25,33 +26,44 @@ pub enum Form {
     Source,
 }
 
-/// The scripts that a node has run on this connection, and therefore knows.
+/// For how long a node is taken to know a script that removes a lock.
+const REMOVALS_KNOWN_FOR: Duration = Duration::from_secs(1);
+
+/// The scripts that a node has run on this connection, and therefore knows. Others are sent by
+/// their source.
 ///
-/// A script that a node may not know is sent by its source, and so is a script that removes a lock,
-/// once in each write. Sending a digest first works only while the client still reads the node's
-/// answer: a caller stops waiting when a majority has answered, and a node that answers later that
-/// it does not know the script would keep the key.
+/// A server may forget a script at any time: by `SCRIPT FLUSH`, and since Redis 7.4 and Valkey 8.1
+/// it keeps no more than 500 that came by `EVAL`. It answers so, and the request is sent again. The
+/// answer to a removal may be read late, by the client's next call or at its end, because a
+/// majority is enough or nobody waits; until then the node keeps the key. So the scripts of
+/// removals are taken to be known for [`REMOVALS_KNOWN_FOR`] only: a client that is in use goes by
+/// digest and reads its answers soon, and one that is not sends the source.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct KnownScripts(u32);
+pub(super) struct KnownScripts {
+    lasting: u32,
+    /// Those of removals that were sent since then.
+    removing: u32,
+    since: Time,
+}
 
 impl KnownScripts {
     /// The node has carried out this request, by a script if it needs one.
-    pub(super) fn learn(&mut self, request: &Request) {
-        self.0 |= Self::bit(request);
-    }
-
-    /// Is the script that carries out this request one of these?
-    pub(super) fn has(self, request: &Request) -> bool {
-        self.0 & Self::bit(request) != 0
+    pub(super) fn learn(&mut self, request: &Request, sent_at: Time) {
+        if !request.is_removal() {
+            self.lasting |= Self::bit(request);
+        } else if sent_at >= self.since {
+            self.removing |= Self::bit(request);
+        }
     }
 
     /// The form in which a request is sent first.
-    pub(super) fn form(self, request: &Request) -> Form {
-        // A server may forget a script at any time: since Redis 7.4 and Valkey 8.1 it keeps no more
-        // than 500 scripts that came by `EVAL`. A removal must work at once, because there may be
-        // no thread left that sends it again.
-        let is_known = !request.is_removal() && self.has(request);
-        if is_known || Self::bit(request) == 0 { Form::Digest } else { Form::Source }
+    pub(super) fn form(&mut self, now: Time, request: &Request) -> Form {
+        if now.since(self.since) >= REMOVALS_KNOWN_FOR {
+            (self.removing, self.since) = (0, now);
+        }
+        let known = if request.is_removal() { self.removing } else { self.lasting };
+        let bit = Self::bit(request);
+        if known & bit == bit { Form::Digest } else { Form::Source }
     }
 
     /// The bit of the script that carries out this request. Zero if the request needs no script.

@@ -1,7 +1,7 @@
 //! The commands in flight at one node: written and not yet answered.
 
 use super::Ticket;
-use super::command::{self, Form, KnownScripts};
+use super::command::{self, Form};
 use crate::engine::Request;
 use crate::time::Time;
 use crate::write_buffer::WriteBuffer;
@@ -40,8 +40,6 @@ pub(super) struct Flight {
     /// What stands before each key.
     tag: Arc<[u8]>,
     output: WriteBuffer,
-    /// The scripts whose source is in the output, of which nothing has been written yet.
-    pub(super) sources: KnownScripts,
 }
 
 impl Flight {
@@ -69,9 +67,6 @@ impl Flight {
         self.number += 1;
         let number = self.number;
         command::encode(&request, form, number, &self.tag, output);
-        if form == Form::Source {
-            self.sources.learn(&request);
-        }
         let size = output.len() - start;
         self.command_bytes += size;
         self.commands.push_back(InFlight { ticket, request, form, number, sent_at: now, size });
@@ -135,13 +130,11 @@ impl Flight {
 
     pub(super) fn wrote(&mut self, count: usize) {
         self.output.wrote(count);
-        self.sources = KnownScripts::default();
     }
 
     /// Clears everything, and returns the commands that will not be answered.
     pub(super) fn clear(&mut self) -> VecDeque<InFlight> {
         self.output.clear();
-        self.sources = KnownScripts::default();
         self.command_bytes = 0;
         std::mem::take(&mut self.commands)
     }

@@ -74,7 +74,6 @@ fn a_release_that_keeps_the_lock_sends_the_rest_of_the_time() {
         release.removal_mut().keep_for = Some(ttl(29_000));
         let expected: &[&[u8]] =
             &[b"EVAL", leave.source.as_bytes(), b"1", b"key", token, b"", b"29000", b"57"];
-        assert_eq!(KnownScripts(u32::MAX).form(&release), Form::Source);
         assert_eq!(encoded(&release, Form::Source), words(expected), "{verb:?}");
         for (reply, vote) in [(57, Vote::Granted), (-57, Vote::Refused)] {
             let found = read(&release, NUMBER, &Reply::Integer(reply), None);
@@ -224,14 +223,13 @@ fn a_description_of_a_reply_escapes_once_and_is_quoted() {
 #[test]
 fn only_scripts_that_a_node_has_run_are_sent_by_digest() {
     let mut known = KnownScripts::default();
-    let form = |known: KnownScripts, verb| known.form(&request(verb, 7, at(0)));
-    assert_eq!(form(known, Verb::Extend), Form::Source);
+    let form = |mut known: KnownScripts, verb| known.form(at(0), &request(verb, 7, at(0)));
     for verb in [Verb::Extend, Verb::Undo] {
-        known.learn(&request(verb, 7, at(0)));
+        assert_eq!(form(known, verb), Form::Source);
+        known.learn(&request(verb, 7, at(0)), at(0));
     }
-    assert_eq!(form(known, Verb::Extend), Form::Digest);
+    for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Ping] {
+        assert_eq!(form(known, verb), Form::Digest);
+    }
     assert_eq!(form(known, Verb::Handoff), Form::Source);
-    for verb in [Verb::Release, Verb::Undo] {
-        assert_eq!(form(known, verb), Form::Source, "no thread may be left to send it again");
-    }
 }

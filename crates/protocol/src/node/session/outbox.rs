@@ -56,18 +56,12 @@ impl Session {
             Command::Custom(command) => is_tracked = self.track(now, command),
             _ => {}
         }
-        let Connection { scripts, forgets_at_once, .. } = self.connection;
-        let is_known = scripts.has(&request) && !forgets_at_once;
-        let form = if is_tracked {
-            // The server would forget `CLIENT CACHING` with a script that it does not know.
+        let Connection { scripts, forgets_removals, .. } = &mut self.connection;
+        // The server would forget `CLIENT CACHING` with a script that it does not know.
+        let form = if is_tracked || *forgets_removals && request.is_removal() {
             Form::Source
-        } else if is_known && self.flight.sources.has(&request) {
-            // The node runs it directly after its source, which is in the same write: of many
-            // releases at a time, only the first carries it. Not where the node has never run the
-            // script: it may refuse the first one unread.
-            Form::Digest
         } else {
-            scripts.form(&request)
+            scripts.form(now, &request)
         };
         self.flight.push(now, ticket, request, form);
     }

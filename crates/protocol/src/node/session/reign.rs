@@ -90,7 +90,7 @@ impl Session {
             spare_until: now,
             nodes: NodeSet::EMPTY,
         };
-        let form = self.connection.scripts.form(&request);
+        let form = self.connection.scripts.form(now, &request);
         self.flight.push(now, None, request, form);
     }
 
@@ -230,7 +230,7 @@ impl Session {
         let Some(answer) = said.as_ref().and_then(|said| said.get::<ReignAnswer>()) else {
             return Ok(());
         };
-        self.connection.scripts.learn(&command.request);
+        self.connection.scripts.learn(&command.request, command.sent_at);
         if let ReignAnswer::Checked(answer) = answer {
             return self.checked((command.sent_at, now), answer);
         }

@@ -60,7 +60,8 @@ impl Session {
                 *since = now;
                 self.step_done(now);
             }
-            self.connection.reply_order.credit(None, reply, true);
+            let is_error = matches!(reply, Reply::Error(_));
+            self.connection.reply_order.credit(None, is_error, true);
             if let Some((identity, stale)) = greeted {
                 self.server.stale = stale;
                 self.greeted(now, identity);
@@ -122,7 +123,7 @@ impl Session {
         }
         match read {
             Ok(read) => {
-                self.connection.scripts.learn(&command.request);
+                self.connection.scripts.learn(&command.request, command.sent_at);
                 self.count(now, command, read);
                 Ok(())
             }
@@ -200,7 +201,11 @@ impl Session {
 
     /// Sends a request again whose script the server does not know.
     fn unknown_script(&mut self, now: Time, command: InFlight, reply: &Reply<'_>) {
-        self.connection.forgets_at_once |= command.request.is_removal();
+        self.connection.forgets_removals |= command.request.is_removal();
+        if command.form == Form::Digest && command.request.is_removal() {
+            // This may be long after it was sent.
+            return self.remove_later(now, command.ticket, command.request);
+        }
         if command.form == Form::Digest && !self.is_overtaken(&command) {
             self.note_again(&command);
             return self.flight.push(now, command.ticket, command.request, Form::Source);
@@ -286,9 +291,8 @@ pub(super) struct ReplyOrder {
 
 impl ReplyOrder {
     /// Notes that a reply was matched to `request`, or to a part of the greeting (`None`).
-    /// `is_answer`: the reply is valid for this request.
-    fn credit(&mut self, request: Option<&Request>, reply: &Reply<'_>, is_answer: bool) {
-        let is_error = matches!(reply, Reply::Error(_));
+    /// `is_error`: it may have come unsolicited. `is_answer`: it is valid for this request.
+    fn credit(&mut self, request: Option<&Request>, is_error: bool, is_answer: bool) {
         let is_proof = is_answer && !is_error && request.is_some_and(has_proof);
         self.is_unproven = !is_proof && (request.is_some() || self.is_unproven);
         self.is_doubtful = !is_proof && (is_error || self.is_doubtful);
@@ -363,7 +367,7 @@ impl Session {
         if self.connection.reply_order.is_unproven_for(request) && !self.flight.has(has_proof) {
             let command = Command::Custom(Arc::new(Proof(Arc::from(request.key()))));
             let proof = Request { command, ..request.clone() };
-            let form = self.connection.scripts.form(&proof);
+            let form = self.connection.scripts.form(now, &proof);
             self.flight.push(now, None, proof, form);
         }
     }
@@ -378,8 +382,11 @@ impl Session {
     ) -> Result<NodeReply, NoReply> {
         let is_vote = read.is_ok() && !matches!(request.command, Command::Ask(_));
         let is_doubted = is_vote && self.connection.reply_order.is_unproven_for(request);
-        let is_answer = !matches!(read, Err(NoReply::Nonsense(_)));
-        self.connection.reply_order.credit(Some(request), reply, is_answer);
+        // No server says unasked that it does not know a script.
+        let is_unknown = matches!(read, Err(NoReply::UnknownScript)) && has_proof(request);
+        let is_error = matches!(reply, Reply::Error(_)) && !is_unknown;
+        let is_answer = !is_unknown && !matches!(read, Err(NoReply::Nonsense(_)));
+        self.connection.reply_order.credit(Some(request), is_error, is_answer);
         if !is_doubted {
             return read;
         }

@@ -91,7 +91,6 @@ fn a_waiter_leaves_with_the_removal_of_its_token() {
     for verb in [Verb::Release, Verb::Undo] {
         let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"", b"57"];
         for leave in [leaving(request(verb, 7, at(0))), leaving(fenced(verb, 7, at(0)))] {
-            assert_eq!(KnownScripts(u32::MAX).form(&leave), Form::Source);
             assert_eq!(encoded(&leave, Form::Source), words(expected), "{verb:?}");
             assert_eq!(meaning(&leave, ":57\r\n"), Ok(yes()));
             assert_eq!(meaning(&leave, ":-57\r\n"), Ok(no()));
