@@ -22,9 +22,12 @@ pub(crate) fn ask_sentinels(
     for sentinel in sentinels {
         let (sentinel, group, auth) = (sentinel.clone(), group.clone(), auth.clone());
         let sender = sender.clone();
-        // Sending fails if nobody waits any more; without a thread there is no answer of this one.
-        let ask = move || drop(sender.send(ask(&sentinel, &group, &auth, until)));
-        drop(thread::Builder::new().name("redlatch-sentinel".to_owned()).spawn(ask));
+        let ask = move || {
+            // It fails if nobody waits any more.
+            let _ = sender.send(ask(&sentinel, &group, &auth, until));
+        };
+        // Without a thread there is no answer of this one.
+        let _ = thread::Builder::new().name("redlatch-sentinel".to_owned()).spawn(ask);
     }
     let named = sentinels.len();
     Some(move || {
