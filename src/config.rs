@@ -57,11 +57,15 @@ impl Builder {
         ClientSettings::default().into()
     }
 
-    /// How long one round over all nodes may take: 1 ms to 60 s, by default 50 ms. The first rounds
-    /// of a client may take [longer](Self::connect_timeout), until a majority of the nodes has
-    /// answered.
+    /// For how long a round waits for a node if a majority of the nodes has answered: 1 ms to 60 s,
+    /// by default 50 ms. The first rounds of a client may take [longer](Self::connect_timeout),
+    /// until a majority of the nodes has answered.
     ///
-    /// A node that has not answered by then counts as unreachable for that round. It should be a
+    /// A node that has not answered by then counts as unreachable for that round. If no majority
+    /// has answered because too many are silent, the round waits for them for nine times
+    /// this long without a byte, shortly before their connections are given up, or until the
+    /// caller's own deadline:
+    /// what is loaded, a disk or a processor, loads all nodes at once. `node_timeout` should be a
     /// small part of the ttl and several times the round trip to the farthest node; 50 ms suits
     /// nodes in one region, and is the upper end of the range that the Redlock description
     /// recommends for a ttl of 10 s.

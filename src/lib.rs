@@ -69,9 +69,10 @@
 //!   majority of the nodes is up. Keys set by a failed attempt are removed.
 //! * **Order.** Calls that wait for a lock are served in the order in which their clients came, and
 //!   a release wakes the next one. A fault can disturb the order, never the mutual exclusion.
-//! * **Deadlines.** A round takes no longer than [`Builder::node_timeout`], whatever the nodes do;
-//!   the first of a client no longer than [`Builder::connect_timeout`]. A node that is down, frozen
-//!   or being looked up does not delay a caller whose majority has answered.
+//! * **Deadlines.** A round takes no longer than [`Builder::node_timeout`] if a majority of the
+//!   nodes answers or fails by then, nine times as long if too many are silent, and the first of a
+//!   client no longer than [`Builder::connect_timeout`]. A node that is down, frozen or being
+//!   looked up does not delay a caller whose majority has answered.
 //! * **Clear results.** "Others hold the lock" is `Ok(None)`. "Too few nodes answered to know" is
 //!   an error with a report from each node ([`NoQuorum`]).
 //! * **Bounded resources.** One connection to each node for all threads of a client; no background

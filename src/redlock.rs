@@ -399,7 +399,7 @@ fn lookup_auth(url: &NodeUrl, tls: Option<&TlsTarget>) -> LookupAuth {
     let given = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
     let own = || Login { user: given(url.user()), password: given(url.password()) };
     let sentinel = url.failover().and_then(|failover| failover.sentinel.clone());
-    LookupAuth { login: sentinel.unwrap_or_else(own), tls: tls.cloned() }
+    LookupAuth { login: sentinel.unwrap_or_else(own), tls: tls.cloned(), asking: Arc::default() }
 }
 
 fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {

@@ -65,7 +65,8 @@ fn automatic_extensions_and_node_failures_are_reported_when_they_happen() {
     const TTL: Duration = Duration::from_secs(2);
     let mut servers = Servers::start(3);
     let journal = Journal::default();
-    let settings = without_restart_guard(servers.urls()).node_timeout(Duration::from_millis(200));
+    // Nine times as long is a part of the ttl, after which the extension is tried again.
+    let settings = without_restart_guard(servers.urls()).node_timeout(Duration::from_millis(80));
     let client = settings.on_event(journal.recorder()).build().unwrap();
     let nodes: Vec<_> = client.nodes().iter().map(|node| node.url.to_string()).collect();
     let guard = client.request("kept").ttl(TTL).keep_alive().lock().unwrap();

@@ -48,3 +48,19 @@ fn a_first_change_takes_two_rounds_and_the_next_one_and_a_read_one() {
     takes(&servers, 3, || _ = set(&register, "after another"));
     takes(&servers, 1, || _ = set(&register, "again"));
 }
+
+#[test]
+fn a_change_after_another_client_takes_two_rounds_if_that_was_read() {
+    let (servers, first) = formed(3);
+    let register = first.register("a").unwrap();
+    set(&register, "first");
+    let other = client(&servers);
+    assert_eq!(read(&other.register("b").unwrap()), None, "it knows the group");
+    for number in 0..3 {
+        set(&other.register("a").unwrap(), &number.to_string());
+        assert_eq!(read(&register), Some(number.to_string()));
+        takes(&servers, 2, || _ = set(&register, "after another"));
+        assert_eq!(read(&register), Some("after another".to_owned()));
+        takes(&servers, 1, || _ = set(&register, "again"));
+    }
+}

@@ -5,7 +5,7 @@
 
 use redlatch::embedded::Nodes;
 use redlatch_protocol::node::script::{CHECK, REIGN, Script};
-use support::cli::{Client, Value};
+use support::cli::{Client, Value, encode};
 use support::locks::LIMIT;
 use support::redis::Server;
 use support::servers::Servers;
@@ -114,12 +114,13 @@ fn a_reign_counts_from_its_first_confirmation(node: &mut Node, is_replicated: bo
     assert_eq!(node.greet("3", "bob", "await").0, open);
     assert_eq!(node.greet("3", "bob", "confirm").0, open, "of another marker");
     assert_eq!(node.greet("4", "ann", "confirm").0, open, "of another election");
-    // What is touched is written, as it is.
+    // What is touched or awaited is written, as it is.
     let offset = |node: &mut Node| node.info("master_repl_offset").parse::<u64>().unwrap();
-    for nonce in ["bob", "ann"] {
+    for (nonce, step) in [("bob", "touch"), ("ann", "touch"), ("bob", "greet"), ("bob", "await")] {
         let before = offset(node);
-        assert_eq!(node.greet("3", nonce, "touch").0, open);
-        assert!(!is_replicated || (offset(node) > before) == (nonce == "ann"), "{nonce}");
+        assert_eq!(node.greet("3", nonce, step).0, open);
+        let writes = nonce == "ann" || step == "await";
+        assert!(!is_replicated || (offset(node) > before) == writes, "{nonce} {step}");
     }
     let (known, _, now) = node.greet("3", "ann", "confirm");
     assert_eq!(known.replace(&node.marker()[4], "-"), open);
@@ -177,6 +178,32 @@ fn a_restart_ends_a_reign() {
     server.restart();
     let (after, other, _) = Node::on(&server).greet("0", "ann", "greet");
     assert!(before != after && id != other, "{before} {after}");
+}
+
+/// Until its former connection has timed out, a replica that has connected again is listed twice.
+#[test]
+fn a_replica_that_is_listed_twice_counts_once() {
+    needs!(Shares);
+    let server = Server::start(&["--repl-diskless-sync-delay", "0"]);
+    let mut replicas = [("7001", "500"), ("7001", "900"), ("7002", "700")].map(|(port, offset)| {
+        let mut replica = server.client();
+        replica.command(&["REPLCONF", "listening-port", port, "capa", "eof"]);
+        replica.send(&encode(&["PSYNC", "?", "-1"])).unwrap();
+        (replica, offset)
+    });
+    let mut node = Node::on(&server);
+    let mut listed = || {
+        for (replica, offset) in &mut replicas {
+            replica.send(&encode(&["REPLCONF", "ACK", offset])).unwrap();
+        }
+        let lines = (0..3).map(|index| node.info(&format!("slave{index}"))).collect::<Vec<_>>();
+        lines.iter().all(|line| line.contains("online")) && lines[0].contains("offset=500")
+    };
+    assert!(eventually(LIMIT, &mut listed));
+    let [.., offsets] = node.check();
+    let mut offsets: Vec<_> = list(offsets).iter().map(Value::integer).collect();
+    offsets.sort_unstable();
+    assert_eq!(offsets, [700, 900]);
 }
 
 fn follow(replica: &Server, master: &Server) {

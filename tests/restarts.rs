@@ -184,7 +184,7 @@ fn the_first_call_after_one_that_timed_out_asks_a_node_that_is_back() {
     let keeps = ["--appendonly", "yes", "--appendfsync", "always"];
     let mut server = Server::start(&keeps);
     let client = || {
-        let round = Duration::from_secs(2);
+        let round = Duration::from_millis(300);
         with_long_timeout([server.url()]).node_timeout(round).build().unwrap()
     };
     client().registers().form(false).expect("it keeps what it answers");

@@ -63,7 +63,8 @@ fn a_waiter_whose_links_become_slow_keeps_nobody_out() {
     let first = InVain::start(without_restart_guard(slow), LONG, Duration::ZERO);
     await_queued(&servers, "name", 1);
     expect_next(&servers, pushed(servers.urls()), first, || {
-        let each_way = Duration::from_millis(40);
+        // The reservation is over when the claim arrives, also one that was made for a question.
+        let each_way = Duration::from_millis(200);
         let mode = Mode::Delay { to_server: each_way, to_client: each_way };
         proxies.iter().for_each(|proxy| proxy.set(mode));
         drop(held);

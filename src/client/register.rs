@@ -104,6 +104,8 @@ impl Register {
                 return Err(invalid);
             }
             if let Some(agreed) = round.replies.agreed() {
+                let ballot = agreed.map(|accepted| accepted.ballot);
+                self.client.core.registers.saw(&self.keys.value, ballot);
                 let value = agreed.and_then(|accepted| accepted.value.as_ref());
                 let value = value.map(|value| Value(value.clone()));
                 return Ok((Observation { value, is_watched: round.is_watched }, rounds));
@@ -126,7 +128,8 @@ impl Register {
     }
 
     /// Replaces the value by what `change` makes of it; `None` deletes it. Takes one round if this
-    /// client changed it last, two if it never did, and three if another one has changed it since.
+    /// client changed it last, two if it never did or has read what others made of it, and three if
+    /// another client has changed it since.
     ///
     /// The change is made once, whatever was lost on the way. But `change` may be called several
     /// times before that, and **the call that counts need not be the last one**: so it must have no

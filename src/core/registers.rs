@@ -48,6 +48,14 @@ impl RegisterMemory {
         }
         Arc::clone(registers.entry(Arc::clone(key)).or_default())
     }
+
+    /// A majority of the nodes has accepted this last for the register with this key.
+    pub(crate) fn saw(&self, key: &Arc<[u8]>, accepted: Option<Ballot>) {
+        let register = lock(&self.registers).get(key).cloned();
+        register.iter().for_each(|it| {
+            lock(&it.0).proposer.iter_mut().for_each(|proposer| proposer.saw(accepted));
+        });
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -4,7 +4,7 @@
 //! broken IPv6 route nor a host that is down uses all of it up.
 
 use super::Endpoint;
-use super::locate::{Found, locate};
+use super::locate::{Found, Location, locate};
 use crate::clock::Time;
 use crossbeam_channel::{Receiver, Sender};
 use mio::Waker;
@@ -14,26 +14,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
 
+/// For how long an answer is used that came too late for the request that asked: afterwards, the
+/// name may mean another host.
+const FRESH: Duration = Duration::from_secs(60);
+
 /// The addresses that were found for one attempt to connect.
 #[derive(Debug)]
 pub(super) struct Addresses {
     untried: VecDeque<SocketAddr>,
+    asked_at: Time,
     part: Duration,
     next_at: Time,
 }
 
 impl Addresses {
     /// These addresses, in the order in which they are tried, within `timeout`.
-    pub(super) fn new(found: &[SocketAddr], last: Last, timeout: Duration) -> Self {
-        let untried = VecDeque::from(last.sorted(interleaved(found)));
+    pub(super) fn new(found: &Location, last: Last, timeout: Duration) -> Self {
+        let untried = VecDeque::from(last.sorted(interleaved(&found.addresses)));
         let count = u32::try_from(untried.len().max(1)).unwrap_or(u32::MAX);
-        Self { untried, part: timeout / count, next_at: Time::ZERO }
+        Self { untried, asked_at: found.asked_at, part: timeout / count, next_at: Time::ZERO }
     }
 
-    /// The next address, which is tried now.
+    /// The next address, which is tried now, unless it was found too long ago.
     pub(super) fn next(&mut self, now: Time) -> Option<SocketAddr> {
         self.next_at = now.after(self.part);
-        self.untried.pop_front()
+        self.untried.pop_front().filter(|_| now.since(self.asked_at) < FRESH)
     }
 
     /// When the next address is tried in place of this one, if there is one.
@@ -141,8 +146,12 @@ mod tests {
         texts.iter().map(|text| SocketAddr::new(text.parse().expect("an address"), 1)).collect()
     }
 
-    fn order(found: &[&str], last: Last) -> Vec<SocketAddr> {
-        let mut all = Addresses::new(&addresses(found), last, SECOND);
+    fn found(texts: &[&str]) -> Location {
+        Location { addresses: addresses(texts), epoch: 0, asked_at: Time::ZERO }
+    }
+
+    fn order(texts: &[&str], last: Last) -> Vec<SocketAddr> {
+        let mut all = Addresses::new(&found(texts), last, SECOND);
         std::iter::from_fn(|| all.next(Time::ZERO)).collect()
     }
 
@@ -182,15 +191,23 @@ mod tests {
     #[test]
     fn each_address_gets_its_part_of_the_time() {
         let at = |millis| Time::ZERO.after(Duration::from_millis(millis));
-        let found = addresses(&["1.0.0.1", "1.0.0.2"]);
+        let located = found(&["1.0.0.1", "1.0.0.2"]);
+        let found = &located.addresses;
         for (timeout, part) in [(2_000, 1_000), (300, 150), (1, 0)] {
             let timeout = Duration::from_millis(timeout);
-            let mut all = Addresses::new(&found, Last::default(), timeout);
+            let mut all = Addresses::new(&located, Last::default(), timeout);
             assert_eq!(all.next(at(10)), Some(found[0]));
             let next_at = all.next_at().expect("there is another");
             assert_eq!(next_at.since(at(10)).as_millis(), part, "{timeout:?}");
             assert_eq!(all.next(at(10)), Some(found[1]));
             assert_eq!((all.next_at(), all.next(at(10))), (None, None));
         }
+    }
+
+    #[test]
+    fn what_was_found_long_ago_is_not_used() {
+        let mut all = Addresses::new(&found(&["1.0.0.1", "1.0.0.2"]), Last::default(), SECOND);
+        assert!(all.next(Time::ZERO.after(59 * SECOND)).is_some());
+        assert_eq!(all.next(Time::ZERO.after(60 * SECOND)), None);
     }
 }

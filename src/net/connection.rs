@@ -3,7 +3,7 @@
 mod connecting;
 
 use super::addresses::{Addresses, Last};
-use super::locate::{Found, Location};
+use super::locate::Found;
 use super::stream::{Received, Stream};
 use super::{ConnectOptions, Endpoint};
 use crate::clock;
@@ -105,10 +105,10 @@ impl NodeConnection {
 
     pub(super) fn resolved(&mut self, found: Found, conversation: &mut impl Conversation) {
         match found {
-            Ok(Location { addresses, epoch }) => {
+            Ok(location) => {
+                conversation.located(self.node, location.epoch, location.asked_at);
                 let timeout = self.options.timeout;
-                conversation.located(self.node, epoch);
-                self.lookup = Lookup::Found(Addresses::new(&addresses, self.last, timeout));
+                self.lookup = Lookup::Found(Addresses::new(&location, self.last, timeout));
             }
             Err(problem) => {
                 self.lookup = Lookup::None;

@@ -9,8 +9,9 @@ use crate::clock::{self, Time};
 use crate::node::handshake::auth;
 use crate::node::{MARKER, NodeError, ServerError, tag_of};
 use crate::node_url::{Address, Login, Place};
-use crate::resp::{Elements, Reply, decode, encode_command};
+use crate::resp::{ProtocolError, Reply, decode, encode_command};
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use std::time::Duration;
 pub(crate) struct LookupAuth {
     pub(crate) login: Login,
     pub(crate) tls: Option<TlsTarget>,
+    /// One more for each thread that asks.
+    pub(crate) asking: Arc<()>,
 }
 
 /// Where a node is at present.
@@ -27,20 +30,29 @@ pub(super) struct Location {
     pub(super) addresses: Vec<SocketAddr>,
     /// The epoch of the failover authority, if it has one.
     pub(super) epoch: u64,
+    pub(super) asked_at: Time,
+}
+
+/// The master of a group, in this epoch of the failover authority.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Master {
+    place: Place,
+    epoch: u64,
 }
 
 pub(super) type Found = Result<Location, NodeError>;
 
 /// Looks up this address, within this time except for the resolver of the operating system.
 pub(super) fn locate(address: &Address, auth: &LookupAuth, timeout: Duration) -> Found {
+    let asked_at = clock::now();
     let (servers, about) = match address {
-        Address::Tcp { host, port } => return resolve(host, *port, 0),
+        Address::Tcp { host, port } => return resolve(host, *port, 0, asked_at),
         Address::Sentinel { sentinels, group } => (sentinels, About::Group(group.clone())),
         Address::Cluster { seeds, slots } => (seeds, About::Slot(slots[0])),
         Address::Unix { .. } => return Err(NodeError::Unresolved("it has no name".to_owned())),
     };
-    let (place, epoch) = ask_all(servers, &about, auth, clock::now().after(timeout))?;
-    resolve(&place.host, place.port, epoch)
+    let Master { place, epoch } = ask_all(servers, &about, auth, asked_at.after(timeout))?;
+    resolve(&place.host, place.port, epoch, asked_at)
 }
 
 /// What a server is asked for.
@@ -53,46 +65,71 @@ enum About {
 }
 
 impl About {
-    fn question(&self, out: &mut Vec<u8>) {
+    /// Writes the question, and returns how many answers it has.
+    fn question(&self, out: &mut Vec<u8>) -> usize {
         match self {
-            Self::Group(name) => encode_command(out, &[b"SENTINEL", b"MASTER", name.as_bytes()]),
+            // The Sentinel that leads a failover names the new master in the second answer only,
+            // until all replicas have followed. If one begins in between, that has the old epoch,
+            // which is harmless; the old master with the new epoch would not be.
+            Self::Group(name) => {
+                for what in [&b"MASTER"[..], b"GET-MASTER-ADDR-BY-NAME"] {
+                    encode_command(out, &[b"SENTINEL", what, name.as_bytes()]);
+                }
+                2
+            }
             // Whoever is not the master of this slot names it.
             Self::Slot(slot) => {
                 let marker = [tag_of(*slot).as_bytes(), MARKER].concat();
                 encode_command(out, &[b"EXISTS", &marker]);
+                1
             }
         }
     }
 
-    /// The place and the epoch in the reply of the server that was asked at `asked`.
-    fn read(&self, reply: &Reply<'_>, asked: &Place) -> Option<(Place, u64)> {
-        match (self, reply) {
-            (Self::Group(_), Reply::Array(list) | Reply::Map(list)) => master_of(list),
-            (Self::Slot(_), Reply::Integer(_)) => Some((asked.clone(), 0)),
-            (Self::Slot(_), Reply::Error(text)) => {
+    /// The master in the answers of the server that was asked at this place.
+    fn read(&self, answers: &[Reply<'_>], asked: &Place) -> Option<Master> {
+        let (host, port, epoch) = match (self, answers) {
+            (Self::Group(_), [Reply::Array(list) | Reply::Map(list), Reply::Array(place)]) => {
+                let (mut words, mut place) = (list.iter().map(text), place.iter().map(text));
+                words.find(|word| *word == Some("config-epoch"))?;
+                (place.next()??, place.next()??, words.next()??.parse().ok()?)
+            }
+            (Self::Slot(_), [Reply::Integer(_)]) => {
+                return Some(Master { place: asked.clone(), epoch: 0 });
+            }
+            (Self::Slot(_), [Reply::Error(text)]) => {
                 let text = std::str::from_utf8(text).ok()?.strip_prefix("MOVED ")?;
                 let (host, port) = text.rsplit(' ').next()?.rsplit_once(':')?;
-                // A server that does not know its own name leaves it out.
+                // What the servers do not know they leave out. `?` is another server's host name.
                 let host = if host.is_empty() { &asked.host } else { host };
-                Some((Place { host: host.to_owned(), port: port.parse().ok()? }, 0))
+                (Some(host).filter(|host| *host != "?")?, port, 0)
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(Master { place: Place { host: host.to_owned(), port: port.parse().ok()? }, epoch })
     }
 }
 
-fn resolve(host: &str, port: u16, epoch: u64) -> Found {
+fn text<'a>(element: Reply<'a>) -> Option<&'a str> {
+    if let Reply::Bulk(bytes) = element { std::str::from_utf8(bytes).ok() } else { None }
+}
+
+fn resolve(host: &str, port: u16, epoch: u64, asked_at: Time) -> Found {
     let addresses = (host, port).to_socket_addrs();
     let addresses = addresses.map_err(|error| NodeError::Unresolved(error.to_string()))?;
     let addresses: Vec<_> = addresses.collect();
     if addresses.is_empty() {
         return Err(NodeError::Unresolved("no address".to_owned()));
     }
-    Ok(Location { addresses, epoch })
+    Ok(Location { addresses, epoch, asked_at })
 }
 
 /// How long the others have after the first answer.
 const SOON: Duration = Duration::from_secs(1);
+
+/// If so many threads ask for the nodes of one URL, no more do: they hang in the operating
+/// system's resolver.
+const ASKING_MAX: usize = 64;
 
 /// Asks these servers at the same time. Of the first majority that answers, the highest epoch
 /// counts, and of places with that the one that is named most often; or of those that answer in
@@ -102,10 +139,11 @@ fn ask_all(
     about: &About,
     auth: &LookupAuth,
     until: Time,
-) -> Result<(Place, u64), NodeError> {
+) -> Result<Master, NodeError> {
     let mut enough_at = clock::now().after(until.since(clock::now()) / 2);
     let (sender, receiver) = crossbeam_channel::unbounded();
-    for server in servers {
+    let is_allowed = Arc::strong_count(&auth.asking) < ASKING_MAX;
+    for server in servers.iter().filter(|_| is_allowed) {
         let (server, about, auth) = (server.clone(), about.clone(), auth.clone());
         let sender = sender.clone();
         let ask = move || {
@@ -116,7 +154,7 @@ fn ask_all(
         let _ = thread::Builder::new().name("redlatch-locate".to_owned()).spawn(ask);
     }
     drop(sender);
-    let (mut found, mut problem): (Vec<(Place, u64)>, _) = (Vec::new(), None);
+    let (mut found, mut problem): (Vec<Master>, _) = (Vec::new(), None);
     // Until then or until all have answered. The operating system's resolver may take any time.
     while let Ok(answer) = receiver.recv_timeout(enough_at.since(clock::now())) {
         match answer {
@@ -130,8 +168,8 @@ fn ask_all(
             break;
         }
     }
-    let named = |answer: &(Place, u64)| found.iter().filter(|other| *other == answer).count();
-    let best = found.iter().max_by_key(|answer| (answer.1, named(answer))).cloned();
+    let named = |master: &Master| found.iter().filter(|other| *other == master).count();
+    let best = found.iter().max_by_key(|master| (master.epoch, named(master))).cloned();
     best.ok_or_else(|| {
         let why = problem.map_or_else(|| "no answer".to_owned(), |problem| problem.to_string());
         NodeError::NoMaster(format!("no server of {} names one: {why}", servers.len()))
@@ -141,71 +179,90 @@ fn ask_all(
 fn ask(
     server: &Place,
     about: &About,
-    LookupAuth { login: Login { user, password }, tls }: &LookupAuth,
+    LookupAuth { login: Login { user, password }, tls, .. }: &LookupAuth,
     until: Time,
-) -> Result<(Place, u64), NodeError> {
+) -> Result<Master, NodeError> {
     let mut question = Vec::new();
     let auth = auth(user.as_deref(), password.as_deref());
     auth.iter().for_each(|auth| encode_command(&mut question, auth));
     let is_behind = auth.is_some();
-    about.question(&mut question);
+    let count = about.question(&mut question) + usize::from(is_behind);
     let mut probe = ProbeConnection::connect((&server.host, server.port), tls.as_ref(), until)?;
     let mut found = None;
     probe.ask(&question, |bytes| {
-        found = read(bytes, is_behind, about, server, password.as_deref());
-        found.is_some()
+        // From the beginning each time: few answers come in parts.
+        let answers = match decode_all(bytes, count) {
+            Ok(Some(answers)) => answers,
+            Ok(None) => return false,
+            Err(error) => {
+                found = Some(Err(NodeError::Protocol(error)));
+                return true;
+            }
+        };
+        let named = answers.get(usize::from(is_behind)..).unwrap_or_default();
+        // The first error says why: many Sentinels have no password although the servers have one,
+        // and answer even so.
+        let error = answers.iter().find_map(|answer| match answer {
+            Reply::Error(text) => Some(ServerError::parse(text, password.as_deref())),
+            _ => None,
+        });
+        found = Some(about.read(named, server).ok_or_else(|| {
+            let none = || NodeError::NoMaster("it names none".to_owned());
+            error.map_or_else(none, NodeError::Server)
+        }));
+        true
     })?;
     found.unwrap_or_else(|| Err(NodeError::Disconnected("the answer is not complete".to_owned())))
 }
 
-/// The answer, as soon as it is complete: behind the one to `AUTH`, if that was sent.
-fn read(
-    bytes: &[u8],
-    is_behind: bool,
-    about: &About,
-    asked: &Place,
-    secret: Option<&[u8]>,
-) -> Option<Result<(Place, u64), NodeError>> {
-    let mut rest = bytes;
-    // From the beginning each time: few answers come in parts.
-    let mut next = || match decode(rest) {
-        Ok(None) => None,
-        Ok(Some((reply, used))) => {
-            rest = &rest[used..];
-            Some(Ok(reply))
-        }
-        Err(error) => Some(Err(NodeError::Protocol(error))),
-    };
-    let refused = |text: &[u8]| NodeError::Server(ServerError::parse(text, secret));
-    // Many Sentinels have no password although the servers have one: they answer even so.
-    let mut login = None;
-    if is_behind {
-        match next()? {
-            Ok(Reply::Error(text)) => login = Some(refused(text)),
-            Ok(_) => {}
-            Err(error) => return Some(Err(error)),
-        }
+/// So many replies, if they are complete.
+fn decode_all(mut bytes: &[u8], count: usize) -> Result<Option<Vec<Reply<'_>>>, ProtocolError> {
+    let mut all = Vec::with_capacity(count);
+    while all.len() < count {
+        let Some((reply, used)) = decode(bytes)? else { return Ok(None) };
+        bytes = &bytes[used..];
+        all.push(reply);
     }
-    Some(next()?.and_then(|reply| match (about.read(&reply, asked), reply) {
-        (Some(found), _) => Ok(found),
-        (None, Reply::Error(text)) => Err(login.unwrap_or_else(|| refused(text))),
-        (None, _) => Err(NodeError::NoMaster("it names none".to_owned())),
-    }))
+    Ok(Some(all))
 }
 
-/// The address and the epoch in the answer to `SENTINEL MASTER`: names and values in turn.
-fn master_of(list: &Elements<'_>) -> Option<(Place, u64)> {
-    let (mut host, mut port, mut epoch) = (None, None, 0);
-    let mut elements = list.iter();
-    while let (Some(name), Some(value)) = (elements.next(), elements.next()) {
-        let (Reply::Bulk(name), Reply::Bulk(value)) = (name, value) else { return None };
-        let value = std::str::from_utf8(value).ok()?;
-        match name {
-            b"ip" => host = Some(value.to_owned()),
-            b"port" => port = value.parse().ok(),
-            b"config-epoch" => epoch = value.parse().ok()?,
-            _ => {}
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The master in these answers of the server at `asked:1`.
+    fn read(about: &About, bytes: &[u8]) -> Option<(String, u16, u64)> {
+        let asked = Place { host: "asked".to_owned(), port: 1 };
+        let answers = decode_all(bytes, about.question(&mut Vec::new()));
+        let master = about.read(&answers.expect("replies").expect("all of them"), &asked)?;
+        Some((master.place.host, master.place.port, master.epoch))
+    }
+
+    #[test]
+    fn the_sentinel_that_leads_a_failover_names_the_new_master_with_the_new_epoch() {
+        let about = About::Group("locks".to_owned());
+        let fields = "*4\r\n$2\r\nip\r\n$3\r\nold\r\n$12\r\nconfig-epoch\r\n$1\r\n7\r\n";
+        let named = format!("{fields}*2\r\n$3\r\nnew\r\n$4\r\n6379\r\n");
+        let expected = Some(("new".to_owned(), 6379, 7));
+        assert_eq!(read(&about, named.as_bytes()), expected);
+        assert_eq!(read(&about, named.replacen("*4", "%2", 1).as_bytes()), expected);
+        assert_eq!(read(&about, named.replacen('7', "x", 1).as_bytes()), None);
+        assert_eq!(read(&about, format!("{fields}*-1\r\n").as_bytes()), None);
+        assert_eq!(read(&about, b"-ERR No such master with that name\r\n*-1\r\n"), None);
+    }
+
+    #[test]
+    fn a_server_without_the_slot_names_the_one_that_has_it() {
+        for (answer, expected) in [
+            (":0\r\n", Some(("asked", 1))),
+            ("-MOVED 8192 10.0.0.1:7001\r\n", Some(("10.0.0.1", 7001))),
+            ("-MOVED 8192 ::1:7001\r\n", Some(("::1", 7001))),
+            ("-MOVED 8192 :7001\r\n", Some(("asked", 7001))),
+            ("-MOVED 8192 ?:7001\r\n", None),
+            ("-CLUSTERDOWN Hash slot not served\r\n", None),
+        ] {
+            let expected = expected.map(|(host, port)| (host.to_owned(), port, 0));
+            assert_eq!(read(&About::Slot(8192), answer.as_bytes()), expected, "{answer}");
         }
     }
-    Some((Place { host: host?, port: port? }, epoch))
 }

@@ -68,6 +68,7 @@ fn a_majority_with_half_open_connections_is_reported_in_time_and_reconnected() {
     let mut guard = take(&client, "held", LONG);
     // The connections are idle when their peers disappear, and the client does not notice.
     proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Vanish));
+    let accepted: Vec<_> = proxies.iter().map(Proxy::accepted).collect();
     let start = Instant::now();
     match client.try_lock("half-open", LONG) {
         Err(Error::NoQuorum(error)) => {
@@ -83,7 +84,6 @@ fn a_majority_with_half_open_connections_is_reported_in_time_and_reconnected() {
     assert!(guard.ensure_held().is_ok() && guard.remaining() <= before);
     // The old connections stay silent, so new ones are needed.
     proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
-    let accepted: Vec<_> = proxies.iter().map(Proxy::accepted).collect();
     assert!(eventually(LIMIT, || can_be_acquired(&client, "half-open")));
     assert!(
         proxies.iter().zip(accepted).filter(|(proxy, old)| proxy.accepted() > *old).count() > 0

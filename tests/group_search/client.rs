@@ -19,6 +19,8 @@ pub(crate) struct Sent {
 pub(crate) struct Session {
     pub(crate) server: usize,
     pub(crate) run: u8,
+    /// When the failover authority was asked.
+    named_at: u8,
     /// What was written and is not carried out, and what was carried out and is not read.
     pub(crate) sent: VecDeque<Sent>,
     pub(crate) answered: VecDeque<(Sent, Answer)>,
@@ -44,10 +46,11 @@ pub(crate) struct Counted {
 }
 
 impl Session {
-    pub(crate) fn new(server: usize, run: u8) -> Self {
+    pub(crate) fn new(server: usize, run: u8, named_at: u8) -> Self {
         Self {
             server,
             run,
+            named_at,
             sent: VecDeque::new(),
             answered: VecDeque::new(),
             reign: None,
@@ -117,11 +120,12 @@ impl Session {
     ) -> Result<Counted, NodeError> {
         let mut counted = Counted { votes: Vec::new(), next: None };
         match (sent.command, answer) {
-            (Command::Greet { nonce, .. }, Answer::Reign(answer)) => {
-                let reign = Reign::greeted(at(now), at(sent.at), answer)?;
-                let is_ours = nonce_of(&reign) == nonce;
+            (Command::Greet { is_vouched, .. }, Answer::Reign(answer)) => {
+                let is_late = scheme.has(Mistake::NamedLongAgo);
+                let known_at = if is_late { sent.at } else { sent.at.min(self.named_at) };
+                let reign = Reign::greeted(at(now), at(known_at), answer)?;
                 self.marker = marker_of(answer);
-                self.wrote_at = is_ours.then_some(sent.at);
+                self.wrote_at = is_vouched.then_some(sent.at);
                 self.known_since = known.greeted(scheme, now, self.run, id_of(&self.marker));
                 self.reign = Some(reign);
             }
@@ -293,6 +297,8 @@ pub(crate) enum Vote {
 pub(crate) struct Client {
     /// By group.
     pub(crate) sessions: Vec<Option<Session>>,
+    /// The epoch that the failover authority has told before the connection is made, and when.
+    pub(crate) named: Vec<Option<(u8, u8)>>,
     pub(crate) known: Vec<Known>,
     pub(crate) attempt: Option<Attempt>,
     pub(crate) held: Option<Held>,
@@ -301,7 +307,7 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(groups: usize) -> Self {
         let (sessions, known) = (vec![None; groups], vec![Known::default(); groups]);
-        Self { sessions, known, attempt: None, held: None }
+        Self { sessions, named: vec![None; groups], known, attempt: None, held: None }
     }
 
     /// A vote of this group on the present attempt.

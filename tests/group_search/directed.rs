@@ -5,8 +5,8 @@ use crate::expect::tell;
 use crate::scheme::{Faults, Mistake, Scheme};
 use crate::world::{Search, Step, World};
 use Step::{
-    Acknowledge, Begin, Close, Connect, Deliver, ElectAgain, Execute, Extend, Hear, Promote, Read,
-    Sync, Tick,
+    Acknowledge, Ask, Begin, Close, Connect, Deliver, ElectAgain, Execute, Extend, Hear, Promote,
+    Read, Sync, Tick,
 };
 use models::explore::Model;
 
@@ -50,6 +50,7 @@ impl Schedule {
         self.go(Connect(client, 0, server));
         self.go(Execute(client, 0));
         self.go(Read(client, 0));
+        self.deliver(server);
     }
 
     /// An idle session is greeted again.
@@ -82,9 +83,16 @@ impl Schedule {
         self.go(Read(client, 0));
     }
 
+    /// The replica gets what this master has written, if it follows it.
+    fn deliver(&mut self, master: usize) -> bool {
+        let replica = self.world.groups[0].servers.get(REPLICA);
+        let follows = replica.is_some_and(|it| usize::from(it.source) == master);
+        (0..4).filter(|_| follows).for_each(|_| self.go(Deliver(0, REPLICA)));
+        follows
+    }
+
     fn acknowledge(&mut self, master: usize) {
-        if usize::from(self.world.groups[0].servers[REPLICA].source) == master {
-            (0..4).for_each(|_| self.go(Deliver(0, REPLICA)));
+        if self.deliver(master) {
             self.go(Acknowledge(0, REPLICA));
             self.go(Hear(0, master, REPLICA));
         }
@@ -241,6 +249,21 @@ fn an_idle_session_is_greeted_again() {
         it.wake(CID, NEW);
         it.vote(Begin(CID));
         it.go(ElectAgain(0, OLD));
+        it.vote(Begin(ANN));
+    });
+}
+
+#[test]
+fn a_server_that_was_named_long_ago_is_asked_for_again() {
+    is_needed(Mistake::NamedLongAgo, ELECTED_AGAIN, |it, scheme| {
+        it.go(Ask(ANN, 0));
+        it.go(Promote(0, NEW));
+        it.greet(CID, NEW);
+        it.pass(scheme.ttl + scheme.bound);
+        it.wake(CID, NEW);
+        it.vote(Begin(CID));
+        it.go(ElectAgain(0, OLD));
+        it.greet(ANN, OLD);
         it.vote(Begin(ANN));
     });
 }

@@ -110,8 +110,11 @@ impl Group {
         if !takes_writes && (command.writes() || keys != it.keys) {
             return Answer::Failed;
         }
-        let is_touched =
-            |marker| matches!(command, Command::Touch { nonce } if node.nonce(marker) == nonce);
+        let is_touched = |marker| match command {
+            Command::Touch { nonce } => node.nonce(marker) == nonce,
+            Command::Greet { is_vouched, .. } => is_vouched,
+            _ => false,
+        };
         if keys != it.keys || keys.marker.is_some_and(is_touched) {
             self.write(server, keys);
         }

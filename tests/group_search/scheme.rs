@@ -79,9 +79,11 @@ pub(crate) enum Mistake {
     VouchedByRefusal,
     /// And before an extension that was granted, but for less than the key lives anyway.
     VouchedByAnyExtension,
-    /// Elections do not count, or an idle session is not greeted again.
+    /// Elections do not count, or an idle session is not greeted again, or one that connects long
+    /// after the server was named counts from its greeting.
     NoEpoch,
     NotGreetedAgain,
+    NamedLongAgo,
 }
 
 impl Mistake {

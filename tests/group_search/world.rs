@@ -24,7 +24,9 @@ pub(crate) struct World {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Tick,
-    /// A client connects to a master, or to what was one.
+    /// A client asks which server is the master, and connects to one, or to what was one. The
+    /// second may follow the first at once, or much later.
+    Ask(usize, usize),
     Connect(usize, usize, usize),
     /// Its connection ends.
     Close(usize, usize),
@@ -174,6 +176,8 @@ impl World {
                 // A server that takes no writes cannot be greeted.
                 let masters = (0..servers.len()).filter(|it| servers[*it].takes_writes(self.now));
                 steps.extend(masters.map(|server| Step::Connect(index, group, server)));
+                let may_ask = scheme.has_epochs && client.named[group].is_none();
+                steps.extend(may_ask.then_some(Step::Ask(index, group)));
                 continue;
             };
             let server = &servers[session.server];
@@ -230,6 +234,9 @@ impl World {
                     self.execute(client, group, scheme, node);
                     self.read(client, group, scheme);
                 }
+            }
+            Step::Ask(client, group) => {
+                self.clients[client].named[group] = Some((self.groups[group].epoch, now));
             }
             Step::Close(client, group) => self.close(client, group),
             Step::Begin(client) => {
@@ -321,12 +328,14 @@ impl World {
         let nonce = self.unused_nonce(node);
         let at = &self.groups[group];
         let is_counted = scheme.has_epochs && !scheme.has(Mistake::NoEpoch);
-        let epoch = if is_counted { at.epoch } else { 0 };
+        let named = self.clients[client].named[group].take();
+        let (epoch, named_at) = named.unwrap_or((at.epoch, self.now));
+        let epoch = if is_counted { epoch } else { 0 };
         let is_vouched = scheme.vouches
             && !scheme.has(Mistake::NotVouched)
             && !scheme.has(Mistake::VouchedFromGreeting);
         let command = Command::Greet { epoch, nonce, is_vouched };
-        let mut session = Session::new(server, at.servers[server].run);
+        let mut session = Session::new(server, at.servers[server].run, named_at);
         session.sent.push_back(Sent { command, at: self.now });
         self.clients[client].sessions[group] = Some(session);
     }

@@ -1,28 +1,34 @@
-//! Clients compete for a lock on one group, whose master is killed and stopped again and again,
-//! each time with replicas that are late. With the rule of groups there are never two holders.
-//! Without it there are, by the same record, when the group is one server behind a relay that leads
-//! to the present master: so do libraries that know Sentinels and no reigns.
+//! Processes compete for a lock on one group, whose master is killed and stopped again and again,
+//! each time with replicas that are late; and some of them are killed or stopped as well. With the
+//! rule of groups there are never two holders. Without it there are, by the same record, when the
+//! group is one server behind a relay that leads to the present master; and so there are with what
+//! other libraries do.
 //!
 //! `REDLATCH_CROWD_SECONDS` sets for how long (20).
 
+use std::cell::RefCell;
 use std::env;
+use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::LockClient;
-use support::claims::{Claims, Over, work};
+use rustix::process::{Pid, Signal, kill_process};
+use support::claims::{Claims, compete, work};
 use support::cli::Value;
 use support::eventually;
 use support::locks::LIMIT;
+use support::program::{end_with_parent, test_process};
 use support::proxy::Proxy;
 use support::sentinel::{SentinelGroup, info};
 
 use super::adopt;
+use super::rivals::{Held, Master, Rival};
 
 /// Longer than it takes to promote another server: a lock that was lost is held then.
 const TTL: Duration = Duration::from_secs(5);
 const BOUND: Duration = Duration::from_millis(500);
-const CLIENTS: usize = 6;
+const MEMBERS: usize = 6;
 
 fn time() -> Duration {
     let seconds = env::var("REDLATCH_CROWD_SECONDS").ok();
@@ -67,39 +73,125 @@ fn fail_over(
     assert!(eventually(LIMIT, || info(old, "master_link_status") == "up"));
 }
 
+/// How the processes lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    ByTheRule,
+    WithoutIt,
+    AsOthers(Rival),
+}
+
+const WAYS: [Way; 4] = [
+    Way::ByTheRule,
+    Way::WithoutIt,
+    Way::AsOthers(Rival::Redisson),
+    Way::AsOthers(Rival::Rueidislock),
+];
+
+/// The way, the number and the address of a process of the crowd.
+const MEMBER: &str = "REDLATCH_CROWD_MEMBER";
+
+#[test]
+fn a_member_of_the_crowd() {
+    let Ok(order) = env::var(MEMBER) else { return };
+    end_with_parent();
+    let words: Vec<&str> = order.split(' ').collect();
+    let number = |index: usize| words[index].parse().expect("a number");
+    let (way, number, address) = (WAYS[number(0)], number(1), words[2]);
+    let all_claims = Claims::telling();
+    let builder = LockClient::builder().node_timeout(Duration::from_millis(300)).max_ttl(TTL);
+    let builder = match way {
+        Way::ByTheRule => builder.nodes(format!("{address}?replicas=2")).failover_bound(BOUND),
+        Way::WithoutIt => builder.nodes(address).restart_guard(false),
+        Way::AsOthers(rival) => {
+            let port = address.rsplit(':').next().unwrap().trim_end_matches("/0");
+            let master = RefCell::new(Master::at(port.parse().unwrap()));
+            return compete(number, TTL, &all_claims, || Held::acquire(rival, &master, TTL));
+        }
+    };
+    work(number, &builder.build().unwrap(), TTL, &all_claims);
+}
+
+/// The processes that compete. They end when this is dropped.
+struct Crowd<'a> {
+    way: Way,
+    address: String,
+    all_claims: &'a Claims,
+    members: Vec<Child>,
+    started: usize,
+}
+
+impl<'a> Crowd<'a> {
+    fn start<'s>(&mut self, scope: &'s thread::Scope<'s, '_>)
+    where
+        'a: 's,
+    {
+        let way = WAYS.iter().position(|way| *way == self.way).unwrap();
+        let (client, all_claims) = (self.started, self.all_claims);
+        let order = format!("{way} {client} {}", self.address);
+        let mut process = test_process("crowd::a_member_of_the_crowd");
+        let mut process = process.env(MEMBER, order).spawn().unwrap();
+        let output = process.stdout.take().unwrap();
+        scope.spawn(move || all_claims.hear(client, output));
+        self.members.push(process);
+        self.started += 1;
+    }
+
+    /// Stops one of the processes for a while, or kills one, in whose place another one comes.
+    fn disturb<'s>(&mut self, turn: usize, scope: &'s thread::Scope<'s, '_>)
+    where
+        'a: 's,
+    {
+        let index = turn % self.members.len();
+        if turn % 2 == 0 {
+            let mut killed = self.members.remove(index);
+            killed.kill().unwrap();
+            killed.wait().unwrap();
+            self.start(scope);
+        } else {
+            let member = Pid::from_child(&self.members[index]);
+            kill_process(member, Signal::STOP).unwrap();
+            thread::sleep(BOUND);
+            kill_process(member, Signal::CONT).unwrap();
+        }
+    }
+}
+
+impl Drop for Crowd<'_> {
+    fn drop(&mut self) {
+        for member in &mut self.members {
+            // Both fail only if the process has ended already.
+            let _ = member.kill();
+            let _ = member.wait();
+        }
+    }
+}
+
 /// Fails over, again and again, until this is enough of the record.
-fn storm(has_rule: bool, mut is_enough: impl FnMut(&Claims) -> bool) -> Claims {
+fn storm(way: Way, mut is_enough: impl FnMut(&Claims) -> bool) -> Claims {
     let mut group = SentinelGroup::start(2);
     adopt(&group.servers[0], "");
     let relay = Proxy::start(group.servers[0].port());
-    let client = |_| {
-        let builder = LockClient::builder().node_timeout(Duration::from_millis(300)).max_ttl(TTL);
-        let builder = if has_rule {
-            builder.nodes(format!("{}?replicas=2", group.url())).failover_bound(BOUND)
-        } else {
-            builder.nodes(relay.url()).restart_guard(false)
-        };
-        builder.build().expect("good settings")
-    };
-    let clients: Vec<_> = (0..CLIENTS).map(client).collect();
+    let has_rule = way == Way::ByTheRule;
+    let address = if has_rule { group.url() } else { relay.url() };
     let all_claims = Claims::default();
     // With the rule, there is a lock without a replica for as long as the bound at most.
     let lost_within = if has_rule { BOUND * 4 / 5 } else { LIMIT };
     thread::scope(|scope| {
-        let _over = Over(&all_claims.is_over);
-        for (number, client) in clients.iter().enumerate() {
-            let all_claims = &all_claims;
-            scope.spawn(move || work(number, client, TTL, all_claims));
-        }
+        let (members, all_claims) = (Vec::new(), &all_claims);
+        let mut crowd = Crowd { way, address, all_claims, members, started: 0 };
+        (0..MEMBERS).for_each(|_| crowd.start(scope));
         for turn in 0.. {
             let since = Instant::now();
             let is_held = eventually(3 * LIMIT, || all_claims.is_held(since, TTL));
             assert!(is_held, "turn {turn}: no client gets the lock any more");
-            fail_over(&mut group, turn, &relay, lost_within, &all_claims);
-            if is_enough(&all_claims) {
-                eprintln!("{} failovers, {} grants", turn + 1, all_claims.claims().len());
+            fail_over(&mut group, turn, &relay, lost_within, all_claims);
+            if is_enough(all_claims) {
+                let grants = all_claims.claims().len();
+                eprintln!("{way:?}: {} failovers, {grants} grants", turn + 1);
                 break;
             }
+            crowd.disturb(turn, scope);
         }
     });
     all_claims
@@ -108,18 +200,33 @@ fn storm(has_rule: bool, mut is_enough: impl FnMut(&Claims) -> bool) -> Claims {
 #[test]
 fn failovers_under_load_never_give_a_lock_to_two() {
     let start = Instant::now();
-    let all_claims = storm(true, |_| start.elapsed() > time());
+    let all_claims = storm(Way::ByTheRule, |_| start.elapsed() > time());
     assert_eq!(all_claims.two_holders().map(|pair| format!("{pair:?}")), None);
 }
 
-#[test]
-fn without_the_rule_they_do() {
+#[track_caller]
+fn gives_it_to_two(way: Way) {
     let start = Instant::now();
-    let all_claims = storm(false, |all_claims| {
+    let all_claims = storm(way, |all_claims| {
         let is_seen = eventually(TTL, || all_claims.two_holders().is_some());
         assert!(is_seen || start.elapsed() < LIMIT * 3, "no double holder was seen");
         is_seen
     });
     let (first, second) = all_claims.two_holders().expect("seen before");
     assert_ne!(first.client, second.client);
+}
+
+#[test]
+fn without_the_rule_they_do() {
+    gives_it_to_two(Way::WithoutIt);
+}
+
+#[test]
+fn so_they_do_by_redisson_which_waits_for_replicas() {
+    gives_it_to_two(Way::AsOthers(Rival::Redisson));
+}
+
+#[test]
+fn so_they_do_by_rueidislock_whose_keys_are_on_one_master() {
+    gives_it_to_two(Way::AsOthers(Rival::Rueidislock));
 }

@@ -10,6 +10,7 @@ mod names_that_move;
 mod people;
 mod registers;
 mod rights;
+mod rivals;
 mod sentinels;
 mod slots_that_move;
 mod waiters;

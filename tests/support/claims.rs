@@ -1,13 +1,16 @@
-//! Clients that compete for a lock, and an independent record of who believed to hold it when.
+//! Clients that compete for a lock, and an independent record of who believed to hold it when. They
+//! are threads, or processes that tell of their claims.
 
-use std::sync::Mutex;
+use std::io::{BufRead, BufReader, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::{LockClient, LockGuard};
+use rustix::time::{ClockId, clock_gettime};
 
-const RESOURCE: &str = "orders:42";
+pub const RESOURCE: &str = "orders:42";
 
 /// A time in which a client believed that it held the lock.
 #[derive(Clone, Copy, Debug)]
@@ -24,9 +27,16 @@ pub struct Claim {
 pub struct Claims {
     claims: Mutex<Vec<Claim>>,
     pub is_over: AtomicBool,
+    /// Is each claim told on the standard output?
+    are_told: bool,
 }
 
 impl Claims {
+    /// Those of a process, which tells them.
+    pub fn telling() -> Self {
+        Self { are_told: true, ..Self::default() }
+    }
+
     pub fn claims(&self) -> Vec<Claim> {
         self.claims.lock().expect("nothing panics with this lock held").clone()
     }
@@ -35,6 +45,7 @@ impl Claims {
     fn begin(&self, claim: Claim) -> usize {
         let mut claims = self.claims.lock().expect("nothing panics with this lock held");
         claims.push(claim);
+        self.tell(claims.len() - 1, claim);
         claims.len() - 1
     }
 
@@ -42,6 +53,32 @@ impl Claims {
     fn change(&self, index: usize, until: impl FnOnce(Instant) -> Instant) {
         let claim = &mut self.claims.lock().expect("nothing panics with this lock held")[index];
         claim.until = until(claim.until);
+        self.tell(index, *claim);
+    }
+
+    #[expect(clippy::print_stdout, reason = "the process that has started this one reads it")]
+    fn tell(&self, index: usize, Claim { is_stubborn, from, until, .. }: Claim) {
+        if self.are_told {
+            println!("claim {index} {is_stubborn} {} {}", shared(from), shared(until));
+        }
+    }
+
+    /// Records what a process tells, until it has ended.
+    pub fn hear(&self, client: usize, output: impl Read) {
+        let mut own = Vec::new();
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            let Some((_, told)) = line.split_once("claim ") else { continue };
+            let words: Vec<&str> = told.split(' ').collect();
+            let [index, is_stubborn, from, until] = words[..] else { panic!("{line}") };
+            let instant = |nanos: &str| instant(nanos.parse().expect("nanoseconds"));
+            let (from, until, is_stubborn) = (instant(from), instant(until), is_stubborn == "true");
+            if index.parse() == Ok(own.len()) {
+                own.push(self.begin(Claim { client, is_stubborn, from, until }));
+            } else {
+                let index: usize = index.parse().expect("an index");
+                self.change(own[index], |_| until);
+            }
+        }
     }
 
     /// Two claims of different clients at the same time, if there are any.
@@ -66,6 +103,30 @@ impl Claims {
     }
 }
 
+/// The clock that all processes share, at a time of this one.
+static CLOCK: OnceLock<(Instant, i128)> = OnceLock::new();
+
+fn clock() -> (Instant, i128) {
+    *CLOCK.get_or_init(|| {
+        let clock = clock_gettime(ClockId::Monotonic);
+        let nanos = i128::from(clock.tv_sec) * 1_000_000_000 + i128::from(clock.tv_nsec);
+        (Instant::now(), nanos)
+    })
+}
+
+/// This time in nanoseconds of the clock that all processes share.
+fn shared(at: Instant) -> i128 {
+    let (now, clock) = clock();
+    let (after, before) = (at.saturating_duration_since(now), now.saturating_duration_since(at));
+    clock + after.as_nanos() as i128 - before.as_nanos() as i128
+}
+
+fn instant(shared: i128) -> Instant {
+    let (now, clock) = clock();
+    let nanos = |nanos: i128| Duration::from_nanos(nanos.max(0) as u64);
+    now + nanos(shared - clock) - nanos(clock - shared)
+}
+
 /// Ends the clients when it is dropped.
 pub struct Over<'a>(pub &'a AtomicBool);
 
@@ -75,34 +136,64 @@ impl Drop for Over<'_> {
     }
 }
 
-/// The end of the validity. The clock is read before the remaining validity, so the result is not
-/// too late: in doubt, the test decides in the library's favour.
-fn promised(guard: &LockGuard) -> Instant {
-    let now = Instant::now();
-    now + guard.remaining()
+/// A lock that a client believes to hold, and releases when it is dropped.
+pub trait Hold {
+    /// The end of the validity.
+    fn promised(&self) -> Instant;
+
+    fn is_held(&self) -> bool;
+
+    /// Returns whether it was extended.
+    fn extend(&mut self, ttl: Duration) -> bool;
 }
 
-/// One client: acquires the lock again and again, and alternately holds it until it expires,
-/// extends it, and releases it early.
+impl Hold for LockGuard {
+    /// The clock is read before the remaining validity, so the result is not too late: in doubt,
+    /// the test decides in the library's favour.
+    fn promised(&self) -> Instant {
+        let now = Instant::now();
+        now + self.remaining()
+    }
+
+    fn is_held(&self) -> bool {
+        self.ensure_held().is_ok()
+    }
+
+    fn extend(&mut self, ttl: Duration) -> bool {
+        LockGuard::extend(self, ttl).is_ok()
+    }
+}
+
+/// One client of this library: see [`compete`].
 pub fn work(number: usize, client: &LockClient, ttl: Duration, all_claims: &Claims) {
     let wait = Duration::from_millis(500);
+    // Too few nodes may be up, or count: then it retries.
+    let acquire = || client.request(RESOURCE).ttl(ttl).try_lock_for(wait).ok().flatten();
+    compete(number, ttl, all_claims, acquire);
+}
+
+/// Acquires the lock again and again, and alternately holds it until it expires, extends it, and
+/// releases it early.
+pub fn compete<H: Hold>(
+    number: usize,
+    ttl: Duration,
+    all_claims: &Claims,
+    mut acquire: impl FnMut() -> Option<H>,
+) {
     for turn in number.. {
         if all_claims.is_over.load(Ordering::SeqCst) {
             return;
         }
-        // Too few nodes may be up, or count: then it retries.
-        let Ok(Some(mut guard)) = client.request(RESOURCE).ttl(ttl).try_lock_for(wait) else {
-            continue;
-        };
+        let Some(mut guard) = acquire() else { continue };
         let from = Instant::now();
-        let (is_stubborn, until) = (turn % 3 == 0, promised(&guard));
+        let (is_stubborn, until) = (turn % 3 == 0, guard.promised());
         let claim = all_claims.begin(Claim { client: number, is_stubborn, from, until });
         match turn % 3 {
             0 => while_held(&guard, ttl),
             1 => {
                 while_held(&guard, ttl / 3);
-                if guard.extend(ttl).is_ok() {
-                    all_claims.change(claim, |_| promised(&guard));
+                if guard.extend(ttl) {
+                    all_claims.change(claim, |_| guard.promised());
                 }
                 while_held(&guard, ttl);
             }
@@ -115,9 +206,9 @@ pub fn work(number: usize, client: &LockClient, ttl: Duration, all_claims: &Clai
 }
 
 /// Waits for `time`, or until the lock is lost.
-fn while_held(guard: &LockGuard, time: Duration) {
+fn while_held(guard: &impl Hold, time: Duration) {
     let end = Instant::now() + time;
-    while Instant::now() < end && guard.ensure_held().is_ok() {
+    while Instant::now() < end && guard.is_held() {
         thread::sleep(Duration::from_millis(2));
     }
 }

@@ -135,6 +135,13 @@ impl Proposer {
         self.highest = self.highest.max(number.unwrap_or(0));
     }
 
+    /// A majority has accepted this last: what was promised to follow another one is of no use.
+    pub fn saw(&mut self, accepted: Option<Ballot>) {
+        self.see(accepted.map(Ballot::number));
+        let follows = |next: Ballot| accepted.and_then(Ballot::next) == Some(next);
+        self.next = self.next.take().filter(|(next, _)| follows(*next));
+    }
+
     /// A ballot above all that were seen. With each refusal it is further above: a client that
     /// changes the register in one round after another has gone on by the time a ballot arrives.
     pub(super) fn draw(&mut self, refusals: u32) -> Option<Ballot> {
@@ -259,7 +266,7 @@ mod tests {
             assert!(first < second);
             let value = draft.into_current().unwrap();
             assert_eq!((&**value.bytes(), value.fence()), (&b"b"[..], Some(9)));
-            assert!(value.was_made_by(ballot(5)) && value.remembers_since(0));
+            assert!(value.was_made_by(ballot(5)) && value.remembers_since(1));
             assert_eq!(value.gone(), 3);
 
             let mut draft = Draft::new(ballot(6), Ok(value));

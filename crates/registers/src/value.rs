@@ -6,7 +6,8 @@ use std::sync::Arc;
 /// The format of a stored value. A client that meets another one refuses it.
 const FORMAT: u8 = 1;
 
-/// How many changes a value remembers.
+/// How many changes a value remembers: the last one of each of so many clients, and earlier ones of
+/// the same while there is room.
 pub(super) const REMEMBERED: usize = 8;
 
 /// How many bytes of a ballot's owner a value remembers: as many as tell clients apart.
@@ -69,6 +70,9 @@ pub struct Stored {
     /// When it was written, in microseconds since 1970, as the client says that wrote it. For
     /// people, and to delete what is old: nothing else depends on it.
     written: u64,
+    /// The number of the latest change of a client of which none is remembered any more. 0 if there
+    /// is no such client.
+    forgotten: u64,
     /// The last changes, oldest first. Never empty.
     changes: Vec<ChangeId>,
     bytes: Arc<[u8]>,
@@ -97,15 +101,25 @@ impl Stored {
         fence: u64,
     ) -> Self {
         let mut changes = base.map_or(Vec::new(), |base| base.changes.clone());
+        let (mut forgotten, change) = (base.map_or(0, |base| base.forgotten), ChangeId::of(ballot));
         if changes.len() == REMEMBERED {
-            changes.remove(0);
+            // A client makes one change at a time: it asks for no earlier one any more.
+            let has_later = |(index, it): (usize, &ChangeId)| {
+                let mut later = changes[index + 1..].iter().chain([&change]);
+                later.any(|later| later.owner == it.owner)
+            };
+            match changes.iter().enumerate().position(has_later) {
+                Some(earlier) => drop(changes.remove(earlier)),
+                None => forgotten = changes.remove(0).number,
+            }
         }
-        changes.push(ChangeId::of(ballot));
+        changes.push(change);
         Self {
             version: Version::new(ballot, index),
             gone: base.map_or_else(|gone| gone, |base| base.gone),
             fence,
             written: 0,
+            forgotten,
             changes,
             bytes,
         }
@@ -123,7 +137,7 @@ impl Stored {
     /// As nodes keep it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![FORMAT];
-        for number in [self.version.0, self.gone, self.fence, self.written] {
+        for number in [self.version.0, self.gone, self.fence, self.written, self.forgotten] {
             out.extend(number.to_be_bytes());
         }
         out.push(self.changes.len() as u8);
@@ -153,8 +167,8 @@ impl Stored {
             rest = others;
             Some(u64::from_be_bytes(*first))
         };
-        let (version, gone, fence, written) = (number()?, number()?, number()?, number()?);
-        let version = Version(version);
+        let (version, gone, fence) = (Version(number()?), number()?, number()?);
+        let (written, forgotten) = (number()?, number()?);
         let (count, mut rest) = rest.split_first()?;
         let count = usize::from(*count);
         let mut changes = Vec::with_capacity(REMEMBERED);
@@ -165,7 +179,8 @@ impl Stored {
             rest = others;
         }
         let is_whole = (1..=REMEMBERED).contains(&count);
-        let value = Self { version, gone, fence, written, changes, bytes: rest.into() };
+        let bytes = rest.into();
+        let value = Self { version, gone, fence, written, forgotten, changes, bytes };
         Some(value).filter(|_| is_whole)
     }
 
@@ -174,9 +189,9 @@ impl Stored {
         self.changes.contains(&ChangeId::of(ballot))
     }
 
-    /// Does the value remember all changes since this number, or since the register was created?
+    /// Does the value remember all clients that have made a change since this number?
     pub(super) fn remembers_since(&self, number: u64) -> bool {
-        self.changes.len() < REMEMBERED || self.changes[0].number < number
+        self.forgotten < number
     }
 
     /// No change below this number is one of this register's: it was deleted since.
@@ -219,7 +234,7 @@ mod tests {
     use redlatch_protocol::engine::Token;
 
     fn ballot(number: u64) -> Ballot {
-        Ballot::new(number, Token::new([7; Token::LEN])).unwrap()
+        Ballot::new(number, Token::new([number as u8; Token::LEN])).unwrap()
     }
 
     fn value(numbers: std::ops::RangeInclusive<u64>) -> Stored {
@@ -247,7 +262,7 @@ mod tests {
         }
         let mut bytes = value(1..=3).to_bytes();
         for count in [0, 9, 255] {
-            bytes[33] = count;
+            bytes[41] = count;
             assert!(Stored::read(&bytes).is_err(), "{count}");
         }
         bytes[0] = 2;
@@ -255,17 +270,29 @@ mod tests {
     }
 
     #[test]
-    fn a_value_remembers_eight_changes_and_its_creation() {
+    fn a_value_remembers_eight_clients_and_its_creation() {
         let value = value(1..=10);
         let made: Vec<bool> = (1..=11).map(|number| value.was_made_by(ballot(number))).collect();
         let mut expected = vec![false, false];
         expected.extend([true; 8]);
         expected.push(false);
         assert_eq!(made, expected);
-        assert!(value.remembers_since(4) && !value.remembers_since(3));
+        assert!(value.remembers_since(3) && !value.remembers_since(2));
         assert_eq!((value.gone(), value.fence()), (7, Some(10)));
         let other = Ballot::new(10, Token::new([8; Token::LEN])).unwrap();
         assert!(!value.was_made_by(other), "another owner's");
+
+        // However often one of eight clients makes a change, the others are not forgotten.
+        let mut value = value;
+        for number in 11..100 {
+            let owner = Token::new([10; Token::LEN]);
+            let made = (Ballot::new(number, owner).unwrap(), 0);
+            value = Stored::changed(Ok(&value), made, Arc::from([]), 0);
+        }
+        assert!((3..10).all(|number| value.was_made_by(ballot(number))));
+        assert!(!value.was_made_by(ballot(10)), "its last change is a later one");
+        assert!(value.remembers_since(3) && !value.remembers_since(2));
+        assert_eq!(value.changes.len(), REMEMBERED, "it is as long as before");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::clock;
 use crate::engine::{Drift, Request, Rules};
 use crate::net::LookupAuth;
 use crate::net::addresses::Resolver;
+use crate::net::locate::Location;
 use crate::node::{NodeError, Order, Rounds, Session, SessionOptions};
 use crate::node_url::Address;
 use mio::{Events, Poll, Waker};
@@ -28,7 +29,7 @@ struct Fixture {
 }
 
 fn found(addresses: Vec<SocketAddr>) -> Found {
-    Ok(Location { addresses, epoch: 0 })
+    Ok(Location { addresses, epoch: 0, asked_at: clock::now() })
 }
 
 impl Fixture {

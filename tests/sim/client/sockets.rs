@@ -93,7 +93,7 @@ impl DrivenSockets for Sockets<'_> {
             Setup::Pending => {}
             Setup::Made => {
                 *link = Link::Connected(connection);
-                rounds.located(node, network.connections[connection].epoch);
+                rounds.located(node, network.connections[connection].epoch, now);
                 rounds.connected(node, now, None);
             }
             Setup::Refused => {

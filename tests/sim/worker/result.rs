@@ -25,7 +25,7 @@ impl Worker {
             _ if self.is_queued => self.handle(now, Input::Reserved(result.votes.queue.reserved)),
             _ => {
                 let votes = self.tamper(context, result.votes);
-                if votes.was_connecting {
+                if votes.was_prolonged {
                     self.note_connecting(now, context);
                 }
                 self.check_votes(context, &votes);

@@ -132,8 +132,8 @@ pub struct Votes {
     /// For how long no majority can grant a lock because of quarantined nodes: too many were
     /// started so recently that their grants do not count yet. Zero if the other nodes suffice.
     pub quarantine: Duration,
-    /// Did the round go on beyond its deadline because nodes were connecting?
-    pub was_connecting: bool,
+    /// Did the round go on beyond its deadline because nodes were connecting, or slow?
+    pub was_prolonged: bool,
     /// What the nodes say about the lock's queue.
     pub queue: QueueState,
     /// The permit that was granted: the one with the most votes. Grants of others count as

@@ -209,10 +209,10 @@ pub struct Request {
     pub command: Command,
     /// When the operation began: before anything was written.
     pub started: Time,
-    /// When the round ends, whichever nodes have answered, if it does not wait for connections.
+    /// When the round ends if a majority has answered, or cannot.
     pub deadline: Time,
-    /// When it ends in any case. Nodes that have never answered on their connection are waited for
-    /// until then, if no majority has answered.
+    /// When it ends in any case. Until then it may wait for nodes that have never answered on their
+    /// connection or are slow, if no majority has answered.
     pub connect_deadline: Time,
     /// Until when a lock that a majority has granted may wait for the other nodes.
     pub spare_until: Time,

@@ -36,8 +36,8 @@ pub trait Conversation {
     /// The step that the connection waits for.
     fn phase(&mut self, node: Node) -> Phase;
 
-    /// The node's address was named by a failover authority in this epoch.
-    fn located(&mut self, _node: Node, _epoch: u64) {}
+    /// The node's address was named by a failover authority in this epoch, which was asked then.
+    fn located(&mut self, _node: Node, _epoch: u64, _asked_at: Time) {}
 
     /// The connection is established, and leads to this host, if the operating system says so.
     fn connected(&mut self, node: Node, now: Time, host: Option<Host>);

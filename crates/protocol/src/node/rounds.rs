@@ -270,8 +270,8 @@ impl<W> Conversation for Rounds<W> {
         "rediss"
     }
 
-    fn located(&mut self, node: Node, epoch: u64) {
-        self.session(node).located(epoch);
+    fn located(&mut self, node: Node, epoch: u64, asked_at: Time) {
+        self.session(node).located(epoch, asked_at);
     }
 
     fn output(&mut self, node: Node) -> &[u8] {

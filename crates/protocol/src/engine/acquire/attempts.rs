@@ -70,7 +70,7 @@ impl Acquire {
             Acquired::Unanswered
         };
         let is_split = Self::is_split(request, votes);
-        if votes.was_connecting {
+        if votes.was_prolonged {
             // What a single attempt may do on connections that are ready, it may still do.
             self.connected = Some(now);
         }
@@ -148,7 +148,7 @@ impl Acquire {
         let round = now.since(started);
         if self.is_single() && self.attempts == 1 && matches!(failure, Acquired::TooSlow(_)) {
             // Connecting has used up the validity, and is over.
-            return if votes.was_connecting {
+            return if votes.was_prolonged {
                 State::Resting(now)
             } else {
                 State::Over(Some(failure))

@@ -17,13 +17,6 @@ use std::time::Duration;
 const SPARE_MIN: Duration = Duration::from_millis(5);
 
 impl<W> Rounds<W> {
-    /// Has a majority of the nodes answered on the connections that there are? Then rounds take no
-    /// longer than their deadline.
-    pub fn is_connected(&self) -> bool {
-        let answering = self.sessions.iter().filter(|session| session.has_answered());
-        answering.count() >= quorum(self.sessions.len())
-    }
-
     /// Counts a new waiter, whose round has this deadline.
     pub(super) fn await_until(&mut self, deadline: Time) {
         let is_first = self.awaited == 0;
@@ -95,7 +88,10 @@ impl<W> Entry<W> {
     /// When the round ends, as things are. One that could end waits for other answers for as long
     /// again as the majority took, unless all are waited for: a node that is frozen does not delay
     /// it by much. Beyond its deadline, a round waits for nodes that have never answered on their
-    /// connection: until a majority has answered, and then for as long again as that took.
+    /// connection: until a majority has answered, and then for as long again as that took. Until a
+    /// majority has answered, it also waits for nodes that are slow, as long as they may still
+    /// complete one: if a disk or a processor is overloaded, all nodes are, and a round that gives
+    /// up only adds to the load.
     pub(super) fn end(&self, now: Time, sessions: &[Session], waits_for_all: bool) -> Time {
         let Some(request) = &self.request else { return Time::MAX };
         if let Some(until) = self.reach.waits_until {
@@ -110,7 +106,11 @@ impl<W> Entry<W> {
         }
         let (voted, missing) = (self.tally.voted(), sessions.iter().enumerate());
         let missing = missing.filter(|(index, _)| !voted.contains(Node::new(*index)));
-        let awaited = missing.filter_map(|(_, session)| session.is_awaited_until());
+        let is_patient = self.majority_at.is_none() && !self.is_ping();
+        let slow = |session: &Session| session.may_answer_until().filter(|_| is_patient);
+        let awaited = missing
+            .filter_map(|(_, session)| session.is_awaited_until().or_else(|| slow(session)))
+            .filter(|until| *until > now);
         let (count, last) = awaited.fold((0, Time::ZERO), |(n, last), at| (n + 1, last.max(at)));
         let end = match self.majority_at {
             Some(at) => last.min(at.after(at.since(request.started))),

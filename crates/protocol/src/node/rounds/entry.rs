@@ -213,7 +213,7 @@ impl<W> Entry<W> {
         votes.queue = self.queue_state();
         votes.quarantine = self.quarantine();
         votes.permit = self.permit();
-        votes.was_connecting = self.is_prolonged || self.has_waited_beyond(now);
+        votes.was_prolonged = self.is_prolonged || self.has_waited_beyond(now);
         votes.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let needs_reports = votes.same_server || !self.is_plain() || !votes.quarantine.is_zero();
         let mut outcome = RoundOutcome::of(votes);

@@ -63,6 +63,12 @@ impl Nodes {
         self.rounds.begin(self.now, request(verb, owner, self.now), waiter);
     }
 
+    /// With an end of the caller's own.
+    fn open_until(&mut self, waiter: u32, owner: u8, millis: u64) {
+        let request = request(Verb::Acquire, owner, self.now).ending_by(at(millis));
+        self.rounds.begin(self.now, request, waiter);
+    }
+
     fn wait(&mut self, caller: u32, waiter: u8) {
         self.rounds.wait(self.now, &queue_wait(waiter, self.now), caller);
     }
@@ -154,7 +160,7 @@ fn a_ping_waits_for_every_node() {
 #[test]
 fn a_late_answer_does_not_count_for_another_round() {
     let mut nodes = Nodes::ready(false);
-    nodes.open(1, Verb::Acquire, 1);
+    nodes.open_until(1, 1, 50);
     nodes.receive(0, "$-1\r\n");
     nodes.pass(50);
     let votes = nodes.over();

@@ -6,14 +6,15 @@
 -- never comes back, so what is the same at the greeting and behind a vote was the same at the vote.
 -- That a replica is good, or how late its last acknowledgement is (`lag`), proves nothing: a server
 -- that was stopped finds old ones in its sockets. An acknowledgement of an offset is never older
--- than the write that made the offset.
+-- than the write that made the offset. A replica that has connected again may be listed twice,
+-- until its former connection ends: it counts once.
 --
 -- Late, or once more, as `Reign`: Changes nothing.
 
-local info, offsets = redis.call('INFO', 'replication'), {}
-for replica in string.gmatch(info, '\nslave%d+:([^\r\n]*)') do
-  local offset = string.match(replica, ',state=online,offset=(%d+)')
-  offsets[#offsets + 1] = tonumber(offset)
+local info, offsets, index_of = redis.call('INFO', 'replication'), {}, {}
+for place, offset in string.gmatch(info, '\nslave%d+:([^\r\n]*),state=online,offset=(%d+)') do
+  index_of[place] = index_of[place] or #offsets + 1
+  offsets[index_of[place]] = math.max(offsets[index_of[place]] or 0, tonumber(offset))
 end
 return {
   ARGV[1] + 0,

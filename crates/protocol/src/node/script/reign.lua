@@ -12,7 +12,8 @@
 -- number. A marker of this reign whose epoch is not below stays as it is. Any other, or none, is
 -- replaced: by `greet` with the clock, by `await` with `-`. Two steps replace none, and only write
 -- the marker of this reign that has the nonce: `confirm` sets the clock if it has `-`, and `touch`
--- changes nothing, so that there is a write which replicas can acknowledge.
+-- changes nothing. `await` writes a marker that fits once more, too: so there is a write which
+-- replicas can acknowledge.
 --
 -- People have two more: `adopt` replaces a marker of this reign by one with that nonce which says
 -- that the reign is known since 1970, and `renew` removes the marker. Whoever was greeted with the
@@ -50,6 +51,8 @@ elseif ARGV[4] == 'renew' then
   marker = false
 elseif not fits then
   since = ARGV[4] == 'await' and '-' or clock
+elseif ARGV[4] == 'await' then
+  redis.call('SET', KEYS[1], marker)
 end
 if since then
   marker = table.concat({'redlatch1', ARGV[1], id, fits and epoch or ARGV[2], since, ARGV[3]}, ' ')

@@ -170,6 +170,13 @@ impl Session {
         })
     }
 
+    /// Until when a round waits for this node although it is silent: so long before its connection
+    /// is given up that what undoes the round is still written behind it.
+    pub(in crate::node) fn may_answer_until(&self) -> Option<Time> {
+        let longest = self.options.silence_max.saturating_sub(self.options.node_timeout);
+        self.silence().filter(|_| self.is_ready()).map(|since| since.after(longest))
+    }
+
     /// Is the first connection being made, so that this node is likely to answer soon after the
     /// others? They are a majority, which took `took` until `at`. Returns until when it is waited
     /// for: for `least` at least if it has accepted the connection, and a quarter of that if it has
@@ -191,12 +198,6 @@ impl Session {
         let next_step = last_step.after(slowest.saturating_mul(AGAIN));
         Some(at.after(took.max(least)).max(next_step))
     }
-
-    /// Was a command answered on this connection?
-    pub(in crate::node) fn has_answered(&self) -> bool {
-        self.arrival.has_answered
-    }
-
     #[cfg(test)]
     pub(in crate::node) fn used(&mut self) {
         self.arrival.answered(Time::ZERO, Time::ZERO);

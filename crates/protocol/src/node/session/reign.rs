@@ -25,8 +25,9 @@ pub(super) struct Group {
     /// When the last command was sent that has certainly written something, of those before the
     /// next answer.
     wrote_at: Option<Time>,
-    /// The epoch of the failover authority that has named the address.
-    pub(super) epoch: u64,
+    /// The epoch of the failover authority that has named the address, and when it was asked last.
+    epoch: u64,
+    located_at: Option<Time>,
     /// The name of the reign that was greeted last, on whatever connection.
     last: Option<Vec<u8>>,
     /// Is it another one than before, and was that not reported yet?
@@ -48,19 +49,19 @@ impl Request {
 }
 
 impl Session {
-    /// Notes the epoch of the failover authority that has named the address. Call it before
-    /// [`connected`](Self::connected).
-    pub fn located(&mut self, epoch: u64) {
+    /// Notes the epoch of the failover authority that has named the address, and since when it was
+    /// asked. Call it before [`connected`](Self::connected).
+    pub fn located(&mut self, epoch: u64, asked_at: Time) {
         self.group.epoch = self.group.epoch.max(epoch);
+        self.group.located_at = Some(asked_at);
     }
 
     /// Asks for the reign, on a connection that was just greeted. Votes that are written behind
     /// that are checked as all others are.
     pub(super) fn greet_group(&mut self, now: Time) {
         let Some(options) = self.options.group.clone() else { return };
-        let epoch = self.group.epoch;
-        let last = self.group.last.take();
-        self.group = Group { epoch, last, ..Group::default() };
+        let Group { epoch, located_at, last, .. } = std::mem::take(&mut self.group);
+        self.group = Group { epoch, located_at, last, ..Group::default() };
         self.server.least_uptime = LeastUptime::aged(now, Duration::ZERO);
         let nonce = format!("{:016x}{:x}", self.options.seed, self.flight.next_number());
         let (run_id, nonce, is_vouched) = (self.run(), nonce.into(), options.replicas.is_some());
@@ -253,22 +254,20 @@ impl Session {
         }
         let reign = match (step, self.group.reign.take()) {
             (ReignStep::Confirm { .. }, Some(known)) => known.confirmed(now, answer)?,
-            _ => Reign::greeted(now, command.sent_at, answer)?,
+            // Since it was named, the server may have been replaced, and elected again.
+            _ => {
+                let located_at = self.group.located_at.unwrap_or(command.sent_at);
+                Reign::greeted(now, command.sent_at.min(located_at), answer)?
+            }
         };
-        if let ReignStep::Greet { nonce, .. } = step {
-            // This greeting may have written the marker, and has that been acknowledged?
-            let is_ours = reign.nonce() == nonce.as_bytes();
-            self.group.wrote_at = is_ours.then_some(command.sent_at);
+        if let ReignStep::Greet { is_vouched: true, .. } = step {
+            // It writes in any case.
+            self.group.wrote_at = Some(command.sent_at);
         }
         self.server.least_uptime = LeastUptime::aged(now, reign.age(now));
         let before = self.group.last.replace(reign.id().to_vec());
         self.group.is_new |= before.is_some_and(|before| before != reign.id());
-        // Whoever wrote the marker may not have been vouched for: the quarantine has not begun.
-        let is_awaited = self.group.wrote_at.is_none() && !reign.is_timed();
         self.group.reign = Some(reign);
-        if is_awaited {
-            self.question(now);
-        }
         Ok(())
     }
 

@@ -55,14 +55,19 @@ fn a_lost_change_that_was_not_made_is_made() {
     }
 }
 
+/// By so many clients that a ninth one is forgotten.
+fn often_changed() -> Accepted {
+    let by = |number: u8| ballot(u64::from(number), Token::new([number; Token::LEN]));
+    accepted(&value(&(10..20).map(by).collect::<Vec<_>>()), by(19))
+}
+
 #[test]
 fn a_lost_change_of_which_no_trace_can_be_left_is_unknown() {
-    let long: Vec<Ballot> = (10..20).map(|number| ballot(number, OTHER)).collect();
-    let long = value(&[&[ballot(2, OTHER)], &long[..]].concat());
+    let often_changed = often_changed();
     let another = Stored::changed(Err(6), (ballot(7, OTHER), 0), Arc::from([]), 0);
     let deleted = Accepted { ballot: ballot(8, OTHER), value: None };
     for (found, floor) in [
-        (Some(accepted(&long, ballot(19, OTHER))), 0),
+        (Some(often_changed), 0),
         (Some(accepted(&another, ballot(7, OTHER))), 0),
         (Some(deleted), 0),
         (None, 5),
@@ -111,8 +116,7 @@ fn refused(by: [Option<RegisterReply>; 3]) -> Talk {
 
 #[test]
 fn a_ballot_is_dead_when_all_nodes_have_refused_it_or_a_majority_has_gone_on_without() {
-    let often_changed: Vec<Ballot> = (5..20).map(|number| ballot(number, OTHER)).collect();
-    let often_changed = accepted(&value(&often_changed), ballot(19, OTHER));
+    let often_changed = often_changed();
     let by = |accepted: &Accepted| {
         Some(RegisterReply::Preempted { least: 9, accepted: Some(accepted.clone()), floor: 0 })
     };

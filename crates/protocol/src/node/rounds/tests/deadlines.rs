@@ -1,17 +1,11 @@
 //! Rounds that end at their deadline, in any order, and requests without room until then.
 
-use super::Nodes;
+use super::{Nodes, set};
 use crate::engine::Verb;
-use crate::node::fixture::{at, node, request};
-use crate::node::{Conversation, IN_FLIGHT_MAX};
+use crate::node::fixture::{at, node};
+use crate::node::{Conversation, IN_FLIGHT_MAX, NodeAnswer, NodeError};
 
 impl Nodes {
-    fn open_until(&mut self, waiter: u32, deadline: u64) {
-        let mut request = request(Verb::Acquire, 1, self.now);
-        request.deadline = at(deadline);
-        self.rounds.begin(self.now, request, waiter);
-    }
-
     /// The waiters whose rounds end by then, and when, with a tick at each deadline.
     fn ended_until(&mut self, millis: u64) -> Vec<(u32, u64)> {
         let mut ended = Vec::new();
@@ -33,12 +27,12 @@ impl Nodes {
 fn each_round_ends_at_its_deadline_in_any_order() {
     let mut nodes = Nodes::ready(false);
     for (waiter, deadline) in [(1, 30), (2, 10), (3, 40), (4, 20), (5, 10)] {
-        nodes.open_until(waiter, deadline);
+        nodes.open_until(waiter, 1, deadline);
     }
     assert_eq!(nodes.rounds.next_deadline(), Some(at(10)));
     assert_eq!(nodes.ended_until(25), [(2, 10), (5, 10), (4, 20)]);
     // A round decided early leaves its deadline behind. A later round may end before it.
-    nodes.open_until(6, 28);
+    nodes.open_until(6, 1, 28);
     assert_eq!(nodes.ended_until(60), [(6, 28), (1, 30), (3, 40)]);
     assert_eq!(nodes.rounds.waiters().count(), 0);
 }
@@ -65,4 +59,73 @@ fn a_request_without_room_until_the_round_ends_is_never_sent() {
     assert_eq!((votes.tally.granted.len(), votes.sent.contains(node(2))), (2, false));
     nodes.receive(2, &"+OK\r\n".repeat(half as usize));
     assert_eq!(nodes.commands(2), [""; 0], "the round is over");
+}
+
+/// Three nodes of which the first has granted a lock when the round's time is over.
+fn with_one_grant() -> Nodes {
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Acquire, 1);
+    nodes.receive(0, "+OK\r\n");
+    nodes.pass(50);
+    assert!(!nodes.is_over());
+    nodes
+}
+
+#[test]
+fn a_round_without_a_majority_waits_for_nodes_that_are_slow() {
+    let mut nodes = with_one_grant();
+    nodes.pass(300);
+    nodes.receive(2, "+OK\r\n");
+    assert_eq!(nodes.over().votes.tally.granted, set(&[0, 2]));
+
+    // The node that is lost cannot complete a majority. The other one can.
+    let mut nodes = with_one_grant();
+    nodes.lose(1);
+    nodes.pass(300);
+    assert!(!nodes.is_over());
+    nodes.receive(2, "+OK\r\n");
+    assert_eq!(nodes.over().votes.tally.granted, set(&[0, 2]));
+
+    let mut nodes = with_one_grant();
+    nodes.lose(1);
+    nodes.lose(2);
+    assert!(nodes.is_over());
+}
+
+#[test]
+fn it_waits_until_their_connections_are_about_to_be_given_up_or_the_caller_does() {
+    let mut nodes = with_one_grant();
+    nodes.pass(399);
+    assert!(!nodes.is_over());
+    nodes.pass(1);
+    let outcome = nodes.over();
+    // What undoes it is written on the same connection.
+    nodes.post(Verb::Undo, 1);
+    assert_eq!(nodes.commands(1).len(), 2);
+    assert_eq!(outcome.votes.tally.granted, set(&[0]));
+    assert!(matches!(outcome.reports[1].answer, NodeAnswer::Failed(NodeError::TimedOut(_))));
+
+    let mut nodes = Nodes::ready(false);
+    nodes.open_until(1, 1, 120);
+    nodes.pass(119);
+    assert!(!nodes.is_over());
+    nodes.pass(1);
+    assert!(nodes.is_over());
+}
+
+#[test]
+fn it_does_not_wait_if_a_majority_has_answered_or_for_a_status() {
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Extend, 1);
+    nodes.receive(0, ":1\r\n");
+    nodes.pass(50);
+    assert!(!nodes.is_over());
+    nodes.receive(1, ":-1\r\n");
+    nodes.pass(1);
+    assert!(nodes.is_over());
+
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Ping, 1);
+    nodes.pass(50);
+    assert!(nodes.is_over());
 }

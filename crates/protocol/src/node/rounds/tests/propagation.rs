@@ -171,7 +171,7 @@ fn a_lock_says_that_it_has_waited_beyond_its_deadline_for_a_connection() {
         nodes.now = at(last);
         assert!(!nodes.is_over());
         nodes.receive(2, "+OK\r\n");
-        assert_eq!(nodes.over().votes.was_connecting, is_late);
+        assert_eq!(nodes.over().votes.was_prolonged, is_late);
     }
 }
 
@@ -215,7 +215,7 @@ fn a_round_goes_on_while_a_majority_is_connecting_for_the_first_time() {
     assert!(!nodes.is_over() && nodes.rounds.next_deadline() == Some(at(120)));
     nodes.pass(60);
     let votes = nodes.over().votes;
-    assert!(votes.was_connecting && votes.sent == set(&[0, 1, 2]), "{votes:?}");
+    assert!(votes.was_prolonged && votes.sent == set(&[0, 1, 2]), "{votes:?}");
 }
 
 #[test]

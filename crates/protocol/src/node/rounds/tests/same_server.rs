@@ -3,7 +3,7 @@
 use super::{Nodes, node, set};
 use crate::engine::{NodeSet, Request, Verb};
 use crate::node::Conversation;
-use crate::node::fixture::{Probe, greeting};
+use crate::node::fixture::{Probe, at, greeting, request};
 use crate::node::{NodeAnswer, NodeError, NodeState, RoundOutcome};
 use std::time::Duration;
 
@@ -159,7 +159,8 @@ fn one_server_has_one_vote_also_if_the_node_that_gave_it_has_moved() {
     nodes.receive(1, &greeting("other", 1_000));
     nodes.receive(2, &greeting("same", 1_000));
     (0..3).for_each(|index| nodes.rounds.session(node(index)).used());
-    nodes.open(1, Verb::Extend, 1);
+    let ending = request(Verb::Extend, 1, nodes.now).ending_by(at(50));
+    nodes.rounds.begin(nodes.now, ending, 1);
     nodes.receive(0, ":1\r\n");
     // The URL of the first node leads to another server from now on.
     nodes.lose(0);

@@ -6,7 +6,7 @@ mod ended;
 
 use super::{Nodes, set};
 use crate::engine::{Before, NodeSet, QueueWait, Request, Token, Verb};
-use crate::node::fixture::{fenced, queue_wait, request};
+use crate::node::fixture::{at, fenced, queue_wait, request};
 use crate::node::{Conversation, Message, NodeError, RoundOutcome};
 
 const RESERVED: bool = true;
@@ -179,7 +179,7 @@ fn waits_that_are_ended_end_at_once_and_so_do_later_ones() {
 fn a_reservation_that_is_told_after_the_turn_is_dropped() {
     let mut nodes = Nodes::ready(false);
     enter(&mut nodes, 1, [RESERVED, RESERVED, false]);
-    let turn = turn(&nodes, 1);
+    let turn = turn(&nodes, 1).ending_by(at(50));
     nodes.rounds.begin(nodes.now, turn, 1);
     notify(&mut nodes, 2, 1);
     assert!(is_forgotten(&nodes));
