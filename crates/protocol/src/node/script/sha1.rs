@@ -67,7 +67,7 @@ const fn mixed(state: [u32; 5], words: &[u32; 80]) -> [u32; 5] {
 
 // The source of a script: its files without comments, indents and empty lines.
 //
-// A server hashes every byte of a script that comes by its source, and every release does.
+// A server hashes every byte of a script that comes by its source.
 
 /// The source, and its length. It is cut off after `LENGTH` bytes: none measure the length.
 pub const fn stripped<const LENGTH: usize>(files: &str) -> ([u8; LENGTH], usize) {
