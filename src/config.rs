@@ -303,7 +303,8 @@ impl Builder {
     /// The thread starts with the client, sleeps while there is nothing to do, ends with the last
     /// clone, and does not keep the process alive. If it is stopped itself, a caller gives up 20 ms
     /// after its own deadline, with [`Phase::Queued`](crate::error::Phase::Queued) in the report of
-    /// each node, and what it left is sent when the thread goes on.
+    /// each node, and what it left is sent when the thread goes on. So that this can be told, a
+    /// round ends after [`node_timeout`](Self::node_timeout) also if too many nodes are silent.
     pub fn io_thread(mut self, thread: bool) -> Self {
         self.settings.io_thread = Some(thread);
         self

@@ -425,5 +425,7 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
     options.node_timeout = settings.rules.node_timeout;
     options.connect_timeout = settings.connecting.timeout;
     options.silence_max = settings.rules.node_timeout * 10;
+    // A caller cannot tell an I/O thread that waits from one that is stopped.
+    options.is_waited_for = !settings.io_thread;
     options
 }

@@ -53,6 +53,7 @@ use socket_loop::{DrainLimits, SocketLoop};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{io, thread};
 #[cfg(not(feature = "tls"))]
@@ -98,6 +99,8 @@ pub(crate) struct Net {
     /// `None` if the callers lead. Dropped after the reference to the event loop, of which the
     /// thread then has the last.
     io_thread: Option<IoThread>,
+    /// Has a majority of the nodes answered on its connections?
+    is_connected: Arc<AtomicBool>,
     /// The nodes' names, in the nodes' order.
     names: Vec<Arc<str>>,
 }
@@ -128,7 +131,10 @@ impl Net {
             rounds.watch(node_timeout);
         }
         let connections = socket_loop::connections(endpoints, options);
+        let is_connected = Arc::new(AtomicBool::new(false));
+        let shared = Arc::clone(&is_connected);
         let tell = Box::new(move |rounds: &mut ClientRounds| {
+            shared.store(rounds.is_connected(), Ordering::Relaxed);
             if let Some(changes) = &changes {
                 while let Some(change) = rounds.poll_change() {
                     changes.push(change);
@@ -141,12 +147,12 @@ impl Net {
         // The event loop drains before the I/O thread ends.
         let longest = node_timeout * DRAIN_ROUNDS + MARGIN;
         let io_thread = has_io_thread.then(|| IoThread::start(&event_loop, longest)).transpose()?;
-        Ok(Self { event_loop, io_thread, names })
+        Ok(Self { event_loop, io_thread, is_connected, names })
     }
 
     /// Sends a request to all nodes and waits until it is decided, or until its deadline.
     pub(crate) fn submit(&self, request: Request) -> RoundOutcome {
-        let limit = limit(&request).since(clock::now());
+        let limit = self.limit(&request).since(clock::now());
         let outcome = self.event_loop.submit(Order::Round(request), limit);
         outcome.unwrap_or_else(|| self.undelivered())
     }
@@ -180,6 +186,13 @@ impl Net {
         NodeStatus::of_unreachable(&self.names, error)
     }
 
+    /// Until when a caller waits for the I/O thread at most.
+    fn limit(&self, request: &Request) -> Time {
+        let is_connected = self.is_connected.load(Ordering::Relaxed);
+        let end = if is_connected { request.deadline } else { request.connect_deadline };
+        end.after(MARGIN)
+    }
+
     /// The outcome of a request that the I/O thread has not delivered in time.
     fn undelivered(&self) -> RoundOutcome {
         RoundOutcome::without_replies(&self.names, &NodeError::TimedOut(Phase::Queued))
@@ -192,11 +205,6 @@ impl Drop for Net {
             self.event_loop.close();
         }
     }
-}
-
-/// Until when a caller waits for a request at most.
-fn limit(request: &Request) -> Time {
-    request.connect_deadline.after(MARGIN)
 }
 
 /// Several requests of one thread at a time: begun one after another, and collected as they are
@@ -217,7 +225,7 @@ impl Requests {
     /// Sends a request to all nodes, before all later requests of this thread, and returns its
     /// number. Does not wait. [`collect`](Self::collect) must follow without delay.
     pub(crate) fn begin(&mut self, request: Request) -> usize {
-        let limit = limit(&request);
+        let limit = self.net.limit(&request);
         let number = self.batch.begin(&self.net.event_loop, Order::Round(request));
         self.limits.insert(number, limit);
         number

@@ -95,6 +95,16 @@ impl Claims {
         None
     }
 
+    /// Has a claim begun after this time?
+    pub fn has_begun(&self, since: Instant) -> bool {
+        self.claims().iter().any(|claim| claim.from > since)
+    }
+
+    /// When the last claim ends, as far as is known.
+    pub fn free_at(&self) -> Option<Instant> {
+        self.claims().iter().map(|claim| claim.until).max()
+    }
+
     /// Was the lock acquired after this time by a client that will hold it for most of its ttl?
     pub fn is_held(&self, since: Instant, ttl: Duration) -> bool {
         let soon = Instant::now() + ttl * 3 / 4;

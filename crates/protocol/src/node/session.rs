@@ -53,6 +53,8 @@ pub struct SessionOptions {
     pub connect_timeout: Duration,
     /// How long a node may be silent with commands unanswered before its connection is given up.
     pub silence_max: Duration,
+    /// Does a round without a majority wait for this node while it is silent?
+    pub is_waited_for: bool,
     /// The upper bounds of the pause between two connections: of the first pause, and of any.
     pub reconnect: (Duration, Duration),
     /// How long a node must have been running before its grants count.
@@ -77,6 +79,7 @@ impl SessionOptions {
             node_timeout: Duration::from_millis(50),
             connect_timeout: Duration::from_secs(2),
             silence_max: Duration::from_millis(500),
+            is_waited_for: true,
             reconnect: (Duration::from_millis(10), Duration::from_millis(500)),
             quarantine: None,
             group: None,

@@ -17,6 +17,13 @@ use std::time::Duration;
 const SPARE_MIN: Duration = Duration::from_millis(5);
 
 impl<W> Rounds<W> {
+    /// Has a majority of the nodes answered on the connections that there are? Then rounds take no
+    /// longer than their deadline, unless they wait for nodes that are silent.
+    pub fn is_connected(&self) -> bool {
+        let answering = self.sessions.iter().filter(|session| session.has_answered());
+        answering.count() >= quorum(self.sessions.len())
+    }
+
     /// Counts a new waiter, whose round has this deadline.
     pub(super) fn await_until(&mut self, deadline: Time) {
         let is_first = self.awaited == 0;

@@ -174,7 +174,13 @@ impl Session {
     /// is given up that what undoes the round is still written behind it.
     pub(in crate::node) fn may_answer_until(&self) -> Option<Time> {
         let longest = self.options.silence_max.saturating_sub(self.options.node_timeout);
-        self.silence().filter(|_| self.is_ready()).map(|since| since.after(longest))
+        let is_waited_for = self.is_ready() && self.options.is_waited_for;
+        self.silence().filter(|_| is_waited_for).map(|since| since.after(longest))
+    }
+
+    /// Was a command answered on this connection?
+    pub(in crate::node) fn has_answered(&self) -> bool {
+        self.arrival.has_answered
     }
 
     /// Is the first connection being made, so that this node is likely to answer soon after the
