@@ -75,10 +75,11 @@ fn rounds_that_time_out_are_counted_and_end_nothing() {
     let counts = ["bench", "--rounds", "20000", "--handoffs", "20", "--json"];
     let mut running = Running::start(command.args(counts));
     let mut pauses = 0;
-    while running.0.try_wait().expect("a child can be asked").is_none() && pauses < 40 {
+    while running.0.try_wait().expect("a child can be asked").is_none() && pauses < 6 {
         thread::sleep(Duration::from_millis(100));
         pause(&servers, 1);
-        thread::sleep(Duration::from_millis(300));
+        // A round waits for nine times as long for the only node.
+        thread::sleep(Duration::from_millis(950));
         resume(&servers, 1);
         pauses += 1;
     }
@@ -87,7 +88,7 @@ fn rounds_that_time_out_are_counted_and_end_nothing() {
     let figures: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let failed = figures["failed_rounds"].as_u64().expect("a number");
     assert_eq!(figures["acquire"]["count"].as_u64(), Some(20_000 - failed));
-    assert!(failed > 0 && failed <= pauses, "{failed} of {pauses}");
+    assert!(failed > 0 && failed <= 3 * pauses, "{failed} of {pauses}");
 }
 
 #[test]
