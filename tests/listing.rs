@@ -121,8 +121,9 @@ fn a_node_that_is_slow_once_is_asked_again() {
     let servers = Servers::start(1);
     let (proxies, urls) = proxied(&servers);
     let timeout = Duration::from_millis(300);
-    let client = without_restart_guard(urls).node_timeout(timeout).build().unwrap();
-    let client = connected(client);
+    // Without an I/O thread, the round itself would wait for the node.
+    let client = without_restart_guard(urls).node_timeout(timeout).io_thread(true);
+    let client = connected(client.build().unwrap());
     let guards: Vec<LockGuard> = (0..600).map(|number| take_when_quick(&client, number)).collect();
     let mut locks = client.locks("*");
     assert!(locks.next().unwrap().is_ok());
