@@ -71,7 +71,7 @@ impl Conversation {
             }
             6 => {
                 let undo = request(3, u64::MAX, self.now);
-                self.session.send(self.now, None, &undo);
+                self.session.send(self.now, None, undo);
             }
             7 => self.cancel(usize::from(what / 9)),
             _ => match what / 9 % 3 {
@@ -104,9 +104,9 @@ impl Conversation {
             if request.is_answered() {
                 self.waiting.insert(self.serial);
                 let ticket = Ticket::new(0, self.serial);
-                self.session.send(self.now, Some(ticket), &request);
+                self.session.send(self.now, Some(ticket), request);
             } else {
-                self.session.send(self.now, None, &request);
+                self.session.send(self.now, None, request);
             }
         }
     }

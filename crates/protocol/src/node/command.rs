@@ -4,7 +4,7 @@ use super::node_error::NodeError;
 use super::script::ScriptCall;
 use super::server_error::{ServerError, ServerErrorKind, quoted};
 use crate::engine::{LockAttributes, LockId, QueueView, Request, Said, Share, Token, Vote};
-use crate::resp::{BULK_MAX, Reply};
+use crate::resp::{BULK_MAX, Reply, encode_number};
 use crate::time::Time;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -80,7 +80,15 @@ pub(in crate::node) fn is_plain(lock: &LockId) -> bool {
 /// Appends `request` to `out`. A script repeats `number` in its answer, as proof that the answer
 /// belongs to this command. `tag` stands before each key.
 pub fn encode(request: &Request, form: Form, number: u64, tag: &[u8], out: &mut Vec<u8>) {
-    request.command.of_node().encode(ScriptCall { form, number, tag }, out);
+    encode_without_number(request, form, tag, out);
+    if has_proof(request) {
+        encode_number(out, number);
+    }
+}
+
+/// The same, but the number does not follow yet.
+pub(super) fn encode_without_number(request: &Request, form: Form, tag: &[u8], out: &mut Vec<u8>) {
+    request.command.of_node().encode(ScriptCall { form, tag }, out);
 }
 
 /// The value of this lock's keys.

@@ -1,7 +1,7 @@
 //! Shared by the tests of this layer: requests, the greeting of a server, and sessions that are fed
 //! with literal bytes and times.
 
-use super::{Answer, NodeError, Session, SessionOptions, Ticket};
+use super::{Answer, NodeError, Session, SessionOptions, SharedRequest, Ticket};
 use crate::engine::{
     Before, Claim, Command, Fence, Keep, ListenStep, LockAttributes, LockId, Node, Ping,
     Predecessor, QueueWait, Reign, ReignStep,
@@ -340,4 +340,10 @@ fn words(mut bytes: &[u8]) -> Vec<Vec<Vec<u8>>> {
 
 pub(super) fn node(index: usize) -> Node {
     Node::new(index)
+}
+
+impl From<&Request> for SharedRequest {
+    fn from(request: &Request) -> Self {
+        request.clone().into()
+    }
 }

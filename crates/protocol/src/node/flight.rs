@@ -1,7 +1,7 @@
 //! The commands in flight at one node: written and not yet answered.
 
-use super::Ticket;
-use super::command::{self, Form};
+use super::command::Form;
+use super::{SharedRequest, Ticket};
 use crate::engine::Request;
 use crate::time::Time;
 use crate::write_buffer::WriteBuffer;
@@ -20,7 +20,7 @@ pub const IN_FLIGHT_BYTES_MAX: usize = 1024 * 1024;
 pub(super) struct InFlight {
     /// The round that waits for the answer, if any.
     pub(super) ticket: Option<Ticket>,
-    pub(super) request: Request,
+    pub(super) request: SharedRequest,
     pub(super) form: Form,
     /// The number that a script repeats in its answer, as proof that it answers this command.
     pub(super) number: u64,
@@ -61,12 +61,18 @@ impl Flight {
             && self.command_bytes < IN_FLIGHT_BYTES_MAX / share
     }
 
-    pub(super) fn push(&mut self, now: Time, ticket: Option<Ticket>, request: Request, form: Form) {
+    pub(super) fn push(
+        &mut self,
+        now: Time,
+        ticket: Option<Ticket>,
+        request: SharedRequest,
+        form: Form,
+    ) {
         let output = self.output.end();
         let start = output.len();
         self.number += 1;
         let number = self.number;
-        command::encode(&request, form, number, &self.tag, output);
+        request.encode(form, number, &self.tag, output);
         let size = output.len() - start;
         self.command_bytes += size;
         self.commands.push_back(InFlight { ticket, request, form, number, sent_at: now, size });
@@ -98,7 +104,7 @@ impl Flight {
 
     /// The request of the next answer, if its command has been written completely.
     pub(super) fn next(&self) -> Option<&Request> {
-        self.commands.front().map(|next| &next.request).filter(|_| self.is_next_written())
+        self.commands.front().map(|next| &*next.request).filter(|_| self.is_next_written())
     }
 
     /// Is a command of this kind in flight?
@@ -158,13 +164,13 @@ pub(super) struct RequestQueue<T> {
 pub(super) struct Queued<T> {
     /// The round that waits for the answer, if any.
     pub(super) ticket: Option<Ticket>,
-    pub(super) request: Request,
+    pub(super) request: SharedRequest,
     /// What else is known of it.
     pub(super) item: T,
 }
 
 impl<T> RequestQueue<T> {
-    pub(super) fn push(&mut self, ticket: Option<Ticket>, request: Request, item: T) {
+    pub(super) fn push(&mut self, ticket: Option<Ticket>, request: SharedRequest, item: T) {
         let place = self.next_place;
         self.next_place += 1;
         self.bytes += request.key_bytes();
@@ -173,7 +179,7 @@ impl<T> RequestQueue<T> {
     }
 
     pub(super) fn first(&self) -> Option<&Request> {
-        self.queued.first_key_value().map(|(_, first)| &first.request)
+        self.queued.first_key_value().map(|(_, first)| &*first.request)
     }
 
     /// Removes and returns the first request.
@@ -185,7 +191,7 @@ impl<T> RequestQueue<T> {
     }
 
     /// Removes and returns the request of `ticket`.
-    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<Request> {
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<SharedRequest> {
         let place = self.places.remove(&ticket)?;
         let request = self.queued.remove(&place)?.request;
         self.bytes -= request.key_bytes();
@@ -249,9 +255,9 @@ mod tests {
     #[test]
     fn a_peer_that_never_reads_all_does_not_make_the_buffer_grow() {
         let mut flight = Flight::default();
-        flight.push(at(0), None, removal(10_000), Form::Digest);
+        flight.push(at(0), None, removal(10_000).into(), Form::Digest);
         for _ in 0..10_000 {
-            flight.push(at(0), None, removal(10_000), Form::Digest);
+            flight.push(at(0), None, removal(10_000).into(), Form::Digest);
             flight.pop();
             let rest = flight.output().len() / 2;
             flight.wrote(rest + 1);
@@ -267,9 +273,9 @@ mod tests {
         /// `a` and `c`, with tickets, and `b` between them, without one.
         fn three() -> RequestQueue<char> {
             let mut queue = RequestQueue::default();
-            queue.push(Some(ticket(1)), removal(1), 'a');
-            queue.push(None, removal(2), 'b');
-            queue.push(Some(ticket(3)), removal(3), 'c');
+            queue.push(Some(ticket(1)), removal(1).into(), 'a');
+            queue.push(None, removal(2).into(), 'b');
+            queue.push(Some(ticket(3)), removal(3).into(), 'c');
             queue
         }
 
@@ -286,7 +292,7 @@ mod tests {
             let mut queue = three();
             let keys = [1; 2].map(|it| queue.remove(ticket(it)).map(|it| it.key_bytes()));
             assert_eq!((keys, queue.bytes), ([Some(1), None], 5));
-            queue.push(a.0, removal(1), a.1);
+            queue.push(a.0, removal(1).into(), a.1);
             assert_eq!(all(&mut queue), [b, c, a]);
         }
 

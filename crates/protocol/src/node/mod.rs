@@ -23,6 +23,7 @@ mod secret;
 mod sentinels;
 mod server_error;
 mod session;
+mod shared_request;
 mod stale_connections;
 mod warning;
 
@@ -40,6 +41,7 @@ pub use rounds::{Message, Order, RoundOutcome, Rounds};
 pub use sentinels::{SentinelAnswer, SentinelAnswers};
 pub use server_error::{ServerError, ServerErrorKind, is_unseen};
 pub use session::{Answer, Session, SessionOptions};
+pub use shared_request::SharedRequest;
 pub use stale_connections::{STALE_MAX, StaleConnections};
 pub use warning::{Host, NodeWarning, Standards, judge};
 

@@ -1,8 +1,8 @@
 //! Removals that are pending for one node, because there was no connection to write them to, or no
 //! room on it.
 
-use super::Ticket;
 use super::flight::{Flight, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, Queued, RequestQueue};
+use super::{SharedRequest, Ticket};
 use crate::engine::{
     Before, Claim, Command, LockId, Predecessor, QueueEntry, Removal, Request, Ttl,
 };
@@ -19,10 +19,10 @@ const PENDING_BYTES_MAX: usize = IN_FLIGHT_BYTES_MAX;
 
 /// The removal that a node must get if it has not, or may not have, carried out this request. For a
 /// handoff this is the predecessor's removal, because no other request removes its key.
-pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
+pub(super) fn removal_if_unanswered(request: SharedRequest) -> Option<SharedRequest> {
     let undo = |lock, ttl, waiter| Removal { lock, ttl, keep_for: None, waiter, is_awaited: false };
-    let removal = match request.command {
-        Command::Remove(removal) => removal,
+    let removal = match request.command.clone() {
+        Command::Remove(_) => return Some(request),
         Command::Claim(Claim { lock, before: Before::Predecessor(before), .. }) => {
             let Predecessor { token, attributes, waiter, ttl_longest } = before;
             undo(LockId { key: lock.key, token, attributes }, ttl_longest, waiter)
@@ -31,7 +31,7 @@ pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
         Command::Queue(QueueEntry { lock, ttl, .. }) => undo(lock, ttl, None),
         _ => return None,
     };
-    Some(Request { command: Command::Remove(removal), ..request })
+    Some(Request::into(Request { command: Command::Remove(removal), ..*request }))
 }
 
 /// The pending removals of one node, each with the time when its key will have expired by itself.
@@ -52,7 +52,7 @@ impl PendingReleases {
         &mut self,
         now: Time,
         ticket: Option<Ticket>,
-        request: Request,
+        request: SharedRequest,
         is_well: bool,
     ) -> Vec<Ticket> {
         let lifetime = request.ttl().map_or(Duration::ZERO, Ttl::as_duration);
@@ -114,7 +114,7 @@ mod tests {
         let mut pending_releases = PendingReleases::default();
         for length in [1, 64 * 1024, 7] {
             for _ in 0..2 * PENDING_MAX {
-                pending_releases.add(at(0), None, removal(length), false);
+                pending_releases.add(at(0), None, removal(length).into(), false);
                 let bytes: usize =
                     pending_releases.queue.iter().map(|pending| pending.request.key().len()).sum();
                 assert_eq!(bytes, pending_releases.queue.bytes);
@@ -129,8 +129,9 @@ mod tests {
         let mut pending_releases = PendingReleases::default();
         let (many, more) = (3 * PENDING_MAX, 2 * PENDING_MAX);
         let add = |pending_releases: &mut PendingReleases, count, is_well| {
-            (0..count)
-                .for_each(|_| drop(pending_releases.add(at(0), None, removal(1_000), is_well)));
+            (0..count).for_each(|_| {
+                drop(pending_releases.add(at(0), None, removal(1_000).into(), is_well))
+            });
         };
         add(&mut pending_releases, many, true);
         assert_eq!(pending_releases.queue.len(), many);
@@ -150,7 +151,7 @@ mod tests {
         for millis in [30, 10, 20] {
             let mut removal = removal(1);
             removal.removal_mut().ttl = ttl(millis);
-            pending_releases.add(at(0), None, removal, false);
+            pending_releases.add(at(0), None, removal.into(), false);
         }
         for (millis, left) in [(9, 3), (10, 2), (19, 2), (20, 1), (29, 1), (30, 0)] {
             pending_releases.expire(at(millis));

@@ -15,8 +15,8 @@ use super::driver::{Conversation, Next};
 use super::node_error::NodeError;
 use super::report::{ChangeRecorder, NodeChange, NodeState, NodeStatus};
 use super::session::{Answer, Session};
-use super::{Host, Phase};
-use crate::engine::{Node, QueueWait, Request, Token, Vote};
+use super::{Host, Phase, SharedRequest};
+use crate::engine::{Node, QueueWait, Token, Vote};
 use crate::time::Time;
 use entry::Entry;
 pub use entry::RoundOutcome;
@@ -30,7 +30,7 @@ use waits::Waits;
 #[derive(Debug)]
 pub enum Order {
     /// The outcome of a round.
-    Round(Request),
+    Round(SharedRequest),
     /// The end of a wait in the nodes' queue: a majority reserves the lock, there is something to
     /// ask, or the time has come. It may watch the lock's key, and those replies have no proof.
     Wait(QueueWait),
@@ -40,7 +40,7 @@ pub enum Order {
 #[derive(Debug)]
 pub enum Message {
     /// Send this request.
-    Post(Request),
+    Post(SharedRequest),
     /// End the waits of one waiter in the nodes' queue, until it leaves or its turn begins, or of
     /// all, now and from now on.
     EndWaits(Option<Token>),
@@ -95,8 +95,12 @@ impl<W> Rounds<W> {
     }
 
     /// Sends a request to all nodes. [`poll`](Self::poll) returns the result.
-    fn begin(&mut self, now: Time, mut request: Request, waiter: W) {
-        request.nodes = request.nodes.union(self.forget_extensions(&request));
+    fn begin(&mut self, now: Time, request: impl Into<SharedRequest>, waiter: W) {
+        let mut request = request.into();
+        let nodes = request.nodes.union(self.forget_extensions(&request));
+        if nodes != request.nodes {
+            request.change().nodes = nodes;
+        }
         let called = self.called(&request);
         self.note_waiter(&request);
         let is_pointless = request.is_claim() && self.has_duplicate_server();
@@ -115,7 +119,7 @@ impl<W> Rounds<W> {
                 entry.unsent.insert(node);
                 entry.tally.cast(node, Vote::Failed);
             } else if request.nodes.contains(node) {
-                session.send(now, Some(ticket), &request);
+                session.send(now, Some(ticket), request.clone());
             } else {
                 // No request for this lock was ever written to the node, so it has no such key.
                 entry.unsent.insert(node);
@@ -128,13 +132,14 @@ impl<W> Rounds<W> {
     }
 
     /// Sends a request without a waiter.
-    fn send(&mut self, now: Time, request: &Request) {
-        self.end_attempt(now, request);
-        let asked = request.nodes.union(self.forget_extensions(request));
-        self.note_waiter(request);
+    fn send(&mut self, now: Time, request: impl Into<SharedRequest>) {
+        let request = request.into();
+        self.end_attempt(now, &request);
+        let asked = request.nodes.union(self.forget_extensions(&request));
+        self.note_waiter(&request);
         let nodes = self.nodes();
         for node in asked.iter().take_while(|node| node.index() < nodes) {
-            self.sessions[node.index()].send(now, None, request);
+            self.sessions[node.index()].send(now, None, request.clone());
             self.collect(now, node);
         }
     }
@@ -306,7 +311,7 @@ impl<W> Conversation for Rounds<W> {
 
     fn post(&mut self, now: Time, message: Message) {
         match message {
-            Message::Post(request) => self.send(now, &request),
+            Message::Post(request) => self.send(now, request),
             Message::EndWaits(waiter) => self.waits.end(waiter),
             Message::Leave(waiter) => self.leave(&waiter),
         }

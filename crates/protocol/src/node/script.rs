@@ -178,7 +178,6 @@ impl Command {
 pub(super) struct ScriptCall<'t> {
     pub(super) form: Form,
     /// The number that the script's answer must begin with.
-    pub(super) number: u64,
     /// What stands before each key, so that all of a node's keys are in one slot of a cluster.
     pub(super) tag: &'t [u8],
 }
@@ -225,8 +224,7 @@ impl ScriptCall<'_> {
         let words = [verb, name].map(|word| Word::Bytes(word.as_bytes())).into_iter();
         let words = words.chain([Word::Number(count as u64)]);
         let all = 4 + count + arguments.len();
-        let words = words.chain(keys).chain(arguments).chain([Word::Number(self.number)]);
-        encode_words(out, all, self.tag, words);
+        encode_words(out, all, self.tag, words.chain(keys).chain(arguments));
     }
 }
 

@@ -30,8 +30,8 @@ use super::command::NodeReply;
 use super::flight::{Flight, Queued, RequestQueue};
 use super::handshake::Handshake;
 use super::pending_releases::PendingReleases;
-use super::{Credentials, GroupOptions, NodeError, Phase, Ticket};
-use crate::engine::{Backoff, Jitter, Request};
+use super::{Credentials, GroupOptions, NodeError, Phase, SharedRequest, Ticket};
+use crate::engine::{Backoff, Jitter};
 use crate::time::Time;
 use connection::{Arrival, Connection};
 use notifications::Notifications;
@@ -169,14 +169,19 @@ impl Session {
 
     /// Sends a request, or queues it until there is a connection with room. One with a ticket gets
     /// an answer, immediately if it cannot be sent.
-    pub fn send(&mut self, now: Time, mut ticket: Option<Ticket>, request: &Request) {
-        if let Some(problem) = self.hidden_look(now, request) {
+    pub fn send(
+        &mut self,
+        now: Time,
+        mut ticket: Option<Ticket>,
+        request: impl Into<SharedRequest>,
+    ) {
+        let mut request = request.into();
+        if let Some(problem) = self.hidden_look(now, &request) {
             return self.fail(ticket, &problem, false);
         }
         self.greet_again(now);
         // Pending releases and requests that wait for room are written first.
         self.fill(now);
-        let mut request = request.clone();
         self.adapt(now, &mut ticket, &mut request);
         match &self.state {
             State::Ready if self.flight.has_room(&request) => self.write(now, ticket, request),

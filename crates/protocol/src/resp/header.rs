@@ -89,16 +89,16 @@ fn read_length(type_byte: u8, line: &[u8]) -> Result<u64, ProtocolError> {
 
 /// An integer: an optional sign, then digits. `None` if it has another form or does not fit.
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
-    let (negative, digits) = (text.starts_with(b"-"), unsigned(text));
-    if !is_canonical(digits) || text == b"-0" {
+    let digits = unsigned(text);
+    if matches!(digits, [] | [b'0', _, ..]) || text == b"-0" {
         return None;
     }
-    digits.iter().try_fold(0_i64, |value, byte| {
-        let digit = i64::from(byte - b'0');
-        // A negative number is counted down from zero: -i64::MIN does not fit.
-        let digit = if negative { -digit } else { digit };
-        value.checked_mul(10)?.checked_add(digit)
-    })
+    let value = digits.iter().try_fold(0_u64, |value, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        value.checked_mul(10)?.checked_add(digit.into()).filter(|_| digit < 10)
+    })?;
+    // -i64::MIN does not fit.
+    if text[0] == b'-' { 0_i64.checked_sub_unsigned(value) } else { value.try_into().ok() }
 }
 
 /// A length or count: digits only. A number that does not fit becomes `u64::MAX`, which is above

@@ -6,6 +6,7 @@
 use super::Rounds;
 use super::entry::Entry;
 use crate::engine::{Command, CustomCommand, Node, NodeSet, Request, quorum};
+use crate::node::SharedRequest;
 use crate::node::node_error::NodeError;
 use crate::node::report::{NodeAnswer, NodeStatus};
 use crate::node::session::Session;
@@ -43,7 +44,7 @@ impl<W> Rounds<W> {
             is_any && other.token() == request.token()
         };
         for slot in 0..self.entries.len() {
-            if self.entries[slot].request.as_ref().is_some_and(is_attempt) {
+            if self.entries[slot].request.as_deref().is_some_and(is_attempt) {
                 self.settle(now, slot, true);
             }
         }
@@ -199,7 +200,7 @@ impl<W> Entry<W> {
     /// The nodes that have not called the waiter whose turn this is, and lack the lock: those whose
     /// answer is awaited, and those that refused.
     fn not_notified(&self, sessions: &[Session]) -> (NodeSet, NodeSet) {
-        let is_turn = self.request.as_ref().is_some_and(Request::is_turn);
+        let is_turn = self.request.as_deref().is_some_and(Request::is_turn);
         if !is_turn || !self.is_lock() {
             return (NodeSet::EMPTY, NodeSet::EMPTY);
         }
@@ -211,7 +212,7 @@ impl<W> Entry<W> {
     /// connecting?
     pub(super) fn has_waited_beyond(&self, now: Time) -> bool {
         let has_waited = self.reach.waits_until.is_some();
-        has_waited && self.request.as_ref().is_some_and(|request| now > request.deadline)
+        has_waited && self.request.as_deref().is_some_and(|request| now > request.deadline)
     }
 }
 
@@ -300,14 +301,16 @@ impl<W> Entry<W> {
         match self.custom() {
             Some(command) if command.is_accept() => NodeAnswer::Accepted,
             Some(_) => NodeAnswer::Answered,
-            None if self.request.as_ref().is_some_and(Request::is_question) => NodeAnswer::Answered,
+            None if self.request.as_deref().is_some_and(Request::is_question) => {
+                NodeAnswer::Answered
+            }
             None => NodeAnswer::Granted,
         }
     }
 
     /// Do all nodes tell the watcher when what was read changes?
     pub(super) fn is_watched(&self, sessions: &[Session]) -> bool {
-        let watcher = self.request.as_ref().and_then(Request::waiter);
+        let watcher = self.request.as_deref().and_then(Request::waiter);
         let is_told = |watcher| sessions.iter().all(|session| session.watches(&watcher));
         watcher.is_some_and(is_told)
     }
@@ -328,11 +331,12 @@ impl<W> Entry<W> {
     }
 
     /// The request that follows on all nodes, if all have carried this one out.
-    fn follow_up(&self) -> Option<Request> {
-        let (request, command) = (self.request.as_ref()?, self.custom()?);
+    fn follow_up(&self) -> Option<SharedRequest> {
+        let (request, command) = (self.request.as_deref()?, self.custom()?);
         let is_everywhere = self.tally.granted.len() == self.tally.nodes();
         let command = Command::Custom(command.follow_up().filter(|_| is_everywhere)?);
-        Some(Request { command, nodes: NodeSet::all(self.tally.nodes()), ..request.clone() })
+        let nodes = NodeSet::all(self.tally.nodes());
+        Some(Request::into(Request { command, nodes, ..*request }))
     }
 
     /// Does the entry of a decided round stay until all nodes have answered?
@@ -349,7 +353,7 @@ impl<W> Rounds<W> {
         let entry = &self.entries[slot];
         if let Some(request) = entry.follow_up() {
             for node in (0..self.sessions.len()).map(Node::new) {
-                self.sessions[node.index()].send(now, None, &request);
+                self.sessions[node.index()].send(now, None, request.clone());
             }
         }
         if self.entries[slot].tally.is_complete() {

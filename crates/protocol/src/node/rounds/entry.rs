@@ -5,11 +5,11 @@ use crate::engine::{
     Command, Counters, Node, NodeSet, QueueState, Request, Said, Share, Tally, Verdict, Vote,
     Votes, quorum, until_quorum,
 };
-use crate::node::Ticket;
 use crate::node::command::NodeReply;
 use crate::node::node_error::NodeError;
 use crate::node::report::{NodeAnswer, NodeReport, NodeStatus};
 use crate::node::session::{Answer, Session};
+use crate::node::{SharedRequest, Ticket};
 use crate::time::Time;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use std::time::Duration;
 pub(super) struct Entry<W> {
     serial: u64,
     /// `None` if there is no round in this entry.
-    pub(super) request: Option<Request>,
+    pub(super) request: Option<SharedRequest>,
     /// `None` if the round is decided, and stays only to restore keys.
     pub(super) waiter: Option<W>,
     /// Has the lock been released or handed off since? Then no key of it is restored.
@@ -71,16 +71,16 @@ impl<W> Entry<W> {
     }
 
     pub(super) fn is_ping(&self) -> bool {
-        self.request.as_ref().is_some_and(|it| matches!(it.command, Command::Ping(_)))
+        self.request.as_deref().is_some_and(|it| matches!(it.command, Command::Ping(_)))
     }
 
     pub(super) fn is_claim(&self) -> bool {
-        self.request.as_ref().is_some_and(Request::is_claim)
+        self.request.as_deref().is_some_and(Request::is_claim)
     }
 
     /// Must its key be restored on nodes that lost it, or that granted another permit?
     pub(super) fn is_to_restore(&self) -> bool {
-        let is_lock = self.request.as_ref().is_some_and(Request::is_to_restore);
+        let is_lock = self.request.as_deref().is_some_and(Request::is_to_restore);
         is_lock && self.is_confirmed() && !self.is_forgotten
     }
 
@@ -338,7 +338,7 @@ impl<W> Entry<W> {
     /// Do the votes decide the round? See [`Tally::is_settled`]. One that grants a permit also
     /// needs the votes of the other nodes that are not silent.
     pub(super) fn is_settled(&self, sessions: &[Session]) -> bool {
-        let share = || self.request.as_ref().and_then(Request::share);
+        let share = || self.request.as_deref().and_then(Request::share);
         let takes_permit = || share().map_or(0, Share::permits) > 0 && self.is_claim();
         let may_wait = || takes_permit() && self.is_confirmed();
         self.tally.is_settled() && !(may_wait() && self.awaited(sessions) > 0)

@@ -16,6 +16,7 @@
 use super::Rounds;
 use super::entry::Entry;
 use crate::engine::{Command, Keep, LockId, Node, NodeSet, Removal, Request, Token, Vote, quorum};
+use crate::node::SharedRequest;
 use crate::time::Time;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -73,12 +74,12 @@ impl Propagation {
 
 impl<W> Entry<W> {
     pub(super) fn token(&self) -> Option<Token> {
-        self.request.as_ref().and_then(Request::token)
+        self.request.as_deref().and_then(Request::token)
     }
 
     /// Does the entry stay after its round, until every node has the lock?
     pub(super) fn is_lock(&self) -> bool {
-        self.is_to_restore() && self.request.as_ref().is_some_and(|it| it.share().is_none())
+        self.is_to_restore() && self.request.as_deref().is_some_and(|it| it.share().is_none())
     }
 
     fn lacking(&self) -> NodeSet {
@@ -122,7 +123,7 @@ impl<W> Rounds<W> {
         }
         let token =
             self.entries[slot].token().filter(|_| tally.refused.len() >= quorum(tally.nodes()));
-        let is_lost = self.entries[slot].request.as_ref().is_some_and(Request::is_extension);
+        let is_lost = self.entries[slot].request.as_deref().is_some_and(Request::is_extension);
         self.end_round(slot);
         // A majority says that it has no such key.
         while let Some(slot) = token.filter(|_| is_lost).and_then(|token| self.idle_slot(&token)) {
@@ -257,7 +258,7 @@ impl<W> Rounds<W> {
             return self.retry_later(now, slot);
         }
         let ticket = entry.ticket(slot);
-        session.send(now, Some(ticket), &request);
+        session.send(now, Some(ticket), request);
         let entry = &mut self.entries[slot];
         entry.unsent.remove(node);
         entry.reach.asked.insert(node);
@@ -302,11 +303,11 @@ impl<W> Rounds<W> {
     pub(super) fn restore(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
         let is_lacking = entry.tally.refused.contains(node);
-        if !is_lacking || !entry.request.as_ref().is_some_and(Request::is_to_restore) {
+        if !is_lacking || !entry.request.as_deref().is_some_and(Request::is_to_restore) {
             return;
         }
         let Some(restoration) = entry.restoration(now) else { return };
-        for request in [Some(restoration), entry.leave(node)].iter().flatten() {
+        for request in [Some(restoration), entry.leave(node)].into_iter().flatten() {
             self.sessions[node.index()].send(now, None, request);
         }
     }
@@ -338,21 +339,21 @@ impl<W> Rounds<W> {
 
 impl<W> Entry<W> {
     /// The request that gives the lock to a node which lacks it, for the rest of its ttl.
-    fn restoration(&self, now: Time) -> Option<Request> {
-        let request = self.request.as_ref()?;
+    fn restoration(&self, now: Time) -> Option<SharedRequest> {
+        let request = self.request.as_deref()?;
         let (mut lock, ttl) = (request.lock()?.clone(), request.ttl_left(now)?);
         if let Some(permit) = self.permit() {
             lock = lock.with_permit(Some(permit));
         }
         let keep = Keep { lock, ttl, restores: true, reclaims: false };
-        Some(Request { command: Command::Keep(keep), ..request.clone() })
+        Some(Request::into(Request { command: Command::Keep(keep), ..*request }))
     }
 
     /// The request that takes a waiter out of the queue of a node that refused its turn, which a
     /// majority granted. A node that grants a turn does that itself; on this one, the waiter would
     /// be called before others until its lease has ended.
-    fn leave(&self, node: Node) -> Option<Request> {
-        let request = self.request.as_ref()?;
+    fn leave(&self, node: Node) -> Option<SharedRequest> {
+        let request = self.request.as_deref()?;
         let (waiter, lock) = (request.waiter().filter(|_| request.is_turn())?, request.lock()?);
         if self.granted_permit(node).is_some() {
             return None;
@@ -361,6 +362,6 @@ impl<W> Entry<W> {
         let (lock, ttl) = (LockId { token: waiter, ..lock.clone() }, request.ttl()?);
         let waiter = Some(waiter);
         let removal = Removal { lock, ttl, keep_for: None, waiter, is_awaited: false };
-        Some(Request { command: Command::Remove(removal), ..request.clone() })
+        Some(Request::into(Request { command: Command::Remove(removal), ..*request }))
     }
 }

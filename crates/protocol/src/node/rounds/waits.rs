@@ -273,13 +273,15 @@ impl<W> Rounds<W> {
         let quorum = quorum(self.sessions.len());
         let entry = &mut self.entries[slot];
         let (agreed, number) = (entry.counters.nodes, entry.counters.largest);
-        let Some(Request { command: Command::Queue(place), .. }) = &mut entry.request else {
+        let Some(request) = entry.request.as_mut().filter(|_| agreed.len() >= quorum) else {
             return false;
         };
-        if place.number != 0 || agreed.len() < quorum {
+        if request.queue_entry().is_none_or(|place| place.number != 0) {
             return false;
         }
-        place.number = number;
+        if let Command::Queue(place) = &mut request.change().command {
+            place.number = number;
+        }
         let others = entry.tally.granted.without(agreed);
         others.iter().for_each(|node| self.tell_number(now, slot, node));
         !self.entries[slot].tally.is_complete()
@@ -300,7 +302,7 @@ impl<W> Rounds<W> {
     /// its turn has begun or it has left.
     fn tell_number(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
-        let Some(request) = entry.request.as_ref() else { return };
+        let Some(request) = entry.request.clone() else { return };
         if entry.queue_entry().is_some_and(|place| self.waits.knows(&place.waiter)) {
             self.sessions[node.index()].send(now, None, request);
         }

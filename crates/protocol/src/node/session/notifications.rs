@@ -21,7 +21,7 @@ use crate::engine::{
 };
 use crate::node::command::{Form, NoReply, NodeReply, Notification, read_notification};
 use crate::node::pending_releases::removal_if_unanswered;
-use crate::node::{NodeError, QueueSupport, ServerError, ServerErrorKind, Ticket};
+use crate::node::{NodeError, QueueSupport, ServerError, ServerErrorKind, SharedRequest, Ticket};
 use crate::resp::{Elements, Reply};
 use crate::time::Time;
 use std::collections::{BTreeMap, VecDeque};
@@ -209,7 +209,7 @@ impl Session {
         };
         // By its source: the server would forget `CLIENT CACHING` with a script that it does not
         // know.
-        self.flight.push(now, None, request, Form::Source);
+        self.flight.push(now, None, request.into(), Form::Source);
     }
 
     /// Takes the answer about a waiter. A reservation of a node whose grants do not count is not
@@ -310,15 +310,22 @@ impl Session {
     /// Makes the request one that this node can carry out: with the connection's channel, and
     /// without the queue if it has none. A removal takes the waiter out also there: it may have
     /// entered before the node refused the rest.
-    pub(super) fn adapt(&mut self, now: Time, ticket: &mut Option<Ticket>, request: &mut Request) {
+    pub(super) fn adapt(
+        &mut self,
+        now: Time,
+        ticket: &mut Option<Ticket>,
+        request: &mut SharedRequest,
+    ) {
         if self.notifications.refusal.as_ref().is_some_and(|(_, until)| now >= *until) {
             self.notifications.refusal = None;
         }
-        match (&mut request.command, &self.notifications.refusal) {
-            (Command::Queue(entry), None) => {
+        match (&request.command, &self.notifications.refusal) {
+            (Command::Queue(_), None) => {
                 let is_resp3 = self.server.identity.as_ref().is_some_and(|it| it.is_resp3);
                 let may_push = is_resp3 && self.notifications.channel != PushSupport::Off;
-                entry.channel = may_push.then_some(self.options.seed);
+                if let Command::Queue(entry) = &mut request.change().command {
+                    entry.channel = may_push.then_some(self.options.seed);
+                }
             }
             (Command::Queue(_), Some((refusal, _))) => {
                 let problem = NodeError::NoQueue(refusal.clone());
@@ -327,8 +334,10 @@ impl Session {
                     *request = removal;
                 }
             }
-            (Command::Claim(Claim { before: before @ Before::Turn(_), .. }), Some(_)) => {
-                *before = Before::Nothing;
+            (Command::Claim(Claim { before: Before::Turn(_), .. }), Some(_)) => {
+                if let Command::Claim(claim) = &mut request.change().command {
+                    claim.before = Before::Nothing;
+                }
             }
             _ => {}
         }
@@ -351,10 +360,10 @@ impl Session {
 
     /// Removes what a waiter has left on a node that refused it. The script may have failed at its
     /// first step, with the attempt still to be withdrawn, or after the waiter had entered.
-    pub(super) fn leave_later(&mut self, now: Time, mut request: Request) {
-        if let Command::Queue(entry) = request.command {
-            request.command = Command::Remove(entry.leave());
-            self.remove_later(now, None, request);
+    pub(super) fn leave_later(&mut self, now: Time, request: &Request) {
+        if let Some(entry) = request.queue_entry() {
+            let command = Command::Remove(entry.clone().leave());
+            self.remove_later(now, None, Request::into(Request { command, ..*request }));
         }
     }
 }

@@ -8,12 +8,13 @@
 
 use super::connection::Connection;
 use super::{Answer, Session};
-use crate::engine::{Command, Ping, Request};
+use crate::engine::{Command, CustomCommand, Ping, Request};
 use crate::node::command::{Form, NodeReply};
 use crate::node::flight::{InFlight, Queued};
 use crate::node::pending_releases::removal_if_unanswered;
-use crate::node::{NodeError, Ticket};
+use crate::node::{NodeError, SharedRequest, Ticket};
 use crate::time::Time;
+use std::sync::Arc;
 use std::time::Duration;
 
 impl Session {
@@ -33,19 +34,15 @@ impl Session {
         }
     }
 
-    pub(super) fn write(&mut self, now: Time, ticket: Option<Ticket>, mut request: Request) {
-        if let (Command::Custom(command), Some(id)) =
-            (&mut request.command, &self.connection.run_id)
-        {
-            if let Some(adapted) = command.for_run(id) {
-                *command = adapted;
-            }
+    pub(super) fn write(&mut self, now: Time, ticket: Option<Ticket>, mut request: SharedRequest) {
+        let (run_id, group) = (&self.connection.run_id, &self.options.group);
+        let for_run = |it: &Arc<dyn CustomCommand>| it.for_run(run_id.as_ref()?);
+        if let Some(adapted) = request.custom().and_then(for_run) {
+            request.change().command = Command::Custom(adapted);
         }
-        if let (Command::Custom(command), Some(group)) = (&mut request.command, &self.options.group)
-        {
-            if let Some(adapted) = command.for_tag(&group.tag) {
-                *command = adapted;
-            }
+        let for_tag = |it: &Arc<dyn CustomCommand>| it.for_tag(&group.as_ref()?.tag);
+        if let Some(adapted) = request.custom().and_then(for_tag) {
+            request.change().command = Command::Custom(adapted);
         }
         self.note_vote(now, &mut request, ticket.is_some());
         self.prove(now, &request);
@@ -110,12 +107,13 @@ impl Session {
         while self.pending_releases.has_room_for_next(&self.flight) {
             let Some(mut next) = self.pending_releases.take() else { return };
             // If the node refuses it, it stays pending for the rest of that time, and no longer.
-            if let Command::Remove(removal) = &mut next.request.command {
+            let request = next.request.change();
+            if let Command::Remove(removal) = &mut request.command {
                 removal.ttl = removal.ttl.at_most(next.item.since(now));
                 // The time for which the lock stays taken has been running since the release.
                 let kept = removal.keep_for;
-                removal.keep_for = kept.and_then(|time| time.left(next.request.started, now));
-                next.request.started = now;
+                removal.keep_for = kept.and_then(|time| time.left(request.started, now));
+                request.started = now;
             }
             self.write(now, next.ticket, next.request);
         }
@@ -133,7 +131,7 @@ impl Session {
         &mut self,
         now: Time,
         ticket: Option<Ticket>,
-        request: Request,
+        request: SharedRequest,
         problem: &NodeError,
         was_sent: bool,
     ) {
@@ -147,13 +145,18 @@ impl Session {
     }
 
     /// The removal of what this request may have left on the node becomes a pending release.
-    pub(super) fn undo_later(&mut self, now: Time, request: Request) {
+    pub(super) fn undo_later(&mut self, now: Time, request: SharedRequest) {
         if let Some(removal) = removal_if_unanswered(request) {
             self.remove_later(now, None, removal);
         }
     }
 
-    pub(super) fn remove_later(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
+    pub(super) fn remove_later(
+        &mut self,
+        now: Time,
+        ticket: Option<Ticket>,
+        request: SharedRequest,
+    ) {
         let is_well = self.is_well(now);
         for ticket in self.pending_releases.add(now, ticket, request, is_well) {
             self.fail(ticket, &NodeError::Overloaded, false);
@@ -180,7 +183,7 @@ impl Session {
     }
 
     /// The handoff failed on this node: the key of the predecessor must be removed.
-    pub(super) fn remove_predecessor_later(&mut self, now: Time, request: Request) {
+    pub(super) fn remove_predecessor_later(&mut self, now: Time, request: SharedRequest) {
         if request.predecessor().is_some() {
             self.undo_later(now, request);
         }

@@ -7,7 +7,7 @@ use crate::engine::{Command, NodeSet, Reign as Ask, ReignStep, Request, Vote};
 use crate::node::command::{Form, KnownScripts, NoReply, NodeReply};
 use crate::node::flight::InFlight;
 use crate::node::group::{Checked, MARKER, Reign, ReignAnswer};
-use crate::node::{GroupStatus, NodeError, ServerErrorKind};
+use crate::node::{GroupStatus, NodeError, ServerErrorKind, SharedRequest};
 use crate::time::Time;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) struct Group {
     /// Was a vote written since the last question?
     pub(super) is_unchecked: bool,
     /// Votes that wait for the answer to the question behind them.
-    unchecked: VecDeque<(Answer, Request)>,
+    unchecked: VecDeque<(Answer, SharedRequest)>,
     /// When the last command was sent that has certainly written something, of those before the
     /// next answer.
     wrote_at: Option<Time>,
@@ -91,22 +91,25 @@ impl Session {
             nodes: NodeSet::EMPTY,
         };
         let form = self.connection.scripts.form(now, &request);
-        self.flight.push(now, None, request, form);
+        self.flight.push(now, None, request.into(), form);
     }
 
     /// Adapts what is written to a group, and notes that a question must follow it: behind other
     /// requests only so that the next vote need not begin with a greeting, or so that a quarantine
     /// can begin. An extension sets the key again while nobody else can have got the lock.
-    pub(super) fn note_vote(&mut self, now: Time, request: &mut Request, is_awaited: bool) {
+    pub(super) fn note_vote(&mut self, now: Time, request: &mut SharedRequest, is_awaited: bool) {
         let Some(options) = &self.options.group else { return };
         let is_open =
             |reign: &Reign| !reign.is_timed() || reign.is_stale_in(options.max_ttl / 2, now);
         let is_due = request.is_vote() || self.group.reign.as_ref().is_some_and(is_open);
         self.group.is_unchecked |= is_awaited && is_due;
         let is_reclaimed = |reign: &Reign| reign.grace(options, now).is_none();
-        if let Command::Keep(keep) = &mut request.command {
+        if matches!(request.command, Command::Keep(_)) {
             let is_reclaimed = self.group.reign.as_ref().is_some_and(is_reclaimed);
-            keep.reclaims = is_reclaimed && self.quarantine_left(now).is_some();
+            let reclaims = is_reclaimed && self.quarantine_left(now).is_some();
+            if let Command::Keep(keep) = &mut request.change().command {
+                keep.reclaims = reclaims;
+            }
         }
     }
 
@@ -192,7 +195,7 @@ impl Session {
     }
 
     /// Delivers an answer, or keeps it until the question behind it is answered.
-    pub(super) fn deliver(&mut self, answer: Answer, request: &Request) {
+    pub(super) fn deliver(&mut self, answer: Answer, request: &SharedRequest) {
         if self.options.group.is_some() && request.is_vote() {
             self.group.unchecked.push_back((answer, request.clone()));
         } else {

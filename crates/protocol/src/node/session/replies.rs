@@ -184,7 +184,7 @@ impl Session {
                 if self.refuses_queue(now, &command.request, &error) =>
             {
                 self.answers.extend(answer(&NodeError::NoQueue(error)));
-                self.leave_later(now, command.request);
+                self.leave_later(now, &command.request);
                 Ok(())
             }
             NoReply::Failed(problem) => {
@@ -366,9 +366,9 @@ impl Session {
         }
         if self.connection.reply_order.is_unproven_for(request) && !self.flight.has(has_proof) {
             let command = Command::Custom(Arc::new(Proof(Arc::from(request.key()))));
-            let proof = Request { command, ..request.clone() };
+            let proof = Request { command, ..*request };
             let form = self.connection.scripts.form(now, &proof);
-            self.flight.push(now, None, proof, form);
+            self.flight.push(now, None, proof.into(), form);
         }
     }
 
