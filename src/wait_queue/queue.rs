@@ -5,6 +5,7 @@ use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
 use crate::engine::{HeldLock, Wait};
 use crate::owner_process::OwnerProcess;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::ops::ControlFlow;
@@ -467,13 +468,14 @@ impl Drop for QueueHead {
             return; // A thread that does not exist in this forked child may hold the mutex.
         }
         let (limit, mut queues) = (queues.limit, queues.lock());
-        let Some(queue) = queues.get_mut(key) else { return };
+        let Entry::Occupied(mut entry) = queues.entry(Arc::clone(key)) else { return };
+        let queue = entry.get_mut();
         if queue.is_head(*number) {
             let is_after_limit = queue.was_granted() && queue.is_limit_reached(limit, clock::now());
             queue.promote_next(None, is_after_limit);
         }
         if queue.is_empty() {
-            queues.remove(key);
+            entry.remove();
         }
     }
 }

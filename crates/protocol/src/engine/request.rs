@@ -234,6 +234,19 @@ impl Request {
         }
     }
 
+    /// What a session asks by itself, in no round: the only deadline is that of the connection's
+    /// silence.
+    pub fn in_no_round(now: Time, command: Command) -> Self {
+        Self {
+            command,
+            started: now,
+            deadline: now,
+            connect_deadline: now,
+            spare_until: now,
+            nodes: NodeSet::EMPTY,
+        }
+    }
+
     /// The same, in a round that has ended at this time in any case.
     pub fn ending_by(self, time: Time) -> Self {
         let deadline = self.deadline.min(time);

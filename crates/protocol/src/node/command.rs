@@ -1,5 +1,6 @@
 //! The encoding of requests, and the meaning of replies as votes. No other module knows either.
 
+use super::SharedRequest;
 use super::node_error::NodeError;
 use super::script::ScriptCall;
 use super::server_error::{ServerError, ServerErrorKind, quoted};
@@ -48,7 +49,7 @@ pub(super) struct KnownScripts {
 
 impl KnownScripts {
     /// The node has carried out this request, by a script if it needs one.
-    pub(super) fn learn(&mut self, request: &Request, sent_at: Time) {
+    pub(super) fn learn(&mut self, request: &SharedRequest, sent_at: Time) {
         if !request.is_removal() {
             self.lasting |= Self::bit(request);
         } else if sent_at >= self.since {
@@ -57,7 +58,7 @@ impl KnownScripts {
     }
 
     /// The form in which a request is sent first.
-    pub(super) fn form(&mut self, now: Time, request: &Request) -> Form {
+    pub(super) fn form(&mut self, now: Time, request: &SharedRequest) -> Form {
         if now.since(self.since) >= REMOVALS_KNOWN_FOR {
             (self.removing, self.since) = (0, now);
         }
@@ -67,8 +68,8 @@ impl KnownScripts {
     }
 
     /// The bit of the script that carries out this request. Zero if the request needs no script.
-    fn bit(request: &Request) -> u32 {
-        request.command.of_node().script().map_or(0, |(_, number)| 1 << number)
+    fn bit(request: &SharedRequest) -> u32 {
+        request.script().map_or(0, |number| 1 << number)
     }
 }
 
@@ -81,7 +82,7 @@ pub(in crate::node) fn is_plain(lock: &LockId) -> bool {
 /// belongs to this command. `tag` stands before each key.
 pub fn encode(request: &Request, form: Form, number: u64, tag: &[u8], out: &mut Vec<u8>) {
     encode_without_number(request, form, tag, out);
-    if has_proof(request) {
+    if script_of(request).is_some() {
         encode_number(out, number);
     }
 }
@@ -109,10 +110,9 @@ pub(in crate::node) fn value<'a>(
     }
 }
 
-/// Does the answer to this request prove that it belongs to this request? The answer to a plain
-/// `SET` could belong to any other command.
-pub(super) fn has_proof(request: &Request) -> bool {
-    request.command.of_node().script().is_some()
+/// The number of the script that carries out this request, if it takes one.
+pub(super) fn script_of(request: &Request) -> Option<u32> {
+    request.command.of_node().script().map(|(_, number)| number)
 }
 
 /// A short description of a reply, for error messages.

@@ -108,7 +108,7 @@ impl Flight {
     }
 
     /// Is a command of this kind in flight?
-    pub(super) fn has(&self, is_meant: impl Fn(&Request) -> bool) -> bool {
+    pub(super) fn has(&self, is_meant: impl Fn(&SharedRequest) -> bool) -> bool {
         self.commands.iter().any(|command| is_meant(&command.request))
     }
 

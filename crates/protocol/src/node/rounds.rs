@@ -99,7 +99,7 @@ impl<W> Rounds<W> {
         let mut request = request.into();
         let nodes = request.nodes.union(self.forget_extensions(&request));
         if nodes != request.nodes {
-            request.change().nodes = nodes;
+            request.change(|request| request.nodes = nodes);
         }
         let called = self.called(&request);
         self.note_waiter(&request);

@@ -1,6 +1,6 @@
 //! A request that all sessions share.
 
-use super::command::{self, Form, has_proof};
+use super::command::{self, Form, script_of};
 use crate::engine::Request;
 use crate::resp::encode_number;
 use std::ops::Deref;
@@ -10,20 +10,33 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Debug)]
 pub struct SharedRequest(Arc<Inner>);
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Inner {
     request: Request,
+    /// The number of the script that carries it out, if it takes one.
+    script: Option<u32>,
     /// What is written to a node without a tag, all but the number of the command, and in which
     /// form.
     text: OnceLock<(Form, Vec<u8>)>,
 }
 
 impl SharedRequest {
-    /// The request, to adapt it to one node. The other nodes' stays as it is.
-    pub(super) fn change(&mut self) -> &mut Request {
-        let Inner { request, text } = Arc::make_mut(&mut self.0);
-        text.take();
-        request
+    /// Adapts the request to one node. The other nodes' stays as it is.
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut Request)) {
+        let mut request = self.0.request.clone();
+        change(&mut request);
+        *self = request.into();
+    }
+
+    /// The number of the script that carries it out, if it takes one.
+    pub(super) fn script(&self) -> Option<u32> {
+        self.0.script
+    }
+
+    /// Does the answer to this request prove that it belongs to this request? The answer to a plain
+    /// `SET` could belong to any other command.
+    pub(super) fn has_proof(&self) -> bool {
+        self.script().is_some()
     }
 
     /// As [`command::encode`].
@@ -37,7 +50,7 @@ impl SharedRequest {
             Some((of, text)) if *of == form => out.extend_from_slice(text),
             _ => command::encode_without_number(self, form, tag, out),
         }
-        if has_proof(self) {
+        if self.has_proof() {
             encode_number(out, number);
         }
     }
@@ -48,7 +61,8 @@ const TEXT: usize = 192;
 
 impl From<Request> for SharedRequest {
     fn from(request: Request) -> Self {
-        Self(Arc::new(Inner { request, text: OnceLock::new() }))
+        let script = script_of(&request);
+        Self(Arc::new(Inner { request, script, text: OnceLock::new() }))
     }
 }
 

@@ -60,7 +60,8 @@ impl Decoder {
         let result = self.next(input);
         match &result {
             Ok(None) => {}
-            Ok(Some(_)) => *self = Self::default(),
+            // No level is open any more, and no body is missing.
+            Ok(Some(_)) => (self.scanned, self.searched, self.value) = (0, 0, 0),
             Err(error) => self.failed = Some(error.clone()),
         }
         result

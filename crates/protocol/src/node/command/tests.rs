@@ -223,10 +223,10 @@ fn a_description_of_a_reply_escapes_once_and_is_quoted() {
 #[test]
 fn only_scripts_that_a_node_has_run_are_sent_by_digest() {
     let mut known = KnownScripts::default();
-    let form = |mut known: KnownScripts, verb| known.form(at(0), &request(verb, 7, at(0)));
+    let form = |mut known: KnownScripts, verb| known.form(at(0), &request(verb, 7, at(0)).into());
     for verb in [Verb::Extend, Verb::Undo] {
         assert_eq!(form(known, verb), Form::Source);
-        known.learn(&request(verb, 7, at(0)), at(0));
+        known.learn(&request(verb, 7, at(0)).into(), at(0));
     }
     for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Ping] {
         assert_eq!(form(known, verb), Form::Digest);

@@ -279,9 +279,11 @@ impl<W> Rounds<W> {
         if request.queue_entry().is_none_or(|place| place.number != 0) {
             return false;
         }
-        if let Command::Queue(place) = &mut request.change().command {
-            place.number = number;
-        }
+        request.change(|request| {
+            if let Command::Queue(place) = &mut request.command {
+                place.number = number;
+            }
+        });
         let others = entry.tally.granted.without(agreed);
         others.iter().for_each(|node| self.tell_number(now, slot, node));
         !self.entries[slot].tally.is_complete()

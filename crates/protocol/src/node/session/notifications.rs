@@ -16,8 +16,8 @@
 
 use super::{Session, State};
 use crate::engine::{
-    Before, Claim, Command, CustomCommand, Listen, ListenStep, NodeSet, QueueEntry, QueueView,
-    QueueWait, Request, Token, Vote,
+    Before, Claim, Command, CustomCommand, Listen, ListenStep, QueueEntry, QueueView, QueueWait,
+    Request, Token, Vote,
 };
 use crate::node::command::{Form, NoReply, NodeReply, Notification, read_notification};
 use crate::node::pending_releases::removal_if_unanswered;
@@ -197,16 +197,9 @@ impl Session {
         self.notifications.watched.contains_key(waiter)
     }
 
-    /// No round has this request: its only deadline is that of the connection's silence.
     fn write_listen(&mut self, now: Time, key: &Arc<[u8]>, step: ListenStep) {
-        let request = Request {
-            command: Command::Listen(Listen { key: Arc::clone(key), step }),
-            started: now,
-            deadline: now,
-            connect_deadline: now,
-            spare_until: now,
-            nodes: NodeSet::EMPTY,
-        };
+        let listen = Command::Listen(Listen { key: Arc::clone(key), step });
+        let request = Request::in_no_round(now, listen);
         // By its source: the server would forget `CLIENT CACHING` with a script that it does not
         // know.
         self.flight.push(now, None, request.into(), Form::Source);
@@ -323,9 +316,12 @@ impl Session {
             (Command::Queue(_), None) => {
                 let is_resp3 = self.server.identity.as_ref().is_some_and(|it| it.is_resp3);
                 let may_push = is_resp3 && self.notifications.channel != PushSupport::Off;
-                if let Command::Queue(entry) = &mut request.change().command {
-                    entry.channel = may_push.then_some(self.options.seed);
-                }
+                let channel = may_push.then_some(self.options.seed);
+                request.change(|request| {
+                    if let Command::Queue(entry) = &mut request.command {
+                        entry.channel = channel;
+                    }
+                });
             }
             (Command::Queue(_), Some((refusal, _))) => {
                 let problem = NodeError::NoQueue(refusal.clone());
@@ -335,9 +331,11 @@ impl Session {
                 }
             }
             (Command::Claim(Claim { before: Before::Turn(_), .. }), Some(_)) => {
-                if let Command::Claim(claim) = &mut request.change().command {
-                    claim.before = Before::Nothing;
-                }
+                request.change(|request| {
+                    if let Command::Claim(claim) = &mut request.command {
+                        claim.before = Before::Nothing;
+                    }
+                });
             }
             _ => {}
         }

@@ -38,11 +38,11 @@ impl Session {
         let (run_id, group) = (&self.connection.run_id, &self.options.group);
         let for_run = |it: &Arc<dyn CustomCommand>| it.for_run(run_id.as_ref()?);
         if let Some(adapted) = request.custom().and_then(for_run) {
-            request.change().command = Command::Custom(adapted);
+            request.change(|request| request.command = Command::Custom(adapted));
         }
         let for_tag = |it: &Arc<dyn CustomCommand>| it.for_tag(&group.as_ref()?.tag);
         if let Some(adapted) = request.custom().and_then(for_tag) {
-            request.change().command = Command::Custom(adapted);
+            request.change(|request| request.command = Command::Custom(adapted));
         }
         self.note_vote(now, &mut request, ticket.is_some());
         self.prove(now, &request);
@@ -107,14 +107,14 @@ impl Session {
         while self.pending_releases.has_room_for_next(&self.flight) {
             let Some(mut next) = self.pending_releases.take() else { return };
             // If the node refuses it, it stays pending for the rest of that time, and no longer.
-            let request = next.request.change();
-            if let Command::Remove(removal) = &mut request.command {
+            next.request.change(|request| {
+                let Command::Remove(removal) = &mut request.command else { return };
                 removal.ttl = removal.ttl.at_most(next.item.since(now));
                 // The time for which the lock stays taken has been running since the release.
                 let kept = removal.keep_for;
                 removal.keep_for = kept.and_then(|time| time.left(request.started, now));
                 request.started = now;
-            }
+            });
             self.write(now, next.ticket, next.request);
         }
     }

@@ -3,7 +3,7 @@
 
 use super::server::LeastUptime;
 use super::{Answer, Session};
-use crate::engine::{Command, NodeSet, Reign as Ask, ReignStep, Request, Vote};
+use crate::engine::{Command, Reign as Ask, ReignStep, Request, Vote};
 use crate::node::command::{Form, KnownScripts, NoReply, NodeReply};
 use crate::node::flight::InFlight;
 use crate::node::group::{Checked, MARKER, Reign, ReignAnswer};
@@ -82,16 +82,9 @@ impl Session {
 
     fn ask_reign(&mut self, now: Time, step: ReignStep) {
         let command = Command::Reign(Ask { key: Arc::from(MARKER), step });
-        let request = Request {
-            command,
-            started: now,
-            deadline: now,
-            connect_deadline: now,
-            spare_until: now,
-            nodes: NodeSet::EMPTY,
-        };
+        let request = Request::in_no_round(now, command).into();
         let form = self.connection.scripts.form(now, &request);
-        self.flight.push(now, None, request.into(), form);
+        self.flight.push(now, None, request, form);
     }
 
     /// Adapts what is written to a group, and notes that a question must follow it: behind other
@@ -107,9 +100,11 @@ impl Session {
         if matches!(request.command, Command::Keep(_)) {
             let is_reclaimed = self.group.reign.as_ref().is_some_and(is_reclaimed);
             let reclaims = is_reclaimed && self.quarantine_left(now).is_some();
-            if let Command::Keep(keep) = &mut request.change().command {
-                keep.reclaims = reclaims;
-            }
+            request.change(|request| {
+                if let Command::Keep(keep) = &mut request.command {
+                    keep.reclaims = reclaims;
+                }
+            });
         }
     }
 

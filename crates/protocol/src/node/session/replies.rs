@@ -3,7 +3,8 @@
 
 use super::{Answer, Session, State};
 use crate::engine::{Command, CustomCommand, NoVote, Request, RunScript, Said, Script, Vote};
-use crate::node::command::{Form, KnownScripts, NoReply, NodeReply, describe, has_proof, read};
+use crate::node::SharedRequest;
+use crate::node::command::{Form, KnownScripts, NoReply, NodeReply, describe, read};
 use crate::node::flight::InFlight;
 use crate::node::script::PROOF;
 use crate::node::{NodeError, ServerError, ServerErrorKind};
@@ -17,7 +18,7 @@ impl Session {
     pub(super) fn decode(&mut self, now: Time, input: &[u8]) -> usize {
         let mut rest = input;
         // Where there are too few bytes to recognise the protocol, the next ones decide.
-        while !self.may_be_foreign(rest) {
+        while !rest.is_empty() && !self.may_be_foreign(rest) {
             let problem = match self.connection.decoder.decode(rest) {
                 Ok(None) => break,
                 Ok(Some((reply, used))) => {
@@ -216,7 +217,7 @@ impl Session {
             // The failed attempt that it would have withdrawn, unless that removal is in flight.
             Form::Digest if command.request.queue_entry().is_some() => {
                 let token = command.request.token();
-                let is_removed = |it: &Request| it.is_removal() && it.token() == token;
+                let is_removed = |it: &SharedRequest| it.is_removal() && it.token() == token;
                 if token.is_none() || !self.flight.has(is_removed) {
                     self.undo_later(now, command.request);
                 }
@@ -292,8 +293,8 @@ pub(super) struct ReplyOrder {
 impl ReplyOrder {
     /// Notes that a reply was matched to `request`, or to a part of the greeting (`None`).
     /// `is_error`: it may have come unsolicited. `is_answer`: it is valid for this request.
-    fn credit(&mut self, request: Option<&Request>, is_error: bool, is_answer: bool) {
-        let is_proof = is_answer && !is_error && request.is_some_and(has_proof);
+    fn credit(&mut self, request: Option<&SharedRequest>, is_error: bool, is_answer: bool) {
+        let is_proof = is_answer && !is_error && request.is_some_and(SharedRequest::has_proof);
         self.is_unproven = !is_proof && (request.is_some() || self.is_unproven);
         self.is_doubtful = !is_proof && (is_error || self.is_doubtful);
     }
@@ -304,9 +305,9 @@ impl ReplyOrder {
     }
 
     /// Could the reply to this request be the reply to another one?
-    fn is_unproven_for(self, request: &Request) -> bool {
+    fn is_unproven_for(self, request: &SharedRequest) -> bool {
         let is_ping = matches!(request.command, Command::Ping(_));
-        self.is_doubtful && !is_ping && !has_proof(request)
+        self.is_doubtful && !is_ping && !request.has_proof()
     }
 }
 
@@ -358,17 +359,19 @@ impl Session {
 
     /// If the order of replies is in doubt and no command in flight will prove it, sends a
     /// [`Proof`] first.
-    pub(super) fn prove(&mut self, now: Time, request: &Request) {
+    pub(super) fn prove(&mut self, now: Time, request: &SharedRequest) {
         if matches!(self.connection.decoder.begun(&self.connection.input), Some(b'>' | b'|')) {
             // Part of a message has arrived. A reply could be parsed as the rest of the message,
             // and the next reply would then be matched to the wrong command.
             self.connection.reply_order.is_doubtful = true;
         }
-        if self.connection.reply_order.is_unproven_for(request) && !self.flight.has(has_proof) {
+        if self.connection.reply_order.is_unproven_for(request)
+            && !self.flight.has(SharedRequest::has_proof)
+        {
             let command = Command::Custom(Arc::new(Proof(Arc::from(request.key()))));
-            let proof = Request { command, ..*request };
+            let proof = Request { command, ..**request }.into();
             let form = self.connection.scripts.form(now, &proof);
-            self.flight.push(now, None, proof.into(), form);
+            self.flight.push(now, None, proof, form);
         }
     }
 
@@ -376,14 +379,14 @@ impl Session {
     /// proves about the order.
     fn fail_if_unproven(
         &mut self,
-        request: &Request,
+        request: &SharedRequest,
         reply: &Reply<'_>,
         read: Result<NodeReply, NoReply>,
     ) -> Result<NodeReply, NoReply> {
         let is_vote = read.is_ok() && !matches!(request.command, Command::Ask(_));
         let is_doubted = is_vote && self.connection.reply_order.is_unproven_for(request);
         // No server says unasked that it does not know a script.
-        let is_unknown = matches!(read, Err(NoReply::UnknownScript)) && has_proof(request);
+        let is_unknown = matches!(read, Err(NoReply::UnknownScript)) && request.has_proof();
         let is_error = matches!(reply, Reply::Error(_)) && !is_unknown;
         let is_answer = !is_unknown && !matches!(read, Err(NoReply::Nonsense(_)));
         self.connection.reply_order.credit(Some(request), is_error, is_answer);

@@ -11,7 +11,8 @@
 
 use super::{Answer, Session, State};
 use crate::engine::{Command, Question, Request, Vote};
-use crate::node::command::{Form, NoReply, NodeReply, has_proof};
+use crate::node::SharedRequest;
+use crate::node::command::{Form, NoReply, NodeReply};
 use crate::node::examination::Examination;
 use crate::node::{Host, Identity, NodeError, NodeStatus, Phase, StaleConnections};
 use crate::time::Time;
@@ -168,9 +169,9 @@ impl Session {
     /// could be matched to the request. On an idle connection, any bytes are stray. If commands are
     /// unanswered, bytes behind their replies are stray, and only a script's reply proves which
     /// command it answers: those of the commands by which a key is watched have no proof.
-    pub(in crate::node) fn must_be_read_before(&self, request: &Request) -> bool {
+    pub(in crate::node) fn must_be_read_before(&self, request: &SharedRequest) -> bool {
         let is_tracked = request.custom().is_some_and(|command| command.watcher().is_some());
-        self.is_ready() && (self.flight.is_empty() || is_tracked || !has_proof(request))
+        self.is_ready() && (self.flight.is_empty() || is_tracked || !request.has_proof())
     }
 
     /// Is there no room for this request, and would it be refused, or be left in the queue because
@@ -184,7 +185,7 @@ impl Session {
     /// `node_timeout`?
     pub(in crate::node) fn has_removals(&self, now: Time) -> bool {
         let is_any =
-            self.flight.has(Request::is_removal) || !self.pending_releases.queue.is_empty();
+            self.flight.has(|it| it.is_removal()) || !self.pending_releases.queue.is_empty();
         is_any && !self.is_down() && self.is_alive(now)
     }
 

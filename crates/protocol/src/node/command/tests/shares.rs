@@ -167,13 +167,13 @@ fn a_number_is_confirmed_for_the_member_that_stands_for_the_share() {
 
 #[test]
 fn scripts_about_shares_are_learnt_one_by_one() {
-    let form = |mut known: KnownScripts, verb, of| known.form(at(0), &about_share(verb, of));
+    let form = |mut known: KnownScripts, verb, of| known.form(at(0), &about_share(verb, of).into());
     let mut known = KnownScripts::default();
     for verb in [Verb::Extend, Verb::Turn] {
-        known.learn(&request(verb, 7, at(0)), at(0));
+        known.learn(&request(verb, 7, at(0)).into(), at(0));
     }
     assert_eq!(form(known, Verb::Acquire, READER), Form::Source);
-    known.learn(&about_share(Verb::Acquire, READER), at(0));
+    known.learn(&about_share(Verb::Acquire, READER).into(), at(0));
     for verb in [Verb::Acquire, Verb::Turn] {
         assert_eq!(form(known, verb, ANY), Form::Digest, "one script takes all shares: {verb:?}");
     }

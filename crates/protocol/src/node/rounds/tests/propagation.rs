@@ -162,7 +162,7 @@ fn a_lock_says_that_it_has_waited_beyond_its_deadline_for_a_connection() {
     for (last, is_late) in [(50, false), (55, true)] {
         let mut nodes = Nodes::arriving();
         let first = nodes.rounds.entries[0].request.as_mut().expect("it is open");
-        first.change().spare_until = at(100);
+        first.change(|first| first.spare_until = at(100));
         assert_eq!(first.deadline, at(50));
         nodes.pass(29);
         nodes.receive(0, "+OK\r\n");
@@ -179,7 +179,7 @@ fn a_lock_says_that_it_has_waited_beyond_its_deadline_for_a_connection() {
 fn a_silent_node_delays_only_the_first_lock_of_a_client() {
     let mut nodes = Nodes::arriving();
     let first = nodes.rounds.entries[0].request.as_mut().expect("it is open");
-    first.change().spare_until = at(100);
+    first.change(|first| first.spare_until = at(100));
     nodes.now = at(2);
     nodes.receive(0, "+OK\r\n");
     nodes.receive(1, "+OK\r\n");
