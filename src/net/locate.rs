@@ -27,6 +27,7 @@ pub(crate) struct LookupAuth {
 /// Where a node is at present.
 #[derive(Debug)]
 pub(super) struct Location {
+    pub(super) host: String,
     pub(super) addresses: Vec<SocketAddr>,
     /// The epoch of the failover authority, if it has one.
     pub(super) epoch: u64,
@@ -121,7 +122,7 @@ fn resolve(host: &str, port: u16, epoch: u64, asked_at: Time) -> Found {
     if addresses.is_empty() {
         return Err(NodeError::Unresolved("no address".to_owned()));
     }
-    Ok(Location { addresses, epoch, asked_at })
+    Ok(Location { host: host.to_owned(), addresses, epoch, asked_at })
 }
 
 /// How long the others have after the first answer.
