@@ -398,7 +398,14 @@ fn lookup_auth(url: &NodeUrl, tls: Option<TlsTarget>) -> LookupAuth {
     let given = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
     let own = || Login { user: given(url.user()), password: given(url.password()) };
     let sentinel = url.failover().and_then(|failover| failover.sentinel.clone());
-    LookupAuth { login: sentinel.unwrap_or_else(own), tls, asking: Arc::default() }
+    let places = match url.address() {
+        Address::Sentinel { sentinels: places, .. } | Address::Cluster { seeds: places, .. } => {
+            places.len()
+        }
+        Address::Tcp { .. } | Address::Unix { .. } => 0,
+    };
+    let asking = (0..places).map(|_| Arc::default()).collect();
+    LookupAuth { login: sentinel.unwrap_or_else(own), tls, asking }
 }
 
 fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {

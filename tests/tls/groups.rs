@@ -18,7 +18,7 @@ const TTL: Duration = Duration::from_secs(5);
 
 fn settings(url: &str) -> Builder {
     let builder = LockClient::builder().nodes(url).node_timeout(Duration::from_secs(5));
-    trusting(builder.max_ttl(TTL).failover_bound(Duration::from_secs(1)))
+    trusting(builder.max_ttl(TTL).failover_bound(Duration::from_secs(2)))
 }
 
 /// A client of a group that is new, which is vouched for.
