@@ -123,7 +123,9 @@ fn a_list_whose_user_is_deleted_on_a_majority_grants_and_extends_nothing() {
             assert_eq!(made, Value::ok());
         }
         let urls = servers.iter().map(|server| server.url_of(&format!("{user}:pw")));
-        with_long_timeout(urls).build().expect("the settings are good")
+        // A lock is kept alive if its ttl is more than three of these.
+        let short = with_long_timeout(urls).node_timeout(Duration::from_millis(700));
+        short.build().expect("the settings are good")
     };
     let (old, new, ttl) = (client_as("list-1"), client_as("list-2"), Duration::from_secs(3));
     let held = old.request("moved").ttl(ttl).keep_alive().lock().expect("it is free");
