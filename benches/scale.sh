@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # What programs cost each of five nodes: processes that keep a lock alive, that wait for one lock, and that
 # wait for a lock each. Prints processor time and memory of a node for each process; what the processes before
-# cost is taken off. `src/guide/scale.md` has the figures of 1,000.
+# cost is taken off. `src/guide/scale.md` has figures.
 #
 #     cargo build --release -p redlatch-cli && benches/scale.sh target/release/redlatch
 #
-# Needs redis-server and redis-cli. COUNT processes of each kind (1000), watched for SECONDS_EACH (30).
+# Needs redis-server and redis-cli. COUNT processes of each kind (300; a thousand of the
+# last kind are more than two cores can do), watched for SECONDS_EACH (30).
 set -euo pipefail
 redlatch=${1:-target/release/redlatch}
-count=${COUNT:-1000}
+count=${COUNT:-300}
 seconds=${SECONDS_EACH:-30}
 folder=$(mktemp -d)
 pids=()

@@ -196,7 +196,7 @@ impl Model for Change {
 fn a_name_that_moves_has_one_holder_in_all_histories_of_three_programs() {
     let found = explore(&mut Change::new(None), 1_000_000, Order::Breadth);
     println!("{found}");
-    assert!(matches!(found, Found::Nothing { states: 1_000.., all: true }), "{found:?}");
+    assert!(matches!(found, Found::Nothing { states: 172_530, all: true }), "{found:?}");
 }
 
 #[test]
