@@ -130,8 +130,7 @@ const SOON: Duration = Duration::from_secs(1);
 
 /// If so many threads ask one server of a URL, no more do: they hang in the operating system's
 /// resolver. Those that look at the nodes leave the other half to those that lock.
-const ASKING_MAX: usize = 16;
-pub(super) const LOOKING_MAX: usize = ASKING_MAX / 2;
+pub(super) const ASKING_MAX: usize = 16;
 
 /// Asks these servers at the same time. Of the first majority that answers, the highest epoch
 /// counts, and of places with that the one that is named most often; or of those that answer in
