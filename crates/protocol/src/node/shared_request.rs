@@ -6,7 +6,7 @@ use crate::resp::encode_number;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
-/// A request to several nodes: it is encoded once, and no copy is made of it.
+/// A request, to several nodes perhaps: then it is encoded once, and no copy is made of it.
 #[derive(Clone, Debug)]
 pub struct SharedRequest(Arc<Inner>);
 
@@ -46,7 +46,9 @@ impl SharedRequest {
             command::encode_without_number(self, form, tag, &mut text);
             (form, text)
         };
-        match tag.is_empty().then(|| self.0.text.get_or_init(encoded)) {
+        // What was adapted to one node is not written to another.
+        let is_for_others = tag.is_empty() && Arc::strong_count(&self.0) > 1;
+        match is_for_others.then(|| self.0.text.get_or_init(encoded)) {
             Some((of, text)) if *of == form => out.extend_from_slice(text),
             _ => command::encode_without_number(self, form, tag, out),
         }
