@@ -63,8 +63,6 @@ pub struct Rounds<W> {
     ends_at: Time,
     finished: VecDeque<(W, RoundOutcome)>,
     wait_for_all: bool,
-    /// Does no round wait for silent nodes any more?
-    is_hasty: bool,
     round_trips: Vec<Option<Duration>>,
     /// The waiters in the nodes' queues.
     waits: Waits<W>,
@@ -87,7 +85,6 @@ impl<W> Rounds<W> {
             ends_at: Time::ZERO,
             finished: VecDeque::new(),
             wait_for_all,
-            is_hasty: false,
             watch: None,
         }
     }
@@ -321,7 +318,8 @@ impl<W> Conversation for Rounds<W> {
             Message::EndWaits(waiter) => {
                 self.waits.end(waiter);
                 if waiter.is_none() {
-                    (self.is_hasty, self.ends_at) = (true, now);
+                    self.sessions.iter_mut().for_each(Session::end_patience);
+                    self.ends_at = now;
                 }
             }
             Message::Leave(waiter) => self.leave(&waiter),
