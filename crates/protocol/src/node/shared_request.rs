@@ -74,8 +74,11 @@ impl Deref for SharedRequest {
 #[derive(Debug, Default)]
 pub(super) struct LastRequests(VecDeque<SharedRequest>);
 
-/// By how many commands a slow node is behind the others, most of the time.
-const LAST: usize = 64;
+/// By how many commands a slow node is behind the others at most, if the machine is busy.
+const LAST: usize = 256;
+
+/// Memory for longer texts is given back.
+const TEXT_MAX: usize = 8 * 1024;
 
 /// A lock that is kept holds its request for long: how many such are passed over.
 const TRIES: usize = 4;
@@ -86,16 +89,16 @@ impl LastRequests {
         for _ in 0..TRIES {
             let Some(mut oldest) = self.0.pop_front() else { break };
             if let Some(inner) = Arc::get_mut(&mut oldest.0) {
-                (inner.script, inner.request) = (script_of(&request), request);
-                inner.encode();
-                self.0.push_back(oldest.clone());
-                return oldest;
+                *inner = Inner::new(request, std::mem::take(&mut inner.text));
+                return self.keep(oldest);
             }
             self.0.push_back(oldest);
         }
-        let mut shared = SharedRequest::from(request);
-        Arc::get_mut(&mut shared.0).into_iter().for_each(Inner::encode);
-        if self.0.len() < LAST {
+        self.keep(SharedRequest(Arc::new(Inner::new(request, Vec::new()))))
+    }
+
+    fn keep(&mut self, shared: SharedRequest) -> SharedRequest {
+        if self.0.len() < LAST && shared.0.text.capacity() <= TEXT_MAX {
             self.0.push_back(shared.clone());
         }
         shared
@@ -103,10 +106,11 @@ impl LastRequests {
 }
 
 impl Inner {
-    fn encode(&mut self) {
-        self.text.clear();
-        if self.request.nodes.len() > 1 {
-            encode_without_number(&self.request, Form::Digest, b"", &mut self.text);
+    fn new(request: Request, mut text: Vec<u8>) -> Self {
+        text.clear();
+        if request.nodes.len() > 1 {
+            encode_without_number(&request, Form::Digest, b"", &mut text);
         }
+        Self { script: script_of(&request), request, text }
     }
 }
