@@ -15,6 +15,7 @@
 
 mod chart;
 mod figures;
+mod instructions;
 mod lane;
 mod others;
 mod peers;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.split_first() {
         Some((first, rest)) if first == worker::SUBCOMMAND => worker::serve(rest),
+        Some((first, rest)) if first == worker::ACQUIRE => worker::acquire(rest),
         Some((first, [])) if first == "--redraw" => redraw(),
         _ => parse(&arguments).ok_or_else(usage).and_then(|(all, options)| measure(&all, &options)),
     };
