@@ -4,7 +4,7 @@
 # servers. valgrind counts them, so it needs no counter of the processor; the kernel's are not counted. Two runs of
 # different numbers of pairs are subtracted: what connects and warms up is in both.
 #
-#     cargo build --release --manifest-path benches/versus/Cargo.toml
+#     cargo build --release --features valgrind --manifest-path benches/versus/Cargo.toml
 #     benches/instructions.sh benches/versus/target/release/redlatch-versus
 #
 # Needs redis-server, redis-cli and valgrind. PAIRS is how many more the second run makes (2000).
