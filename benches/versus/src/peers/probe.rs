@@ -196,7 +196,7 @@ impl EventLoop {
             let mut start = 0;
             while let Some(length) = node.input[start..].iter().position(|&byte| byte == b'\n') {
                 let reply = &node.input[start..start + length];
-                assert!(matches!(reply, b"+OK\r" | b":1\r"), "a node refuses");
+                assert!(matches!(reply, b"+OK\r" | b":1\r"), "{}", reply.escape_ascii());
                 self.rounds[node.replied - self.finished].count(nodes / 2 + 1, own);
                 node.replied += 1;
                 start += length + 1;

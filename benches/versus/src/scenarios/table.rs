@@ -116,9 +116,9 @@ pub const PLAN: Plan = Plan {
 const SOLO: Plan = Plan {
     title: "solo",
     about: "One thread acquires a free lock and releases it, again and again. Bare sockets wait \
-            for all servers' answers; the others, too, except redlatch and the probe, which go on when a \
-            majority has answered. The probe is the least that a client with redlatch's design \
-            spends.",
+            for all servers' answers; the others, too, except redlatch and the probe, which go on \
+            when a majority has answered. The probe is the least that a client with redlatch's \
+            design spends.",
     rows: &[
         REDLATCH,
         Row { bar: "", ..DROPPED },
