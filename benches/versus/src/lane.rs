@@ -147,11 +147,12 @@ impl Lane {
                 Kind::Free => format!("{}:{index}", self.prefix),
                 Kind::Contended | Kind::Together => self.prefix.clone(),
             };
-            let (kind, hold, every) = (self.kind, nanos(self.plan.hold), 0);
-            worker.begin(&Order { kind, prefix, start, end, hold, every });
+            let (kind, hold, every, locks_max) = (self.kind, nanos(self.plan.hold), 0, usize::MAX);
+            worker.begin(&Order { kind, prefix, start, end, hold, every, locks_max });
         }
         let answers: Vec<_> = self.workers.iter_mut().map(Worker::finish).collect();
         let cpu = Duration::from_nanos(answers.iter().map(|answer| answer.cpu).sum());
+        let instructions = answers.iter().map(|answer| answer.instructions).sum();
         let clients: Vec<_> = answers.into_iter().flat_map(|answer| answer.clients).collect();
         let records = clients.iter().flatten();
         self.done += records.clone().count() as u64;
@@ -161,7 +162,7 @@ impl Lane {
         let closed = if warm_up.is_zero() { last + 1 } else { end };
         let slice = Slice::new(&clients, self.kind, opened..closed);
         self.unknown += slice.unknown;
-        Slice { cpu, ..slice }
+        Slice { cpu, instructions, ..slice }
     }
 
     /// Has one of the servers say what it does, which makes it slower.

@@ -11,10 +11,16 @@
 //! are checked while they are measured: a lock that is not granted, not released or held twice
 //! ends the program.
 //!
+//! The probe among the peers is no library: it has redlatch's design and nothing of a lock's care.
+//! What redlatch spends above it, in time or `instructions/pair`, is what that care costs, and the
+//! most that can be saved; `instructions` counts them where the processor can, and
+//! `benches/instructions.sh` on any machine.
+//!
 //! The disk counts: ZooKeeper waits for it with each write. `TMPDIR=/dev/shm` leaves it out.
 
 mod chart;
 mod figures;
+mod instructions;
 mod lane;
 mod others;
 mod peers;
@@ -44,6 +50,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.split_first() {
         Some((first, rest)) if first == worker::SUBCOMMAND => worker::serve(rest),
+        Some((first, rest)) if first == worker::ACQUIRE => worker::acquire(rest),
         Some((first, [])) if first == "--redraw" => redraw(),
         _ => parse(&arguments).ok_or_else(usage).and_then(|(all, options)| measure(&all, &options)),
     };

@@ -20,6 +20,8 @@ pub struct Slice {
     pub wall: Duration,
     /// Of the clients' processes.
     pub cpu: Duration,
+    /// The same in instructions, without the kernel's, if all of them count.
+    pub instructions: Option<u64>,
     /// Of all servers together, in the same time.
     pub servers_cpu: Duration,
     /// What the servers did, where they are Redis.
@@ -95,6 +97,11 @@ impl Slice {
     /// Seconds of the clients' processor time, and of the servers'.
     pub fn cpu_per_pair(&self) -> f64 {
         self.cpu.as_secs_f64() / self.pairs as f64
+    }
+
+    /// NaN if they are not counted.
+    pub fn instructions_per_pair(&self) -> f64 {
+        self.instructions.map_or(f64::NAN, |count| count as f64 / self.pairs as f64)
     }
 
     pub fn servers_cpu_per_pair(&self) -> f64 {

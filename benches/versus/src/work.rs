@@ -38,6 +38,8 @@ pub struct Order {
     /// How long a lock is held, and the least time from one request to the next.
     pub hold: u64,
     pub every: u64,
+    /// No client asks for more locks than this.
+    pub locks_max: usize,
 }
 
 /// The life of one lock, from the request to the end of its release.
@@ -68,6 +70,8 @@ pub struct Note {
 pub struct Answer {
     /// Processor time of the whole process, kernel time included.
     pub cpu: u64,
+    /// The same in instructions, without the kernel's, if they are counted.
+    pub instructions: Option<u64>,
     /// The locks of each client, in order.
     pub clients: Vec<Vec<Record>>,
 }
@@ -86,7 +90,7 @@ pub fn run(cycle: &Cycle, order: &Order, clients: usize) -> Answer {
         let before = cpu_time();
         let join = |thread: ScopedJoinHandle<'_, _>| thread.join().expect("no thread panics");
         let clients = threads.into_iter().map(join).collect();
-        Answer { cpu: cpu_time() - before, clients }
+        Answer { cpu: cpu_time() - before, instructions: None, clients }
     })
 }
 
@@ -95,7 +99,7 @@ fn run_client(cycle: &Cycle, order: &Order, index: usize) -> Vec<Record> {
     let mut records = Vec::new();
     sleep_until(order.start);
     let mut asked = now();
-    while asked < order.end {
+    while asked < order.end && records.len() < order.locks_max {
         let mut record = Record { asked, ..Record::default() };
         cycle(&resource, order.kind == Kind::Contended, &mut |note| {
             record.note = note;

@@ -2,8 +2,9 @@
 //! own too: this program runs itself again, writes orders to the input of that process, and reads
 //! an answer to each from its output. Orders and answers are lines of JSON.
 
+use crate::instructions;
 use crate::peers::find;
-use crate::work::{Answer, Order};
+use crate::work::{Answer, Kind, Order, now};
 use serde::Serialize;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -11,6 +12,9 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// The first argument of a program that is to be a worker.
 pub const SUBCOMMAND: &str = "worker";
+
+/// The same for [`acquire`].
+pub const ACQUIRE: &str = "acquire";
 
 /// kazoo, the library of Python for ZooKeeper, in a script that is a worker.
 pub const KAZOO: &str = "kazoo";
@@ -116,13 +120,33 @@ pub fn serve(arguments: &[String]) -> Result<(), String> {
     let by_itself = "this is started by the program itself";
     let [peer, clients, urls @ ..] = arguments else { return Err(by_itself.to_owned()) };
     let clients = clients.parse().map_err(|_| by_itself)?;
+    // Before there are other threads, so that these count as well.
+    let mut counter = instructions::count().ok();
+    let mut count = || counter.as_mut().and_then(|counter| counter.read().ok());
     let mut run = find(peer).start(urls, clients);
     say("ready")?;
     for line in io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;
         let order = serde_json::from_str(&line).map_err(|error| error.to_string())?;
-        say(&to_line(&run(&order)))?;
+        let before = count();
+        let answer = run(&order);
+        let instructions = count().zip(before).map(|(after, before)| after - before);
+        say(&to_line(&Answer { instructions, ..answer }))?;
     }
+    Ok(())
+}
+
+/// Acquires and releases so many locks with one client, and says nothing: for
+/// `benches/instructions.sh`.
+pub fn acquire(arguments: &[String]) -> Result<(), String> {
+    let usage = "usage: redlatch-versus acquire PEER LOCKS URL...";
+    let [peer, locks, urls @ ..] = arguments else { return Err(usage.to_owned()) };
+    let locks_max = locks.parse().map_err(|_| usage)?;
+    let (prefix, start) = (format!("versus-{peer}"), now());
+    let order =
+        Order { kind: Kind::Free, prefix, start, end: u64::MAX, hold: 0, every: 0, locks_max };
+    let answer = find(peer).start(urls, 1)(&order);
+    assert_eq!(answer.clients[0].len(), locks_max, "it ends when they are released");
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The libraries that are compared, each used as its documentation says to.
 
 pub mod etcd;
+mod probe;
 mod redlatch;
 pub mod registers;
 mod rslock;
@@ -48,7 +49,7 @@ const fn tasks(word: &'static str, runtime: fn() -> Runtime) -> Peer {
     Peer { word, is_lock: true, start: Start::Tasks(runtime) }
 }
 
-static ALL: [Peer; 26] = [
+static ALL: [Peer; 28] = [
     lock("redlatch", |urls| redlatch(urls, Way::Release)),
     lock("redlatch-drop", |urls| redlatch(urls, Way::Drop)),
     lock("redlatch-fenced", |urls| redlatch(urls, Way::Fenced)),
@@ -56,6 +57,8 @@ static ALL: [Peer; 26] = [
     lock("redlatch-reader", |urls| redlatch(urls, Way::Reader)),
     lock("redlatch-permit", |urls| redlatch(urls, Way::Permit)),
     lock("redlatch-group", |urls| redlatch(urls, Way::Group)),
+    lock("probe", |urls| probe::probe(urls, true)),
+    lock("probe-drop", |urls| probe::probe(urls, false)),
     tasks("rslock-tasks", rslock::multi_thread),
     tasks("rslock-single", rslock::current_thread),
     lock("rslock-threads", rslock::threads),

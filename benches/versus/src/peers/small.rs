@@ -29,7 +29,7 @@ pub fn redlock(urls: &[String]) -> Cycle {
     })
 }
 
-const SCRIPT: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
+pub const SCRIPT: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
                       return redis.call('DEL', KEYS[1]) end return 0";
 
 /// A value as long as redlatch's.

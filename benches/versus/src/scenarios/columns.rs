@@ -17,6 +17,10 @@ pub const P50_RATIO: Column =
 pub const P99: Column = ("p99", |lane, _| time(lane.wait(0.99)));
 pub const LONGEST: Column = ("longest", |lane, _| time(lane.wait(1.0)));
 pub const CPU: Column = ("CPU/pair", |lane, _| seconds(lane.median(Slice::cpu_per_pair)));
+pub const INSTRUCTIONS: Column = ("instructions/pair", |lane, _| {
+    let each = lane.median(Slice::instructions_per_pair);
+    if each.is_nan() { "-".to_owned() } else { rate(each) }
+});
 pub const SERVERS_CPU: Column =
     ("servers' CPU/pair", |lane, _| seconds(lane.median(Slice::servers_cpu_per_pair)));
 pub const FAIRNESS: Column =

@@ -11,6 +11,7 @@ mod waiting;
 mod writer;
 
 use crate::figures::{Group, Unit};
+use crate::instructions;
 use crate::lane::{Lane, measure};
 use crate::others::Others;
 use crate::peers::client;
@@ -145,6 +146,9 @@ pub fn run(stages: &[Stage], options: &Options) -> Result<Vec<Group>, String> {
             let lanes = measure(&context, &plan);
             (plan.check)(&context, &lanes);
             plan.table(&lanes).print(&plan.title(&context), plan.about);
+            if plan.columns.iter().any(|(head, _)| *head == columns::INSTRUCTIONS.0) {
+                instructions::why_none().into_iter().for_each(|why| println!("{why}"));
+            }
             groups.extend(plan.groups(&lanes));
         }
         stage.also.iter().for_each(|measure| measure(&context));

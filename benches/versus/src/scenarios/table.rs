@@ -2,7 +2,8 @@
 
 use super::columns::{
     BY_DIGEST, BY_SOURCE, CPU, Column, FAIRNESS, FREE_P50, FREE_P99, HEALTHY_P50, HEALTHY_RATIO,
-    JOINS, LONGEST, MOVED, OVERTAKEN, P50, P99, RATE, RATIO, ROUNDS, SENT, SERVERS_CPU,
+    INSTRUCTIONS, JOINS, LONGEST, MOVED, OVERTAKEN, P50, P99, RATE, RATIO, ROUNDS, SENT,
+    SERVERS_CPU,
 };
 use super::values::{REGISTERS, TRANSACTIONS};
 use super::{Context, On, Plan, Row, Scenario, Stage, Storage};
@@ -79,6 +80,8 @@ const TASKS: Row = row("rslock 0.10, tokio multi-thread", "rslock-tasks", "rsloc
 const SINGLE: Row = row("rslock 0.10, tokio current-thread", "rslock-single", "rslock 0.10");
 const REDLOCK: Row = row("redlock 2.0", "redlock", "redlock 2.0");
 const BARE: Row = row("bare sockets", "bare", "bare sockets");
+const PROBE: Row = row("the probe, release", "probe", "");
+const PROBE_DROPPED: Row = row("the probe, drop", "probe-drop", "");
 
 const GROUP: Plan = Plan {
     title: "one server, and a replicated group",
@@ -105,7 +108,7 @@ pub const PLAN: Plan = Plan {
     frozen: 0,
     settling: Duration::ZERO,
     is_watched: false,
-    columns: &[RATE, RATIO, P50, P99, CPU, SERVERS_CPU],
+    columns: &[RATE, RATIO, P50, P99, CPU, INSTRUCTIONS, SERVERS_CPU],
     bars: &[],
     check: |_, _| {},
 };
@@ -113,9 +116,20 @@ pub const PLAN: Plan = Plan {
 const SOLO: Plan = Plan {
     title: "solo",
     about: "One thread acquires a free lock and releases it, again and again. Bare sockets wait \
-            for all servers' answers; the others, too, except redlatch, which goes on when a \
-            majority has answered.",
-    rows: &[REDLATCH, THREADS, TASKS, SINGLE, REDLOCK, BARE],
+            for all servers' answers; the others, too, except redlatch and the probe, which go on \
+            when a majority has answered. The probe is the least that a client with redlatch's \
+            design spends.",
+    rows: &[
+        REDLATCH,
+        Row { bar: "", ..DROPPED },
+        PROBE,
+        PROBE_DROPPED,
+        THREADS,
+        TASKS,
+        SINGLE,
+        REDLOCK,
+        BARE,
+    ],
     bars: &[
         ("one thread, a free lock", Unit::Pairs, pairs),
         ("one thread, a free lock: median time to acquire it", Unit::Time, time_to_acquire),
@@ -155,6 +169,8 @@ const SHARED: Plan = Plan {
     rows: &[
         Row { bar: "redlatch, release()", ..REDLATCH },
         DROPPED,
+        PROBE,
+        PROBE_DROPPED,
         Row { bar: "rslock 0.10, tasks", ..TASKS },
         Row { bar: "rslock 0.10, tasks", ..SINGLE },
         Row { bar: "rslock 0.10, threads", ..THREADS },
@@ -174,7 +190,7 @@ const CONTENDED: Plan = Plan {
     hold: ms(1),
     turns: 4,
     slice: ms(1500),
-    columns: &[RATE, RATIO, P50, P99, FAIRNESS, CPU],
+    columns: &[RATE, RATIO, P50, P99, FAIRNESS, CPU, INSTRUCTIONS],
     ..PLAN
 };
 
@@ -276,7 +292,7 @@ const READING: Plan = Plan {
     ],
     turns: 7,
     is_watched: true,
-    columns: &[RATE, RATIO, P50, P99, CPU, SERVERS_CPU, BY_DIGEST, BY_SOURCE, JOINS],
+    columns: &[RATE, RATIO, P50, P99, CPU, INSTRUCTIONS, SERVERS_CPU, BY_DIGEST, BY_SOURCE, JOINS],
     check: |_, lanes| {
         let joins = |lane: &Lane| lane.watched.map_or(0, |(commands, _)| commands.joins);
         let joins: u64 = lanes.iter().map(joins).sum();

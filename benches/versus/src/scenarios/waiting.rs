@@ -41,7 +41,7 @@ fn measure(context: &Context, waiters: usize, counted: Duration) -> f64 {
     // Each asks once only: none begins anew when it has released the lock.
     let (kind, every, end) = (Kind::Contended, 0, start + nanos(ASKED));
     let prefix = format!("versus-redlatch:waiting{waiters}");
-    let mut order = Order { kind, prefix, start, end, hold, every };
+    let mut order = Order { kind, prefix, start, end, hold, every, locks_max: usize::MAX };
     clients[0].begin(&order);
     (order.start, order.end) = (end, end + nanos(SETTLED));
     order.hold = 0;

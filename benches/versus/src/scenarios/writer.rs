@@ -68,7 +68,7 @@ fn measure(context: &Context, hold: Duration) -> (f64, Run) {
     let end = opened + nanos(duration);
     let prefix = format!("versus-redlatch:writer{}", nanos(hold));
     let (kind, hold, every) = (Kind::Contended, nanos(hold), 0);
-    let mut order = Order { kind, prefix, start, end, hold, every };
+    let mut order = Order { kind, prefix, start, end, hold, every, locks_max: usize::MAX };
     readers.iter_mut().for_each(|reader| reader.begin(&order));
     (order.start, order.hold, order.every) = (opened, nanos(HELD), nanos(EVERY));
     writer[0].begin(&order);
