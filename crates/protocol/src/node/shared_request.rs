@@ -98,7 +98,7 @@ impl LastRequests {
     }
 
     fn keep(&mut self, shared: SharedRequest) -> SharedRequest {
-        if self.0.len() < LAST && shared.0.text.capacity() <= TEXT_MAX {
+        if self.0.len() < LAST && shared.0.text.len() <= TEXT_MAX {
             self.0.push_back(shared.clone());
         }
         shared
