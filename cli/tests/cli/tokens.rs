@@ -29,7 +29,8 @@ fn a_lock_outlives_the_command_that_acquires_it_and_goes_by_its_token() {
     let servers = Servers::start(3);
     let token = acquired(&servers, &["--owner", "job 7"]);
     assert!(token.starts_with("redlatch1.") && token.split_whitespace().count() == 1, "{token:?}");
-    assert_eq!(holders(&servers, "deploy"), 3);
+    // A majority has answered when a command ends, and the third may not have read it.
+    assert!(eventually(LIMIT, || holders(&servers, "deploy") == 3));
     let refused = end(&mut redlatch(&servers, &["acquire", "deploy", "--no-wait"]));
     assert_eq!((refused.code, &*refused.stdout), (1, ""));
     assert!(refused.stderr.contains("another client holds the lock: job 7"), "{refused:?}");
@@ -37,10 +38,11 @@ fn a_lock_outlives_the_command_that_acquires_it_and_goes_by_its_token() {
     let extended = with(&token, &servers, &["extend", "deploy", "--ttl", "60s"]);
     let said = "deploy: held for at least 1 min 0 s from now\n";
     assert_eq!((extended.code, &*extended.stdout, &*extended.stderr), (0, said, ""));
-    assert!(servers.iter().all(|server| pttl(server, "deploy") > 50_000));
+    let is_longer = || servers.iter().all(|server| pttl(server, "deploy") > 50_000);
+    assert!(eventually(LIMIT, is_longer));
     let more = redlatch(&servers, &["extend", "deploy", "--token", token.trim_end()]).output();
     assert_eq!(Ended::from(more.expect("it starts")).code, 0);
-    assert!(servers.iter().all(|server| pttl(server, "deploy") > 50_000), "nothing is shortened");
+    assert!(is_longer(), "nothing is shortened");
 
     let released = with(&token, &servers, &["release", "deploy"]);
     assert_eq!((released.code, &*released.stdout), (0, "deploy: released\n"), "{released:?}");
