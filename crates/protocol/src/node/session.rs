@@ -67,8 +67,13 @@ pub struct SessionOptions {
 
 impl SessionOptions {
     /// What stands before each key on this node.
-    pub(super) fn tag(&self) -> Arc<[u8]> {
+    fn tag(&self) -> Arc<[u8]> {
         self.group.as_ref().map_or_else(Arc::default, |group| Arc::clone(&group.tag))
+    }
+
+    /// Is this node a slot of a cluster?
+    fn is_slot(&self) -> bool {
+        self.group.as_ref().is_some_and(|group| !group.tag.is_empty())
     }
 
     /// The options that `config` documents as defaults, except that grants count at once.

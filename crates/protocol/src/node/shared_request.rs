@@ -42,11 +42,10 @@ impl SharedRequest {
 
     /// As [`encode`](super::command::encode).
     pub(super) fn encode(&self, form: Form, number: u64, tag: &[u8], out: &mut Vec<u8>) {
-        match &*self.0.text {
-            text if form == Form::Digest && tag.is_empty() && !text.is_empty() => {
-                out.extend_from_slice(text);
-            }
-            _ => encode_without_number(self, form, tag, out),
+        if form == Form::Digest && tag.is_empty() && !self.0.text.is_empty() {
+            out.extend_from_slice(&self.0.text);
+        } else {
+            encode_without_number(self, form, tag, out);
         }
         if self.has_proof() {
             encode_number(out, number);

@@ -244,9 +244,8 @@ impl Session {
             (Err(NoReply::Nonsense(problem)), ..) => return Err(problem),
             (Err(_), Reply::Error(_), ListenStep::Subscribe(channel)) => {
                 // A server before Redis 7, or a user without that right: then a common channel.
-                let support =
+                self.notifications.channel =
                     if channel.is_sharded { PushSupport::NotAsked } else { PushSupport::Off };
-                self.notifications.channel = support;
                 self.notifications.is_unsharded = true;
                 self.notifications.lose();
             }
@@ -324,12 +323,11 @@ impl Session {
             (Command::Queue(_), None) => {
                 let is_resp3 = self.server.identity.as_ref().is_some_and(|it| it.is_resp3);
                 let may_push = is_resp3 && self.notifications.channel != PushSupport::Off;
-                let is_sharded = !self.notifications.is_unsharded && !self.options.tag().is_empty();
+                let is_sharded = self.options.is_slot() && !self.notifications.is_unsharded;
                 let channel = Channel { number: self.options.seed, is_sharded };
-                let channel = may_push.then_some(channel);
                 request.change(|request| {
                     if let Command::Queue(entry) = &mut request.command {
-                        entry.channel = channel;
+                        entry.channel = may_push.then_some(channel);
                     }
                 });
             }

@@ -235,8 +235,7 @@ impl Session {
     /// Does waiting not resolve this error? Two slots of a cluster that are on one server, and have
     /// one vote meanwhile, may part again.
     pub(in crate::node) fn is_lasting(&self, problem: &NodeError) -> bool {
-        let is_slot = self.options.group.as_ref().is_some_and(|group| !group.tag.is_empty());
-        let may_part = is_slot && matches!(problem, NodeError::SameServer { .. });
+        let may_part = self.options.is_slot() && matches!(problem, NodeError::SameServer { .. });
         problem.is_permanent() && !may_part
     }
 
