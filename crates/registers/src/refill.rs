@@ -5,9 +5,13 @@
 //!                                  joins: draws a number, has no vote
 //!  decide the next epoch
 //!  enter it, one after another
-//!        │ list, copy ──────────▶  is emptied, gets each register and the floor
+//!        │                         is emptied, and joins again
+//!        │ list, copy ──────────▶  gets each register and the floor
 //!                                  enters: has a vote
 //! ```
+//!
+//! It joins again, with another number, so that what empties it does nothing if it arrives once
+//! more when registers were copied.
 //!
 //! The votes that the node gave before it forgot are still on their way. In the new epoch they
 //! count no more: a majority of the old one has, besides that node, members that had entered the
@@ -82,6 +86,7 @@ enum State {
     /// The node is listed, and what it has is removed.
     ListTarget,
     Wipe(VecDeque<Arc<[u8]>>),
+    JoinAgain,
     /// The source with this number is listed, and its mark is compared.
     List(usize),
     Compare(usize, BTreeSet<Arc<[u8]>>),
@@ -113,6 +118,10 @@ impl Refill {
                 let nothing = RegisterCommand::Install { state: None, floor: 0 };
                 self.ask_target(&names[0], nothing)
             }
+            State::JoinAgain => {
+                let seen = self.target.mark.clone().unwrap_or_default();
+                self.ask_target(GROUP_REGISTER, RegisterCommand::Mark(MarkStep::Join { seen }))
+            }
             State::List(source) => match self.sources.get(*source) {
                 Some(source) if self.listed < quorum(self.nodes) => RefillStep::List(source.node),
                 _ if self.listed < quorum(self.nodes) => self.end(RefillEnd::NoQuorum),
@@ -138,7 +147,7 @@ impl Refill {
             },
             State::Install(names, command) => self.ask_target(&names[0], command.clone()),
             State::Enter => {
-                let seen = self.target.mark.clone().unwrap_or_else(|| Arc::from([]));
+                let seen = self.target.mark.clone().unwrap_or_default();
                 let step = MarkStep::Enter { seen, new: self.member.to_bytes() };
                 self.ask_target(GROUP_REGISTER, RegisterCommand::Mark(step))
             }
@@ -184,8 +193,9 @@ impl Refill {
         self.state = match std::mem::replace(&mut self.state, State::Enter) {
             State::Wipe(mut names) if is_done => {
                 names.pop_front();
-                if names.is_empty() { State::List(0) } else { State::Wipe(names) }
+                if names.is_empty() { State::JoinAgain } else { State::Wipe(names) }
             }
+            State::JoinAgain => self.joined(replies),
             State::Compare(source, names) => {
                 // The same run of its server has answered all the time, in this epoch.
                 if is_as_before(&self.sources[source], replies) {
@@ -213,6 +223,21 @@ impl Refill {
 
     fn of_target<'a>(&self, replies: &'a Replies) -> Option<&'a RegisterReply> {
         replies.0.get(self.target.node.index())?.as_ref()
+    }
+
+    /// The node has drawn another number, unless it was started again or emptied.
+    fn joined(&mut self, replies: &Replies) -> State {
+        let Some(RegisterReply::Mark { mark, run_id }) = self.of_target(replies).cloned() else {
+            return State::Done(RefillEnd::Lost);
+        };
+        let now = NodeMark { node: self.target.node, mark, run_id };
+        match now.joining().filter(|_| now.run_id == self.target.run_id) {
+            Some(joining) if now.mark != self.target.mark => {
+                (self.joining, self.target) = (joining.beginning(), now);
+                State::List(0)
+            }
+            _ => State::Done(RefillEnd::Lost),
+        }
     }
 
     /// The highest that any node of a majority has accepted, each of which is in the new epoch.

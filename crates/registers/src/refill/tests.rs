@@ -39,10 +39,11 @@ fn asked(refill: &mut Refill) -> (Vec<usize>, String, RegisterCommand) {
     match refill.poll() {
         RefillStep::Ask { nodes, mark, name, command } => {
             let nodes: Vec<usize> = nodes.iter().map(Node::index).collect();
-            let is_target = nodes == [TARGET];
-            let expected: &[u8] = match is_target {
-                true => b"redlatch 1 joining 17 ",
-                false => &group().to_bytes(),
+            let is_emptied = !matches!(refill.state, State::Wipe(_) | State::JoinAgain);
+            let expected: &[u8] = match (nodes == [TARGET], is_emptied) {
+                (true, false) => b"redlatch 1 joining 17 ",
+                (true, true) => b"redlatch 1 joining 18 ",
+                (false, _) => &group().to_bytes(),
             };
             assert_eq!(*mark, *expected);
             (nodes, String::from_utf8(name.to_vec()).unwrap(), command)
@@ -87,6 +88,15 @@ fn as_it_is(node: usize) -> RegisterReply {
     RegisterReply::Mark { mark, run_id }
 }
 
+/// The node has joined again, with another number.
+fn joins_again(refill: &mut Refill) {
+    let seen = Arc::from(&b"redlatch 1 joining 17 run "[..]);
+    let join = RegisterCommand::Mark(MarkStep::Join { seen });
+    assert_eq!(asked(refill), (vec![TARGET], String::new(), join));
+    let mark = Some(Arc::from(&b"redlatch 1 joining 18 run "[..]));
+    hear(refill, [None, None, Some(RegisterReply::Mark { mark, run_id: "run".into() })]);
+}
+
 const NOTHING: RegisterCommand = RegisterCommand::Install { state: None, floor: 0 };
 
 /// A refill whose sources have been listed.
@@ -95,6 +105,7 @@ fn listed() -> Refill {
     lists(&mut refill, TARGET, names(&[]));
     assert_eq!(asked(&mut refill).2, NOTHING);
     done(&mut refill);
+    joins_again(&mut refill);
     lists(&mut refill, 0, names(&["a"]));
     asked(&mut refill);
     hear(&mut refill, [Some(as_it_is(0)), None, None]);
@@ -112,6 +123,7 @@ fn what_the_node_had_is_removed_before_the_others_are_listed() {
     done(&mut refill);
     assert_eq!(asked(&mut refill), (vec![TARGET], String::new(), NOTHING), "whatever it lists");
     done(&mut refill);
+    joins_again(&mut refill);
     lists(&mut refill, 0, None);
     lists(&mut refill, 1, names(&[]));
     let look = RegisterCommand::Mark(MarkStep::Look);
@@ -143,7 +155,7 @@ fn the_highest_of_a_majority_is_installed_and_the_highest_floor_of_all() {
     done(&mut refill);
     let (_, _, command) = asked(&mut refill);
     let RegisterCommand::Mark(MarkStep::Enter { seen, new }) = command else { panic!("to enter") };
-    assert_eq!((&*seen, &new), (&b"redlatch 1 joining 17 run "[..], &member(3).to_bytes()));
+    assert_eq!((&*seen, &new), (&b"redlatch 1 joining 18 run "[..], &member(3).to_bytes()));
     let mark = RegisterReply::Mark { mark: Some(new), run_id: "run".into() };
     hear(&mut refill, [None, None, Some(mark)]);
     assert_eq!(end(&mut refill), RefillEnd::Entered);
@@ -155,6 +167,7 @@ fn a_source_that_was_started_again_or_is_in_another_epoch_is_not_counted() {
     lists(&mut refill, TARGET, names(&[]));
     asked(&mut refill);
     done(&mut refill);
+    joins_again(&mut refill);
     lists(&mut refill, 0, names(&["a"]));
     asked(&mut refill);
     let RegisterReply::Mark { mark, .. } = as_it_is(0) else { unreachable!() };
@@ -183,6 +196,17 @@ fn a_node_that_does_no_more_what_it_is_asked_ends_the_refill() {
         hear(&mut refill, [copy(Some(1), 0), copy(Some(1), 0), None]);
         asked(&mut refill);
         hear(&mut refill, [None, None, reply]);
+        assert_eq!(end(&mut refill), RefillEnd::Lost);
+    }
+    // Whoever joins again has another number, and the same server.
+    for (mark, run_id) in [("17 run", "run"), ("18 other", "other"), ("18 run", "other")] {
+        let mut refill = refill();
+        lists(&mut refill, TARGET, names(&[]));
+        asked(&mut refill);
+        done(&mut refill);
+        asked(&mut refill);
+        let mark = Some(Arc::from(format!("redlatch 1 joining {mark} ").as_bytes()));
+        hear(&mut refill, [None, None, Some(RegisterReply::Mark { mark, run_id: run_id.into() })]);
         assert_eq!(end(&mut refill), RefillEnd::Lost);
     }
     assert!(Refill::new(source(2), member(3), Vec::new()).is_none(), "it does not join");
