@@ -105,7 +105,7 @@ impl Simulation {
             (self.context.options.faults_end_at, self.context.options.events_max);
         self.run_until(faults_end_at, |it| it.context.tally.events >= events_max);
         let healed = self.heal();
-        self.expect_locks();
+        self.expect_locks(&healed);
         self.expect_registers(&healed);
         self.expect_nothing_forgotten(&healed);
         self.expect_nothing_under_way();

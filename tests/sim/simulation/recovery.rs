@@ -32,8 +32,8 @@ impl Simulation {
         nodes
     }
 
-    /// All waiting threads must get their locks.
-    pub(super) fn expect_locks(&mut self) {
+    /// All waiting threads must get their locks. Those that use registers need nodes with votes.
+    pub(super) fn expect_locks(&mut self, healed: &[usize]) {
         let waiting = self.workers(Worker::is_acquiring);
         let options = &self.context.options;
         let reconnect = options.node_timeout.as_nanos() as u64 * 11 + SECONDS;
@@ -51,7 +51,9 @@ impl Simulation {
         // their leases have expired.
         let budget = budget + 2 * options.queueing.front_lease();
         let end = self.context.queue.now() + budget;
-        if !self.run_until(end, |it| it.workers(|worker| !worker.is_done()) == 0) {
+        let have_votes = self.have_votes(healed);
+        let are_done = self.run_until(end, |it| it.workers(|worker| !worker.is_done()) == 0);
+        if !are_done && have_votes {
             let alive = self.clients.iter().filter(|client| client.is_alive);
             let left: Vec<&Worker> = alive
                 .flat_map(|client| &client.workers)
