@@ -1,5 +1,6 @@
 //! The answers of a round: counted, and what they say of a change whose answer was lost.
 
+use super::Stored;
 use super::{Accepted, Ballot, Epoch, Group, InvalidValue, Mark, MarkStep, Member, RegisterReply};
 use redlatch_protocol::engine::{Node, Said, quorum};
 use std::sync::Arc;
@@ -42,7 +43,29 @@ impl Replies {
             floor = floor.max(*of_node);
             promises += 1;
         }
-        self.is_majority(promises).then(|| Promised { accepted: best.cloned(), floor })
+        // What any of them has raised, a majority may have.
+        let accepted = |best: &Accepted| {
+            let value = Stored::raised_on(1, &self.copies(best.ballot));
+            Accepted { value, ..*best }
+        };
+        self.is_majority(promises).then(|| Promised { accepted: best.map(accepted), floor })
+    }
+
+    /// The values of a ballot that nodes have named.
+    fn copies(&self, ballot: Ballot) -> Vec<&Stored> {
+        let named = self.all().filter_map(|reply| match reply {
+            RegisterReply::State(accepted) | RegisterReply::Promise { accepted, .. } => {
+                accepted.as_ref()
+            }
+            _ => None,
+        });
+        named.filter(|it| it.ballot == ballot).filter_map(|it| it.value.as_ref()).collect()
+    }
+
+    /// The value that a majority has accepted with this ballot. Of what was raised in place counts
+    /// what a majority has.
+    pub fn value(&self, ballot: Ballot) -> Option<Stored> {
+        Stored::raised_on(quorum(self.0.len()), &self.copies(ballot))
     }
 
     /// Has a majority accepted?
@@ -67,6 +90,15 @@ impl Replies {
     pub fn agreed(&self) -> Option<Option<&Accepted>> {
         let is_agreed = |state: &Option<&Accepted>| self.is_majority(self.naming(*state));
         self.states().find(is_agreed)
+    }
+
+    /// Does a majority agree, and has each of them raised the same?
+    pub(super) fn are_settled(&self) -> bool {
+        let is_one = |it: &Accepted| {
+            let copies = self.copies(it.ballot);
+            copies.windows(2).all(|pair| pair[0].bytes() == pair[1].bytes())
+        };
+        self.agreed().is_some_and(|state| state.is_none_or(is_one))
     }
 
     /// How many nodes name the ballot as accepted that most of them name.

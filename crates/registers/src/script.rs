@@ -4,6 +4,7 @@
 //! All but [`MARK`] have the keys of the register's value, its promise, the node's mark and the
 //! floor, and `ARGV[1]` is how the mark of a member begins; the last argument is the number.
 
+use super::transaction::{FINISHED, FORGOTTEN};
 use super::{Accepted, Ballot, InvalidValue, JOINING, Replies};
 pub use redlatch_protocol::engine::Script;
 use redlatch_protocol::engine::{
@@ -21,7 +22,8 @@ pub const ACCEPT: Script =
 
 pub const READ_REGISTER: Script = lua_script!("script/member.lua", "script/read_register.lua");
 
-pub const COLLECT: Script = lua_script!("script/member.lua", "script/collect.lua");
+pub const COLLECT: Script =
+    lua_script!("script/member.lua", "script/forget.lua", "script/collect.lua");
 
 pub const COPY: Script = lua_script!("script/member.lua", "script/copy.lua");
 
@@ -29,8 +31,11 @@ pub const INSTALL: Script = lua_script!("script/member.lua", "script/install.lua
 
 pub const MARK: Script = lua_script!("script/mark.lua");
 
-/// The scripts, in the order of their numbers.
-pub static ALL: [Script; 7] = [PREPARE, ACCEPT, READ_REGISTER, COLLECT, COPY, INSTALL, MARK];
+pub const RAISE: Script =
+    lua_script!("script/member.lua", "script/promise.lua", "script/forget.lua", "script/raise.lua");
+
+/// The scripts. All but the last have their place as their number.
+pub static ALL: [Script; 8] = [PREPARE, ACCEPT, READ_REGISTER, COLLECT, COPY, INSTALL, MARK, RAISE];
 
 impl CustomCommand for RegisterRequest {
     fn key(&self) -> &Arc<[u8]> {
@@ -61,6 +66,7 @@ impl CustomCommand for RegisterRequest {
             RegisterCommand::Copy => 4,
             RegisterCommand::Install { .. } => 5,
             RegisterCommand::Mark(_) => 6,
+            RegisterCommand::Raise(_) => return (RAISE, 11),
         };
         (ALL[number as usize], number)
     }
@@ -84,6 +90,10 @@ impl CustomCommand for RegisterRequest {
                 let ballot = ballot.as_ref().map_or(&[][..], |ballot| ballot);
                 let value = state.as_ref().map_or(&[][..], |(_, value)| value);
                 run(&keys, &[&expected, ballot, value, floor.to_string().as_bytes()]);
+            }
+            RegisterCommand::Raise(Raise { behind, to, of }) => {
+                let (behind, end) = (behind.to_string(), vec![FORGOTTEN; *of]);
+                run(&keys, &[&expected, behind.as_bytes(), to.to_string().as_bytes(), &end]);
             }
             RegisterCommand::Mark(step) => {
                 let (word, seen, new): (&[u8], &[u8], &[u8]) = match step {
@@ -117,9 +127,10 @@ impl CustomCommand for RegisterRequest {
         let majority = quorum(tally.nodes());
         match self.command {
             RegisterCommand::Mark(_) | RegisterCommand::Install { .. } => !tally.is_complete(),
-            RegisterCommand::Read { .. } => {
+            RegisterCommand::Read { .. } | RegisterCommand::Raise(_) => {
                 let replies = Replies::of(said);
-                replies.agreed().is_none() && replies.largest() + awaited >= majority
+                let is_settled = replies.are_settled();
+                !is_settled && awaited > 0 && replies.largest() + awaited >= majority
             }
             RegisterCommand::Accept { .. } => tally.granted.len() < majority && awaited > 0,
             // Those of nodes that have no vote do not count.
@@ -131,16 +142,21 @@ impl CustomCommand for RegisterRequest {
     }
 
     fn could_end(&self, said: &[Option<Said>]) -> bool {
-        let is_helped =
-            matches!(self.command, RegisterCommand::Read { .. } | RegisterCommand::Accept { .. });
+        use RegisterCommand::{Accept, Raise, Read};
+        let is_helped = matches!(self.command, Read { .. } | Accept { .. } | Raise(_));
         is_helped && Replies::of(said).are_enough()
     }
 
-    /// The keys of a register go when it has been deleted on all nodes.
+    /// The keys of a register go when it has been deleted on all nodes, or when all nodes know of
+    /// each participant that all nodes know that it has finished.
     fn follow_up(&self) -> Option<Arc<dyn CustomCommand>> {
         match &self.command {
             RegisterCommand::Accept { ballot, value, .. } if value.is_empty() => {
                 let command = RegisterCommand::Collect(Some(*ballot));
+                Some(Arc::new(Self { command, ..self.clone() }))
+            }
+            RegisterCommand::Raise(raise) if raise.to == FINISHED => {
+                let command = RegisterCommand::Raise(Raise { to: FORGOTTEN, ..*raise });
                 Some(Arc::new(Self { command, ..self.clone() }))
             }
             _ => None,
@@ -172,7 +188,9 @@ impl RegisterRequest {
     /// What follows the number where a node has done what was asked.
     fn done(&self, rest: &[Reply<'_>]) -> Option<RegisterReply> {
         match (&self.command, rest) {
-            (RegisterCommand::Read { .. }, [value]) => accepted(value, RegisterReply::State),
+            (RegisterCommand::Read { .. } | RegisterCommand::Raise(_), [value]) => {
+                accepted(value, RegisterReply::State)
+            }
             (RegisterCommand::Prepare(_) | RegisterCommand::Copy, [value, floor]) => {
                 let Reply::Integer(floor) = floor else { return None };
                 let floor = u64::try_from(*floor).ok()?;
@@ -293,6 +311,23 @@ pub enum RegisterCommand {
     },
     /// Read or replace the mark.
     Mark(MarkStep),
+    /// Raise a byte of the value in place, and say what has been accepted.
+    Raise(Raise),
+}
+
+/// A byte of a value that is raised in place, in one round: the ballot of the value is reserved to
+/// whoever may raise the byte, until another one is promised. What is raised on a majority stays,
+/// since each later ballot goes on from what it finds on a majority. So of the bytes of one ballot,
+/// each counts on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Raise {
+    /// How many bytes of the value are behind it.
+    pub behind: usize,
+    /// What it is at least from then on.
+    pub to: u8,
+    /// How many bytes at the end of the value are raised so. When a node has all of them at
+    /// [`FORGOTTEN`], it removes the keys.
+    pub of: usize,
 }
 
 /// What is done with the mark of a node. Each step compares the mark as it was seen, so that a late
@@ -315,7 +350,7 @@ pub enum MarkStep {
 /// The answer of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegisterReply {
-    /// To [`RegisterCommand::Read`].
+    /// To [`RegisterCommand::Read`] and [`RegisterCommand::Raise`].
     State(Option<Accepted>),
     /// To [`RegisterCommand::Prepare`]: the promise; and to [`RegisterCommand::Copy`].
     Promise {

@@ -27,6 +27,7 @@ mod joining;
 mod record;
 
 pub use joining::{Disk, JoinEnd, JoinStep, TransactionSide};
+pub use record::{FINISHED, FORGOTTEN, VOTED};
 pub use record::{InvalidRecord, Record, RecordState, UnknownName};
 use std::fmt;
 use std::str::FromStr;
