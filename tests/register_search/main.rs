@@ -39,5 +39,6 @@ mod sending;
 mod server;
 mod step;
 mod story;
+mod votes;
 mod walk;
 mod world;

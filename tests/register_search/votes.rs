@@ -1,0 +1,555 @@
+//! Searches through the votes of a transaction: sides raise their bytes of the record in place,
+//! while others abort it or read it by the library's own changes, on its own scripts. Every command
+//! that was ever sent may be carried out at any time, again, or never, and a round ends with the
+//! answers of any nodes. What must hold in every state:
+//!
+//! - Nobody is told that it is committed where another was told that it is aborted, or before all
+//!   have voted.
+//! - Each majority of the nodes serves a new client, which is told nothing else.
+//! - A side that has voted and not finished finds the record of what is committed.
+
+use crate::membership::ask_all;
+use crate::round::{Round, Sent};
+use crate::server::{Command, NodeState, Server, epoch};
+use models::explore::{Found, Model, Order, explore};
+use models::{Change as ScriptChange, number};
+use redlatch_protocol::engine::Token;
+use redlatch_registers::script::{COLLECT, RAISE};
+use redlatch_registers::transaction::{FINISHED, FORGOTTEN, Record, RecordState, VOTED};
+use redlatch_registers::{
+    Ballot, Change, ChangeEnd, ChangeStep, Draft, Proposer, Raise, RegisterCommand, RegisterReply,
+    Replies,
+};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+const NODES: usize = 3;
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// A rule that is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mistake {
+    None,
+    /// A node raises a byte although another ballot was promised since.
+    RaisedBelowPromise,
+    /// A vote counts that any node has.
+    CountedOnce,
+    /// Who aborts does not look at the votes that it finds.
+    VotesIgnored,
+    /// Who aborts looks at the votes of one node of a majority.
+    VotesOfOneNode,
+    /// Who has begun the transaction aborts it by what it remembers.
+    AbortedFromMemory,
+    /// The first that has finished has the keys removed.
+    ForgottenByFirst,
+    /// The keys are removed when a majority knows that all have finished.
+    ForgottenAtMajority,
+    /// Keys that are removed leave no floor.
+    NoFloor,
+}
+
+/// What must not happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Violation {
+    TwoDecisions,
+    CommittedWithoutAllVotes,
+    /// A side that is prepared does not find the record of what is committed.
+    NotFound,
+    /// A new client comes to no end.
+    Stuck,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Begin(usize),
+    /// A node carries out the command of an actor's round.
+    Arrive(usize, usize),
+    /// A node carries out a command of which nobody waits for the answer.
+    Again(Command, usize),
+    /// An actor ends its round with the answers of these nodes, as bits.
+    Hear(usize, u8),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Goal {
+    Vote,
+    Finish,
+    Abort,
+    Read,
+}
+
+/// What an actor has asked.
+#[derive(Clone, Debug)]
+enum Phase {
+    Idle,
+    Reading,
+    Raising,
+    Changing(Box<Change>),
+}
+
+#[derive(Clone, Debug)]
+struct Actor {
+    name: &'static str,
+    goal: Goal,
+    phase: Phase,
+    proposer: Proposer,
+    /// What was made of the drafts, by their ballots.
+    drafts: Vec<(Ballot, RecordState)>,
+    rounds_left: u8,
+}
+
+impl Actor {
+    fn new(search: &Search<'_>, index: usize, goal: Goal) -> Self {
+        let owner = Token::new([b'A' + index as u8; Token::LEN]);
+        let mut proposer = Proposer::new(owner);
+        proposer.enter(&epoch(NODES).group);
+        // Some draw the number that was promised with the record.
+        proposer.count_from(index as u64 % 2 * 4);
+        if search.mistake == Mistake::AbortedFromMemory {
+            proposer = search.creator.clone();
+        }
+        let (name, drafts) = (NAMES[index % NAMES.len()], Vec::new());
+        Self { name, goal, phase: Phase::Idle, proposer, drafts, rounds_left: search.rounds }
+    }
+
+    /// The command in one round that it begins with.
+    fn begin(&mut self, search: &Search<'_>) -> Option<RegisterCommand> {
+        let raise = |to| search.record().raised(self.name, to).expect("it takes part");
+        let (phase, command) = match self.goal {
+            Goal::Vote => (Phase::Raising, RegisterCommand::Raise(raise(VOTED))),
+            Goal::Finish => (Phase::Raising, RegisterCommand::Raise(raise(FINISHED))),
+            Goal::Read => (Phase::Reading, RegisterCommand::Read { watcher: None }),
+            Goal::Abort => return self.change(search).err(),
+        };
+        self.phase = phase;
+        Some(command)
+    }
+
+    fn change(&mut self, search: &Search<'_>) -> Result<Option<RecordState>, RegisterCommand> {
+        self.phase = Phase::Changing(Box::new(Change::new(self.proposer.clone())));
+        self.go_on(search)
+    }
+
+    /// What it was told, or the command that it sends next.
+    fn go_on(&mut self, search: &Search<'_>) -> Result<Option<RecordState>, RegisterCommand> {
+        let Phase::Changing(change) = &mut self.phase else { unreachable!("a change") };
+        loop {
+            match change.poll() {
+                ChangeStep::Send(command) => return Err(command),
+                ChangeStep::Draft(mut draft) => {
+                    let told = draw_up(&mut draft, self.goal, self.name, search.mistake);
+                    self.drafts.push((draft.ballot(), told));
+                    change.propose(draft);
+                }
+                ChangeStep::Preempted(_) => change.try_again(),
+                ChangeStep::Done(ChangeEnd::Committed(it) | ChangeEnd::Unchanged(it)) => {
+                    let counts = self.drafts.iter().find(|(ballot, _)| *ballot == it);
+                    return Ok(counts.map(|(_, told)| *told));
+                }
+                ChangeStep::Done(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Ends a round, as `src/client/transaction/side.rs` and `src/client/register.rs` do.
+    fn hear(
+        &mut self,
+        search: &Search<'_>,
+        mut replies: Replies,
+    ) -> Result<Option<RecordState>, RegisterCommand> {
+        if let Phase::Changing(change) = &mut self.phase {
+            if search.mistake == Mistake::VotesOfOneNode {
+                alike(&mut replies);
+            }
+            change.handle(&replies);
+            return self.go_on(search);
+        }
+        let agreed = replies.agreed().map(|state| state.map(|accepted| accepted.ballot));
+        let Some(ballot) = agreed else {
+            return if replies.are_enough() { self.change(search) } else { Ok(None) };
+        };
+        let value = ballot.and_then(|ballot| match search.mistake {
+            Mistake::CountedOnce => newest(&replies, ballot),
+            _ => replies.value(ballot),
+        });
+        let record = value.and_then(|value| Record::read(value.bytes()).expect("a record"));
+        let is_raised = |level| {
+            record.as_ref().is_none_or(|record| record.has(self.name, level).expect("a name"))
+        };
+        match self.goal {
+            Goal::Vote if !is_raised(VOTED) => self.change(search),
+            Goal::Finish if !is_raised(FINISHED) => self.change(search),
+            _ => Ok(Some(Record::look(record.as_ref(), self.name).expect("a name"))),
+        }
+    }
+}
+
+/// What a draft becomes, as in `src/client/transaction.rs`.
+fn draw_up(draft: &mut Draft, goal: Goal, name: &str, mistake: Mistake) -> RecordState {
+    let before = draft.current().map(|value| value.bytes().to_vec());
+    let read = |bytes: &[u8]| Record::read(bytes).expect("a record");
+    let mut record = before.as_deref().and_then(read);
+    let told = match goal {
+        Goal::Abort if mistake == Mistake::VotesIgnored && record.is_some() => {
+            record = None;
+            Ok(RecordState::Abort)
+        }
+        Goal::Abort => Record::abort(&mut record, None),
+        Goal::Vote => Record::vote(&mut record, name),
+        Goal::Finish => Record::finish(&mut record, name),
+        Goal::Read => Record::look(record.as_ref(), name),
+    };
+    match record.map(|record| record.to_bytes()) {
+        None => draft.delete(),
+        after if after == before => {}
+        Some(after) => _ = draft.put(after.into(), None),
+    }
+    told.expect("it takes part")
+}
+
+/// All promises name what the first one does.
+fn alike(replies: &mut Replies) {
+    let mut first = None;
+    for reply in replies.0.iter_mut().flatten() {
+        let RegisterReply::Promise { accepted: Some(accepted), .. } = reply else { continue };
+        let first = first.get_or_insert_with(|| accepted.clone());
+        if first.ballot == accepted.ballot {
+            *accepted = first.clone();
+        }
+    }
+}
+
+/// The value with the votes that any node has.
+fn newest(replies: &Replies, ballot: Ballot) -> Option<redlatch_registers::Stored> {
+    let one = |reply: &RegisterReply| Replies(vec![Some(reply.clone())]).value(ballot);
+    replies.0.iter().flatten().filter_map(one).max_by_key(|value| value.bytes().to_vec())
+}
+
+#[derive(Clone)]
+struct World {
+    nodes: [NodeState; NODES],
+    actors: Vec<Actor>,
+    digests: Vec<u64>,
+    rounds: Vec<Option<Round>>,
+    sent: Sent,
+    /// Of each side, the nodes that have answered it that it has finished, as bits.
+    finished: Vec<u8>,
+    has_voted: Vec<bool>,
+    is_committed: bool,
+    is_aborted: bool,
+}
+
+struct Search<'a> {
+    mistake: Mistake,
+    sides: usize,
+    /// Those that are not sides.
+    others: &'a [Goal],
+    /// Do sides finish that know of the commit?
+    finishes: bool,
+    /// How many rounds each takes at most.
+    rounds: u8,
+    server: Server,
+    creator: Proposer,
+    created: Command,
+}
+
+impl<'a> Search<'a> {
+    fn new(mistake: Mistake, sides: usize, others: &'a [Goal], rounds: u8) -> Self {
+        let change = |from, to| vec![ScriptChange { scripts: &[RAISE], from, to }];
+        let mut server = Server::new(&match mistake {
+            Mistake::RaisedBelowPromise => change(" or promise ~= follows", ""),
+            Mistake::NoFloor => vec![ScriptChange {
+                scripts: &[RAISE, COLLECT],
+                from: "if least > floor() then",
+                to: "if false then",
+            }],
+            _ => Vec::new(),
+        });
+        let mut proposer = Proposer::new(Token::new([b'0'; Token::LEN]));
+        proposer.enter(&epoch(NODES).group);
+        let mut create = Change::create(proposer);
+        let ChangeStep::Draft(mut draft) = create.poll() else { unreachable!("a draft") };
+        let record = Record::begin(&NAMES[..sides], 0).expect("there can be these");
+        draft.put(record.to_bytes().into(), None);
+        create.propose(draft);
+        let ChangeStep::Send(command) = create.poll() else { unreachable!("an accept") };
+        create.handle(&Replies(vec![Some(RegisterReply::Done); NODES]));
+        let created = command_of(&mut server, &command);
+        let creator = create.into_proposer();
+        Self { mistake, sides, others, finishes: false, rounds, server, creator, created }
+    }
+
+    fn record(&self) -> Record {
+        Record::begin(&NAMES[..self.sides], 0).expect("there can be these")
+    }
+
+    fn send(&mut self, world: &mut World, actor: usize, command: &RegisterCommand) {
+        let number = command_of(&mut self.server, command);
+        if !matches!(command, RegisterCommand::Read { .. }) {
+            world.sent.send(number, (1 << NODES) - 1);
+        }
+        let left = &mut world.actors[actor].rounds_left;
+        if *left > 0 {
+            *left -= 1;
+            let asked = vec![Some(number); NODES];
+            world.rounds[actor] = Some(Round { asked, ..Round::new(NODES) });
+        }
+    }
+
+    /// An actor goes on, or has come to an end.
+    fn act(
+        &mut self,
+        world: &mut World,
+        actor: usize,
+        next: Result<Option<RecordState>, RegisterCommand>,
+    ) -> Result<(), Violation> {
+        match next {
+            Err(command) => self.send(world, actor, &command),
+            Ok(told) => {
+                let it = &mut world.actors[actor];
+                it.phase = Phase::Idle;
+                let is_side = actor < self.sides;
+                match told {
+                    Some(RecordState::Commit | RecordState::FinishedBefore) => {
+                        world.is_committed = true;
+                        if is_side && it.goal == Goal::Vote && self.finishes {
+                            it.goal = Goal::Finish;
+                            let command = it.begin(self).expect("it raises");
+                            self.send(world, actor, &command);
+                        }
+                    }
+                    Some(RecordState::Abort) => world.is_aborted = true,
+                    Some(RecordState::Absent) if is_side && it.goal == Goal::Vote => {
+                        world.is_aborted = true;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let mut hasher = DefaultHasher::new();
+        format!("{:?}", world.actors[actor]).hash(&mut hasher);
+        world.digests[actor] = hasher.finish();
+        if world.is_committed && world.is_aborted {
+            return Err(Violation::TwoDecisions);
+        }
+        if world.is_committed && world.has_voted.contains(&false) {
+            return Err(Violation::CommittedWithoutAllVotes);
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, world: &mut World, actor: usize, node: usize) {
+        let round = world.rounds[actor].as_mut().expect("a round");
+        let command = round.asked[node].expect("it was asked");
+        let (state, answer) = self.server.run(world.nodes[node], command);
+        world.nodes[node] = state;
+        round.answers[node] = Some(answer);
+        let is_granted = matches!(self.server.reply(answer), RegisterReply::State(_));
+        if actor < self.sides && world.actors[actor].goal == Goal::Finish && is_granted {
+            let RegisterCommand::Raise(raise) = self.server.asked(command).command else { return };
+            world.finished[actor] |= 1 << node;
+            let needed = match self.mistake {
+                Mistake::ForgottenAtMajority => NODES as u32 / 2 + 1,
+                _ => NODES as u32,
+            };
+            if world.finished[actor].count_ones() == needed {
+                let of = if self.mistake == Mistake::ForgottenByFirst { 1 } else { raise.of };
+                let behind = if of == 1 { 0 } else { raise.behind };
+                let raise = RegisterCommand::Raise(Raise { behind, to: FORGOTTEN, of });
+                let number = command_of(&mut self.server, &raise);
+                world.sent.send(number, (1 << NODES) - 1);
+            }
+        }
+    }
+
+    /// A new client aborts it, alone and on these nodes only.
+    fn end(&mut self, world: &World, mask: u8) -> Result<(), Violation> {
+        let (mut nodes, index) = (world.nodes, world.actors.len());
+        let mut client = Actor { rounds_left: 12, ..Actor::new(self, index, Goal::Abort) };
+        let mut next = client.change(self);
+        while let Err(command) = next {
+            client.rounds_left -= 1;
+            if client.rounds_left == 0 {
+                return Err(Violation::Stuck);
+            }
+            let number = command_of(&mut self.server, &command);
+            let mut replies = vec![None; NODES];
+            for node in (0..NODES).filter(|node| mask >> node & 1 == 1) {
+                let (state, answer) = self.server.run(nodes[node], number);
+                nodes[node] = state;
+                replies[node] = Some(self.server.reply(answer).clone());
+            }
+            next = client.hear(self, Replies(replies));
+        }
+        let awaits =
+            |side: usize| world.finished[side] == 0 && world.actors[side].goal == Goal::Vote;
+        match next.expect("it has ended") {
+            None => Err(Violation::Stuck),
+            Some(RecordState::Abort) if world.is_committed => Err(Violation::TwoDecisions),
+            Some(RecordState::Commit) if world.is_aborted => Err(Violation::TwoDecisions),
+            Some(RecordState::Absent) if world.is_committed && (0..self.sides).any(awaits) => {
+                Err(Violation::NotFound)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn command_of(server: &mut Server, command: &RegisterCommand) -> Command {
+    let mut ask = ask_all(1, 0, &epoch(NODES).group, command);
+    server.command(ask.remove(0).1.expect("a command"))
+}
+
+impl Model for Search<'_> {
+    type World = World;
+    type Step = Step;
+    type Violation = Violation;
+
+    /// A majority has the record, and another node may get it late.
+    fn first(&mut self) -> World {
+        let node = self.server.formed(0, NODES);
+        let (created, _) = self.server.run(node, self.created);
+        let goals = std::iter::repeat_n(Goal::Vote, self.sides).chain(self.others.iter().copied());
+        let actors: Vec<Actor> =
+            goals.enumerate().map(|(index, goal)| Actor::new(self, index, goal)).collect();
+        let mut sent = Sent::default();
+        sent.send(self.created, (1 << NODES) - 1);
+        World {
+            nodes: [created, created, node],
+            digests: vec![0; actors.len()],
+            rounds: vec![None; actors.len()],
+            actors,
+            sent,
+            finished: vec![0; self.sides],
+            has_voted: vec![false; self.sides],
+            is_committed: false,
+            is_aborted: false,
+        }
+    }
+
+    fn steps(&mut self, world: &World) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for node in 0..NODES {
+            for command in world.sent.to(node) {
+                let is_awaited = world.rounds.iter().flatten().any(|it| it.awaits(command, node));
+                let mut matters =
+                    || self.server.run(world.nodes[node], command).0 != world.nodes[node];
+                if !is_awaited && matters() {
+                    steps.push(Step::Again(command, node));
+                }
+            }
+        }
+        for (actor, round) in world.rounds.iter().enumerate() {
+            let Some(round) = round else {
+                if world.digests[actor] == 0 {
+                    steps.push(Step::Begin(actor));
+                }
+                continue;
+            };
+            let answered = round.answered();
+            let heard = (0..=answered).filter(|it| it & !answered == 0 && it.count_ones() > 1);
+            steps.extend(heard.map(|heard| Step::Hear(actor, heard)));
+            steps.extend(round.unanswered().map(|node| Step::Arrive(actor, node)));
+        }
+        steps
+    }
+
+    fn take(&mut self, world: &mut World, step: &Step) -> Result<(), Violation> {
+        match *step {
+            Step::Begin(actor) => {
+                world.has_voted.iter_mut().skip(actor).take(1).for_each(|voted| *voted = true);
+                let mut it = world.actors[actor].clone();
+                let command = it.begin(self).expect("it asks the nodes");
+                world.actors[actor] = it;
+                self.act(world, actor, Err(command))
+            }
+            Step::Arrive(actor, node) => {
+                self.arrive(world, actor, node);
+                Ok(())
+            }
+            Step::Again(command, node) => {
+                world.nodes[node] = self.server.run(world.nodes[node], command).0;
+                Ok(())
+            }
+            Step::Hear(actor, heard) => {
+                let round = world.rounds[actor].take().expect("a round");
+                let answers = round.answers.iter().enumerate();
+                let heard = answers.map(|(node, it)| it.filter(|_| heard >> node & 1 == 1));
+                let replies = heard.map(|it| it.map(|answer| self.server.reply(answer).clone()));
+                let replies = Replies(replies.collect());
+                let mut it = world.actors[actor].clone();
+                let next = it.hear(self, replies);
+                world.actors[actor] = it;
+                self.act(world, actor, next)
+            }
+        }
+    }
+
+    /// Does not tell which node is which.
+    fn key(&self, world: &World) -> u64 {
+        let column = |node: usize| {
+            let rounds = world.rounds.iter();
+            let rounds = rounds.map(|it| it.as_ref().map(|it| (it.asked[node], it.answers[node])));
+            let finished: Vec<u8> = world.finished.iter().map(|it| it >> node & 1).collect();
+            (world.nodes[node], rounds.collect::<Vec<_>>(), finished)
+        };
+        let mut columns: Vec<_> = (0..NODES).map(column).collect();
+        columns.sort();
+        let World { sent, digests, has_voted, is_committed, is_aborted, .. } = world;
+        let mut hasher = DefaultHasher::new();
+        (columns, sent, digests, has_voted, is_committed, is_aborted).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn check(&mut self, world: &World, _: &[Step], _: usize) -> Result<(), Violation> {
+        [0b011, 0b101, 0b110].into_iter().try_for_each(|mask| self.end(world, mask))
+    }
+}
+
+/// Up to this many states, unless the environment says how many.
+fn search(name: &str, mut plan: Search<'_>, states: u64) -> Found<Step, Violation> {
+    let most = number("REDLATCH_STATES", states) as usize;
+    let found = explore(&mut plan, most, Order::Depth);
+    eprintln!("{name}: {found}");
+    found
+}
+
+/// How many states of each plan plain `cargo test` searches.
+const STATES: u64 = 20_000;
+
+#[test]
+fn votes_have_one_decision_in_all_schedules() {
+    use Goal::{Abort, Read};
+    for (name, sides, others, finishes, rounds) in [
+        ("two sides vote", 2, &[][..], false, 4),
+        ("two sides vote and finish", 2, &[], true, 2),
+        ("two sides vote, one reads", 2, &[Read], false, 3),
+        ("two sides vote, one aborts", 2, &[Abort], false, 3),
+        ("two sides vote and finish, one aborts", 2, &[Abort], true, 3),
+        ("two sides vote, two abort", 2, &[Abort, Abort], false, 3),
+        ("three sides vote, one aborts", 3, &[Abort], false, 3),
+    ] {
+        let plan = Search { finishes, ..Search::new(Mistake::None, sides, others, rounds) };
+        let found = search(name, plan, STATES);
+        assert!(matches!(found, Found::Nothing { .. }), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn each_mistake_about_votes_is_found() {
+    use Goal::Abort;
+    for (mistake, finishes, rounds, wanted) in [
+        (Mistake::RaisedBelowPromise, false, 3, Violation::TwoDecisions),
+        (Mistake::CountedOnce, false, 3, Violation::TwoDecisions),
+        (Mistake::VotesIgnored, false, 3, Violation::TwoDecisions),
+        (Mistake::VotesOfOneNode, false, 3, Violation::TwoDecisions),
+        (Mistake::AbortedFromMemory, false, 3, Violation::TwoDecisions),
+        (Mistake::ForgottenByFirst, true, 3, Violation::NotFound),
+        (Mistake::ForgottenAtMajority, true, 3, Violation::NotFound),
+        (Mistake::NoFloor, true, 3, Violation::TwoDecisions),
+    ] {
+        let plan = Search { finishes, ..Search::new(mistake, 2, &[Abort], rounds) };
+        let found = search(&format!("{mistake:?}"), plan, 3_000_000);
+        let Found::Violation { what, .. } = found else { panic!("not found: {mistake:?}") };
+        assert_eq!(what, wanted, "{mistake:?}");
+    }
+}
