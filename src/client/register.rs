@@ -11,7 +11,7 @@ use super::LockClient;
 use crate::clock::{self, WallTime};
 use crate::error::RegisterError;
 use crate::fencing::FencingToken;
-use crate::registers::{Change, Draft, Raise, RegisterCommand, RegisterKeys, Stored, Version};
+use crate::registers::{Change, Draft, RegisterCommand, RegisterKeys, Stored, Version};
 use change::{Changing, Observation};
 use std::fmt;
 use std::sync::Arc;
@@ -376,9 +376,12 @@ impl Register {
         self.run_with(&Arc::default(), Change::create, body).map(|_| ())
     }
 
-    /// Raises a byte of the value in place, if no other ballot is promised, and reads the value.
-    pub(in crate::client) fn raise(&self, raise: Raise) -> Result<Option<Value>, RegisterError> {
-        self.look(RegisterCommand::Raise(raise)).map(|look| look.value)
+    /// Raises the last bytes of the value in place, if no other ballot is promised, and reads it.
+    pub(in crate::client) fn raise(
+        &self,
+        levels: Arc<[u8]>,
+    ) -> Result<Option<Value>, RegisterError> {
+        self.look(RegisterCommand::Raise(levels)).map(|look| look.value)
     }
 
     /// As [`change`](Self::change), with a result. The value is written only if it becomes another

@@ -10,15 +10,15 @@
 
 use crate::membership::ask_all;
 use crate::round::{Round, Sent};
-use crate::server::{Command, NodeState, Server, epoch};
+use crate::server::{Answer, Command, NodeState, Server, epoch};
 use models::explore::{Found, Model, Order, explore};
-use models::{Change as ScriptChange, number};
+use models::{Chance, Change as ScriptChange, number};
 use redlatch_protocol::engine::Token;
 use redlatch_registers::script::{COLLECT, RAISE};
 use redlatch_registers::transaction::{FINISHED, FORGOTTEN, Record, RecordState, VOTED};
 use redlatch_registers::{
-    Ballot, Change, ChangeEnd, ChangeStep, Draft, Proposer, Raise, RegisterCommand, RegisterReply,
-    Replies,
+    Ballot, Change, ChangeEnd, ChangeStep, Draft, Proposer, RegisterCommand, RegisterReply,
+    Replies, Stored,
 };
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -41,8 +41,10 @@ enum Mistake {
     AbortedFromMemory,
     /// The first that has finished has the keys removed.
     ForgottenByFirst,
-    /// The keys are removed when a majority knows that all have finished.
+    /// The keys are removed when a majority has answered that all have finished.
     ForgottenAtMajority,
+    /// The keys are removed when nodes have answered so of different ballots.
+    ForgottenInTwoBallots,
     /// Keys that are removed leave no floor.
     NoFloor,
 }
@@ -54,6 +56,8 @@ enum Violation {
     CommittedWithoutAllVotes,
     /// A side that is prepared does not find the record of what is committed.
     NotFound,
+    /// A record comes back that was removed from a node.
+    Revived,
     /// A new client comes to no end.
     Stuck,
 }
@@ -107,7 +111,7 @@ impl Actor {
         if search.mistake == Mistake::AbortedFromMemory {
             proposer = search.creator.clone();
         }
-        let (name, drafts) = (NAMES[index % NAMES.len()], Vec::new());
+        let (name, drafts) = (NAMES[index % search.sides], Vec::new());
         Self { name, goal, phase: Phase::Idle, proposer, drafts, rounds_left: search.rounds }
     }
 
@@ -218,8 +222,17 @@ fn alike(replies: &mut Replies) {
     }
 }
 
+/// All answers name the ballot of the first.
+fn of_one_ballot(replies: &mut Replies) {
+    let mut first = None;
+    for reply in replies.0.iter_mut().flatten() {
+        let RegisterReply::State(Some(accepted)) = reply else { continue };
+        accepted.ballot = *first.get_or_insert(accepted.ballot);
+    }
+}
+
 /// The value with the votes that any node has.
-fn newest(replies: &Replies, ballot: Ballot) -> Option<redlatch_registers::Stored> {
+fn newest(replies: &Replies, ballot: Ballot) -> Option<Stored> {
     let one = |reply: &RegisterReply| Replies(vec![Some(reply.clone())]).value(ballot);
     replies.0.iter().flatten().filter_map(one).max_by_key(|value| value.bytes().to_vec())
 }
@@ -231,11 +244,13 @@ struct World {
     digests: Vec<u64>,
     rounds: Vec<Option<Round>>,
     sent: Sent,
-    /// Of each side, the nodes that have answered it that it has finished, as bits.
-    finished: Vec<u8>,
+    /// Of each side, what the nodes have answered it that it has finished.
+    finished: Vec<[Option<Answer>; NODES]>,
     has_voted: Vec<bool>,
     is_committed: bool,
     is_aborted: bool,
+    /// Has a node removed the keys?
+    is_removed: bool,
 }
 
 struct Search<'a> {
@@ -250,6 +265,8 @@ struct Search<'a> {
     server: Server,
     creator: Proposer,
     created: Command,
+    /// The command by which each side finishes.
+    finishing: Vec<Command>,
 }
 
 impl<'a> Search<'a> {
@@ -275,7 +292,22 @@ impl<'a> Search<'a> {
         create.handle(&Replies(vec![Some(RegisterReply::Done); NODES]));
         let created = command_of(&mut server, &command);
         let creator = create.into_proposer();
-        Self { mistake, sides, others, finishes: false, rounds, server, creator, created }
+        let finish = |name: &&str| {
+            let levels = record.raised(name, FINISHED).expect("it takes part");
+            command_of(&mut server, &RegisterCommand::Raise(levels))
+        };
+        let finishing = NAMES[..sides].iter().map(finish).collect();
+        Self {
+            mistake,
+            sides,
+            others,
+            finishes: false,
+            rounds,
+            server,
+            creator,
+            created,
+            finishing,
+        }
     }
 
     fn record(&self) -> Record {
@@ -337,27 +369,46 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    fn arrive(&mut self, world: &mut World, actor: usize, node: usize) {
-        let round = world.rounds[actor].as_mut().expect("a round");
-        let command = round.asked[node].expect("it was asked");
+    /// A node carries out a command, perhaps for the first time.
+    fn carry_out(&mut self, world: &mut World, command: Command, node: usize) -> Answer {
         let (state, answer) = self.server.run(world.nodes[node], command);
+        let has_keys = |state| !self.server.names(state).is_empty();
+        world.is_removed |= has_keys(world.nodes[node]) && !has_keys(state);
         world.nodes[node] = state;
-        round.answers[node] = Some(answer);
-        let is_granted = matches!(self.server.reply(answer), RegisterReply::State(_));
-        if actor < self.sides && world.actors[actor].goal == Goal::Finish && is_granted {
-            let RegisterCommand::Raise(raise) = self.server.asked(command).command else { return };
-            world.finished[actor] |= 1 << node;
-            let needed = match self.mistake {
-                Mistake::ForgottenAtMajority => NODES as u32 / 2 + 1,
-                _ => NODES as u32,
-            };
-            if world.finished[actor].count_ones() == needed {
-                let of = if self.mistake == Mistake::ForgottenByFirst { 1 } else { raise.of };
-                let behind = if of == 1 { 0 } else { raise.behind };
-                let raise = RegisterCommand::Raise(Raise { behind, to: FORGOTTEN, of });
-                let number = command_of(&mut self.server, &raise);
-                world.sent.send(number, (1 << NODES) - 1);
+        let side = self.finishing.iter().position(|finishing| *finishing == command);
+        let Some(finished) = side.map(|side| &mut world.finished[side]) else { return answer };
+        if finished[node].is_none() {
+            finished[node] = Some(answer);
+            let replies = finished.iter().flatten();
+            let replies = replies.map(|it| Some(self.server.reply(*it).clone()));
+            let replies = Replies(replies.collect());
+            self.forget(world, &replies);
+        }
+        answer
+    }
+
+    /// What follows when a side has finished on these nodes.
+    fn forget(&mut self, world: &mut World, replies: &Replies) {
+        let needed = match self.mistake {
+            Mistake::ForgottenAtMajority => NODES / 2 + 1,
+            _ => NODES,
+        };
+        let is_granted = |it: &Option<RegisterReply>| matches!(it, Some(RegisterReply::State(_)));
+        if replies.0.len() != needed || !replies.0.iter().all(is_granted) {
+            return;
+        }
+        let forgotten = match self.mistake {
+            Mistake::ForgottenByFirst => Some([FORGOTTEN].repeat(self.sides).into()),
+            Mistake::ForgottenInTwoBallots => {
+                let mut replies = replies.clone();
+                of_one_ballot(&mut replies);
+                replies.forgotten(self.sides)
             }
+            _ => replies.forgotten(self.sides),
+        };
+        if let Some(levels) = forgotten {
+            let number = command_of(&mut self.server, &RegisterCommand::Raise(levels));
+            world.sent.send(number, (1 << NODES) - 1);
         }
     }
 
@@ -380,12 +431,12 @@ impl<'a> Search<'a> {
             }
             next = client.hear(self, Replies(replies));
         }
-        let awaits =
-            |side: usize| world.finished[side] == 0 && world.actors[side].goal == Goal::Vote;
+        let awaits = |side: usize| world.actors[side].goal == Goal::Vote;
         match next.expect("it has ended") {
             None => Err(Violation::Stuck),
             Some(RecordState::Abort) if world.is_committed => Err(Violation::TwoDecisions),
             Some(RecordState::Commit) if world.is_aborted => Err(Violation::TwoDecisions),
+            Some(RecordState::Commit) if world.is_removed => Err(Violation::Revived),
             Some(RecordState::Absent) if world.is_committed && (0..self.sides).any(awaits) => {
                 Err(Violation::NotFound)
             }
@@ -419,10 +470,11 @@ impl Model for Search<'_> {
             rounds: vec![None; actors.len()],
             actors,
             sent,
-            finished: vec![0; self.sides],
+            finished: vec![[None; NODES]; self.sides],
             has_voted: vec![false; self.sides],
             is_committed: false,
             is_aborted: false,
+            is_removed: false,
         }
     }
 
@@ -431,8 +483,13 @@ impl Model for Search<'_> {
         for node in 0..NODES {
             for command in world.sent.to(node) {
                 let is_awaited = world.rounds.iter().flatten().any(|it| it.awaits(command, node));
-                let mut matters =
-                    || self.server.run(world.nodes[node], command).0 != world.nodes[node];
+                let is_first = |side: usize| {
+                    self.finishing[side] == command && world.finished[side][node].is_none()
+                };
+                let is_first = (0..self.sides).any(is_first);
+                let mut matters = || {
+                    is_first || self.server.run(world.nodes[node], command).0 != world.nodes[node]
+                };
                 if !is_awaited && matters() {
                     steps.push(Step::Again(command, node));
                 }
@@ -463,11 +520,14 @@ impl Model for Search<'_> {
                 self.act(world, actor, Err(command))
             }
             Step::Arrive(actor, node) => {
-                self.arrive(world, actor, node);
+                let asked = world.rounds[actor].as_ref().expect("a round").asked[node];
+                let answer = self.carry_out(world, asked.expect("it was asked"), node);
+                let round = world.rounds[actor].as_mut().expect("a round");
+                round.answers[node] = Some(answer);
                 Ok(())
             }
             Step::Again(command, node) => {
-                world.nodes[node] = self.server.run(world.nodes[node], command).0;
+                self.carry_out(world, command, node);
                 Ok(())
             }
             Step::Hear(actor, heard) => {
@@ -489,20 +549,35 @@ impl Model for Search<'_> {
         let column = |node: usize| {
             let rounds = world.rounds.iter();
             let rounds = rounds.map(|it| it.as_ref().map(|it| (it.asked[node], it.answers[node])));
-            let finished: Vec<u8> = world.finished.iter().map(|it| it >> node & 1).collect();
+            let finished: Vec<_> = world.finished.iter().map(|it| it[node]).collect();
             (world.nodes[node], rounds.collect::<Vec<_>>(), finished)
         };
         let mut columns: Vec<_> = (0..NODES).map(column).collect();
         columns.sort();
-        let World { sent, digests, has_voted, is_committed, is_aborted, .. } = world;
+        let World { sent, digests, has_voted, is_committed, is_aborted, is_removed, .. } = world;
         let mut hasher = DefaultHasher::new();
-        (columns, sent, digests, has_voted, is_committed, is_aborted).hash(&mut hasher);
+        (columns, sent, digests, has_voted).hash(&mut hasher);
+        (is_committed, is_aborted, is_removed).hash(&mut hasher);
         hasher.finish()
     }
 
     fn check(&mut self, world: &World, _: &[Step], _: usize) -> Result<(), Violation> {
         [0b011, 0b101, 0b110].into_iter().try_for_each(|mask| self.end(world, mask))
     }
+}
+
+/// Takes random steps until something is wrong.
+fn walk(plan: &mut Search<'_>, random: &mut Chance) -> Result<(), Violation> {
+    let mut world = plan.first();
+    for _ in 0..60 {
+        let steps = plan.steps(&world);
+        if steps.is_empty() {
+            break;
+        }
+        plan.take(&mut world, &random.pick(&steps))?;
+        plan.check(&world, &[], 0)?;
+    }
+    Ok(())
 }
 
 /// Up to this many states, unless the environment says how many.
@@ -543,13 +618,14 @@ fn each_mistake_about_votes_is_found() {
         (Mistake::VotesIgnored, false, 3, Violation::TwoDecisions),
         (Mistake::VotesOfOneNode, false, 3, Violation::TwoDecisions),
         (Mistake::AbortedFromMemory, false, 3, Violation::TwoDecisions),
-        (Mistake::ForgottenByFirst, true, 3, Violation::NotFound),
-        (Mistake::ForgottenAtMajority, true, 3, Violation::NotFound),
+        (Mistake::ForgottenByFirst, true, 3, Violation::Revived),
+        (Mistake::ForgottenAtMajority, true, 3, Violation::Revived),
+        (Mistake::ForgottenInTwoBallots, true, 3, Violation::Revived),
         (Mistake::NoFloor, true, 3, Violation::TwoDecisions),
     ] {
-        let plan = Search { finishes, ..Search::new(mistake, 2, &[Abort], rounds) };
-        let found = search(&format!("{mistake:?}"), plan, 3_000_000);
-        let Found::Violation { what, .. } = found else { panic!("not found: {mistake:?}") };
-        assert_eq!(what, wanted, "{mistake:?}");
+        let mut plan = Search { finishes, ..Search::new(mistake, 2, &[Abort], rounds) };
+        let found = (0..100_000).find_map(|seed| walk(&mut plan, &mut Chance::new(seed)).err());
+        eprintln!("{mistake:?}: {found:?}");
+        assert_eq!(found, Some(wanted), "{mistake:?}");
     }
 }

@@ -51,5 +51,5 @@ pub use membership_view::{MembershipView, NoGroup, NodeMark};
 pub use refill::{GROUP_REGISTER, Refill, RefillEnd, RefillStep};
 pub use replies::Replies;
 pub use script::RegisterRequest;
-pub use script::{MarkStep, Raise, RegisterCommand, RegisterKeys, RegisterReply};
+pub use script::{MarkStep, RegisterCommand, RegisterKeys, RegisterReply};
 pub use value::{Accepted, COMBINED_MAX, InvalidValue, Stored, Version};

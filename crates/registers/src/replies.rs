@@ -1,6 +1,7 @@
 //! The answers of a round: counted, and what they say of a change whose answer was lost.
 
 use super::Stored;
+use super::transaction::{FINISHED, FORGOTTEN};
 use super::{Accepted, Ballot, Epoch, Group, InvalidValue, Mark, MarkStep, Member, RegisterReply};
 use redlatch_protocol::engine::{Node, Said, quorum};
 use std::sync::Arc;
@@ -71,6 +72,22 @@ impl Replies {
     /// Has a majority accepted?
     pub(super) fn are_done(&self) -> bool {
         self.is_majority(self.all().filter(|reply| **reply == RegisterReply::Done).count())
+    }
+
+    /// When all nodes have answered, and each participant of a transaction has finished on some of
+    /// them: those that have on all nodes can be forgotten. Each of `count` has one of the last
+    /// bytes of the record. Of different ballots, the later may not know what was raised in the
+    /// earlier, and still reach a node that has raised it.
+    pub fn forgotten(&self, count: usize) -> Option<Arc<[u8]>> {
+        if self.agreed().is_none_or(|state| self.naming(state) < self.0.len()) {
+            return None;
+        }
+        let values = self.states().map(|state| state.and_then(|it| it.value.as_ref()));
+        let levels = values.map(|value| value.and_then(|it| it.bytes().rchunks(count).next()));
+        let levels: Vec<&[u8]> = levels.collect::<Option<_>>()?;
+        let on = |place: usize| levels.iter().filter(move |it| it.get(place) >= Some(&FINISHED));
+        let is_one = |place| if on(place).count() == self.0.len() { FORGOTTEN } else { 0 };
+        (0..count).all(|place| on(place).next().is_some()).then(|| (0..count).map(is_one).collect())
     }
 
     fn states(&self) -> impl Iterator<Item = Option<&Accepted>> {

@@ -4,7 +4,7 @@
 //! All but [`MARK`] have the keys of the register's value, its promise, the node's mark and the
 //! floor, and `ARGV[1]` is how the mark of a member begins; the last argument is the number.
 
-use super::transaction::{FINISHED, FORGOTTEN};
+use super::transaction::FINISHED;
 use super::{Accepted, Ballot, InvalidValue, JOINING, Replies};
 pub use redlatch_protocol::engine::Script;
 use redlatch_protocol::engine::{
@@ -91,10 +91,7 @@ impl CustomCommand for RegisterRequest {
                 let value = state.as_ref().map_or(&[][..], |(_, value)| value);
                 run(&keys, &[&expected, ballot, value, floor.to_string().as_bytes()]);
             }
-            RegisterCommand::Raise(Raise { behind, to, of }) => {
-                let (behind, end) = (behind.to_string(), vec![FORGOTTEN; *of]);
-                run(&keys, &[&expected, behind.as_bytes(), to.to_string().as_bytes(), &end]);
-            }
+            RegisterCommand::Raise(levels) => run(&keys, &[&expected, levels]),
             RegisterCommand::Mark(step) => {
                 let (word, seen, new): (&[u8], &[u8], &[u8]) = match step {
                     MarkStep::Look => (b"look", b"", b""),
@@ -147,20 +144,25 @@ impl CustomCommand for RegisterRequest {
         is_helped && Replies::of(said).are_enough()
     }
 
-    /// The keys of a register go when it has been deleted on all nodes, or when all nodes know of
-    /// each participant that all nodes know that it has finished.
-    fn follow_up(&self) -> Option<Arc<dyn CustomCommand>> {
+    fn is_followed(&self) -> bool {
         match &self.command {
-            RegisterCommand::Accept { ballot, value, .. } if value.is_empty() => {
-                let command = RegisterCommand::Collect(Some(*ballot));
-                Some(Arc::new(Self { command, ..self.clone() }))
-            }
-            RegisterCommand::Raise(raise) if raise.to == FINISHED => {
-                let command = RegisterCommand::Raise(Raise { to: FORGOTTEN, ..*raise });
-                Some(Arc::new(Self { command, ..self.clone() }))
-            }
-            _ => None,
+            RegisterCommand::Accept { value, .. } => value.is_empty(),
+            RegisterCommand::Raise(levels) => levels.contains(&FINISHED),
+            _ => false,
         }
+    }
+
+    /// The keys of a register go when it has been deleted on all nodes, or when all nodes know that
+    /// all have finished.
+    fn follow_up(&self, said: &[Option<Said>]) -> Option<Arc<dyn CustomCommand>> {
+        let command = match &self.command {
+            RegisterCommand::Accept { ballot, .. } => RegisterCommand::Collect(Some(*ballot)),
+            RegisterCommand::Raise(levels) => {
+                RegisterCommand::Raise(Replies::of(said).forgotten(levels.len())?)
+            }
+            _ => return None,
+        };
+        Some(Arc::new(Self { command, ..self.clone() }))
     }
 }
 
@@ -311,23 +313,13 @@ pub enum RegisterCommand {
     },
     /// Read or replace the mark.
     Mark(MarkStep),
-    /// Raise a byte of the value in place, and say what has been accepted.
-    Raise(Raise),
-}
-
-/// A byte of a value that is raised in place, in one round: the ballot of the value is reserved to
-/// whoever may raise the byte, until another one is promised. What is raised on a majority stays,
-/// since each later ballot goes on from what it finds on a majority. So of the bytes of one ballot,
-/// each counts on its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Raise {
-    /// How many bytes of the value are behind it.
-    pub behind: usize,
-    /// What it is at least from then on.
-    pub to: u8,
-    /// How many bytes at the end of the value are raised so. When a node has all of them at
-    /// [`FORGOTTEN`], it removes the keys.
-    pub of: usize,
+    /// Raise the last bytes of the value in place, to at least these, and say what has been
+    /// accepted.
+    ///
+    /// The ballot of the value is reserved to whoever may raise a byte, until another one is
+    /// promised: so that takes one round. What is raised on a majority stays, since each later
+    /// ballot goes on from what it finds on a majority; and each byte counts on its own.
+    Raise(Arc<[u8]>),
 }
 
 /// What is done with the mark of a node. Each step compares the mark as it was seen, so that a late

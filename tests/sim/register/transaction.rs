@@ -183,7 +183,7 @@ impl Caller {
 
     async fn record(&self, number: usize) -> Result<Option<Record>, Failure> {
         let value = self.read(from_transaction(number).to_string().as_bytes()).await?;
-        Ok(value.map(|value| Record::read(value.bytes()).expect("it is a record")))
+        Ok(value.and_then(|value| Record::read(value.bytes()).expect("it is a record")))
     }
 
     /// Changes a record. What is not changed is not written.
@@ -196,7 +196,7 @@ impl Caller {
         let slot = self.shared.slot(register);
         let body = move |draft: &mut Draft| {
             let read = |bytes| Record::read(bytes).expect("it is a record");
-            let before = draft.current().map(|value| read(value.bytes()));
+            let before = draft.current().and_then(|value| read(value.bytes()));
             let mut record = before.clone();
             let result = change(&mut record);
             match &record {

@@ -1,8 +1,9 @@
 //! The record of a transaction, and its changes.
 
 use super::NamesError;
-use crate::{Raise, transaction};
+use crate::transaction;
 use std::fmt;
+use std::sync::Arc;
 
 /// The format of a record. A client that meets another one refuses it.
 const FORMAT: u8 = 2;
@@ -148,9 +149,9 @@ impl Record {
     /// # Errors
     ///
     /// There is no such participant.
-    pub fn raised(&self, name: &str, to: u8) -> Result<Raise, UnknownName> {
-        let of = self.levels.len();
-        Ok(Raise { behind: of - 1 - self.index(name)?, to, of })
+    pub fn raised(&self, name: &str, to: u8) -> Result<Arc<[u8]>, UnknownName> {
+        let index = self.index(name)?;
+        Ok((0..self.levels.len()).map(|place| if place == index { to } else { 0 }).collect())
     }
 
     fn raise(&mut self, name: &str, to: u8) -> Result<(), UnknownName> {
