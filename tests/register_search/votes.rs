@@ -54,7 +54,7 @@ enum Mistake {
 enum Violation {
     TwoDecisions,
     CommittedWithoutAllVotes,
-    /// A side that is prepared does not find the record of what is committed.
+    /// A side does not find in the record that it is committed, or that it has finished.
     NotFound,
     /// A record comes back that was removed from a node.
     Revived,
@@ -71,6 +71,16 @@ enum Step {
     Again(Command, usize),
     /// An actor ends its round with the answers of these nodes, as bits.
     Hear(usize, u8),
+}
+
+/// What sides do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Vote,
+    /// They vote, and finish when they know of the commit.
+    VoteAndFinish,
+    /// They finish: all have voted.
+    Finish,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -247,6 +257,8 @@ struct World {
     /// Of each side, what the nodes have answered it that it has finished.
     finished: Vec<[Option<Answer>; NODES]>,
     has_voted: Vec<bool>,
+    /// Which sides were told that it is known that they have finished?
+    has_finished: Vec<bool>,
     is_committed: bool,
     is_aborted: bool,
     /// Has a node removed the keys?
@@ -258,8 +270,7 @@ struct Search<'a> {
     sides: usize,
     /// Those that are not sides.
     others: &'a [Goal],
-    /// Do sides finish that know of the commit?
-    finishes: bool,
+    stage: Stage,
     /// How many rounds each takes at most.
     rounds: u8,
     server: Server,
@@ -301,7 +312,7 @@ impl<'a> Search<'a> {
             mistake,
             sides,
             others,
-            finishes: false,
+            stage: Stage::Vote,
             rounds,
             server,
             creator,
@@ -339,11 +350,14 @@ impl<'a> Search<'a> {
             Ok(told) => {
                 let it = &mut world.actors[actor];
                 it.phase = Phase::Idle;
+                if it.goal == Goal::Finish && told.is_some() {
+                    world.has_finished[actor] = true;
+                }
                 let is_side = actor < self.sides;
                 match told {
                     Some(RecordState::Commit | RecordState::FinishedBefore) => {
                         world.is_committed = true;
-                        if is_side && it.goal == Goal::Vote && self.finishes {
+                        if is_side && it.goal == Goal::Vote && self.stage == Stage::VoteAndFinish {
                             it.goal = Goal::Finish;
                             let command = it.begin(self).expect("it raises");
                             self.send(world, actor, &command);
@@ -412,11 +426,11 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A new client aborts it, alone and on these nodes only.
-    fn end(&mut self, world: &World, mask: u8) -> Result<(), Violation> {
+    /// A new client aborts or reads it, alone and on these nodes only.
+    fn end(&mut self, world: &World, mask: u8, goal: Goal) -> Result<(), Violation> {
         let (mut nodes, index) = (world.nodes, world.actors.len());
-        let mut client = Actor { rounds_left: 12, ..Actor::new(self, index, Goal::Abort) };
-        let mut next = client.change(self);
+        let mut client = Actor { rounds_left: 12, ..Actor::new(self, index, goal) };
+        let mut next = Err(client.begin(self).expect("it asks the nodes"));
         while let Err(command) = next {
             client.rounds_left -= 1;
             if client.rounds_left == 0 {
@@ -431,9 +445,15 @@ impl<'a> Search<'a> {
             }
             next = client.hear(self, Replies(replies));
         }
-        let awaits = |side: usize| world.actors[side].goal == Goal::Vote;
+        let awaits =
+            |side: usize| world.actors[side].goal == Goal::Vote || world.digests[side] == 0;
+        let side = index % self.sides;
         match next.expect("it has ended") {
             None => Err(Violation::Stuck),
+            Some(RecordState::Open) if world.is_committed => Err(Violation::NotFound),
+            Some(RecordState::Commit) if goal == Goal::Read && world.has_finished[side] => {
+                Err(Violation::NotFound)
+            }
             Some(RecordState::Abort) if world.is_committed => Err(Violation::TwoDecisions),
             Some(RecordState::Commit) if world.is_aborted => Err(Violation::TwoDecisions),
             Some(RecordState::Commit) if world.is_removed => Err(Violation::Revived),
@@ -458,8 +478,15 @@ impl Model for Search<'_> {
     /// A majority has the record, and another node may get it late.
     fn first(&mut self) -> World {
         let node = self.server.formed(0, NODES);
-        let (created, _) = self.server.run(node, self.created);
-        let goals = std::iter::repeat_n(Goal::Vote, self.sides).chain(self.others.iter().copied());
+        let (mut created, _) = self.server.run(node, self.created);
+        let is_voted = self.stage == Stage::Finish;
+        let goal = if is_voted { Goal::Finish } else { Goal::Vote };
+        if is_voted {
+            let all = RegisterCommand::Raise([VOTED].repeat(self.sides).into());
+            let all = command_of(&mut self.server, &all);
+            created = self.server.run(created, all).0;
+        }
+        let goals = std::iter::repeat_n(goal, self.sides).chain(self.others.iter().copied());
         let actors: Vec<Actor> =
             goals.enumerate().map(|(index, goal)| Actor::new(self, index, goal)).collect();
         let mut sent = Sent::default();
@@ -471,8 +498,9 @@ impl Model for Search<'_> {
             actors,
             sent,
             finished: vec![[None; NODES]; self.sides],
-            has_voted: vec![false; self.sides],
-            is_committed: false,
+            has_voted: vec![is_voted; self.sides],
+            has_finished: vec![false; self.sides],
+            is_committed: is_voted,
             is_aborted: false,
             is_removed: false,
         }
@@ -554,15 +582,19 @@ impl Model for Search<'_> {
         };
         let mut columns: Vec<_> = (0..NODES).map(column).collect();
         columns.sort();
-        let World { sent, digests, has_voted, is_committed, is_aborted, is_removed, .. } = world;
+        let World { sent, digests, has_voted, has_finished, .. } = world;
+        let World { is_committed, is_aborted, is_removed, .. } = world;
         let mut hasher = DefaultHasher::new();
-        (columns, sent, digests, has_voted).hash(&mut hasher);
+        (columns, sent, digests, has_voted, has_finished).hash(&mut hasher);
         (is_committed, is_aborted, is_removed).hash(&mut hasher);
         hasher.finish()
     }
 
     fn check(&mut self, world: &World, _: &[Step], _: usize) -> Result<(), Violation> {
-        [0b011, 0b101, 0b110].into_iter().try_for_each(|mask| self.end(world, mask))
+        [0b011, 0b101, 0b110].into_iter().try_for_each(|mask| {
+            self.end(world, mask, Goal::Abort)?;
+            self.end(world, mask, Goal::Read)
+        })
     }
 }
 
@@ -594,16 +626,19 @@ const STATES: u64 = 20_000;
 #[test]
 fn votes_have_one_decision_in_all_schedules() {
     use Goal::{Abort, Read};
-    for (name, sides, others, finishes, rounds) in [
-        ("two sides vote", 2, &[][..], false, 4),
-        ("two sides vote and finish", 2, &[], true, 2),
-        ("two sides vote, one reads", 2, &[Read], false, 3),
-        ("two sides vote, one aborts", 2, &[Abort], false, 3),
-        ("two sides vote and finish, one aborts", 2, &[Abort], true, 3),
-        ("two sides vote, two abort", 2, &[Abort, Abort], false, 3),
-        ("three sides vote, one aborts", 3, &[Abort], false, 3),
+    use Stage::{Finish, Vote, VoteAndFinish};
+    for (name, sides, others, stage, rounds) in [
+        ("two sides vote", 2, &[][..], Vote, 4),
+        ("two sides vote, one reads", 2, &[Read], Vote, 3),
+        ("two sides vote, one aborts", 2, &[Abort], Vote, 3),
+        ("two sides vote, two abort", 2, &[Abort, Abort], Vote, 3),
+        ("three sides vote, one aborts", 3, &[Abort], Vote, 3),
+        ("two sides vote and finish", 2, &[], VoteAndFinish, 2),
+        ("two sides vote and finish, one aborts", 2, &[Abort], VoteAndFinish, 3),
+        ("two sides finish, one aborts", 2, &[Abort], Finish, 3),
+        ("three sides finish", 3, &[], Finish, 2),
     ] {
-        let plan = Search { finishes, ..Search::new(Mistake::None, sides, others, rounds) };
+        let plan = Search { stage, ..Search::new(Mistake::None, sides, others, rounds) };
         let found = search(name, plan, STATES);
         assert!(matches!(found, Found::Nothing { .. }), "{name}: {found:?}");
     }
@@ -611,21 +646,27 @@ fn votes_have_one_decision_in_all_schedules() {
 
 #[test]
 fn each_mistake_about_votes_is_found() {
-    use Goal::Abort;
-    for (mistake, finishes, rounds, wanted) in [
-        (Mistake::RaisedBelowPromise, false, 3, Violation::TwoDecisions),
-        (Mistake::CountedOnce, false, 3, Violation::TwoDecisions),
-        (Mistake::VotesIgnored, false, 3, Violation::TwoDecisions),
-        (Mistake::VotesOfOneNode, false, 3, Violation::TwoDecisions),
-        (Mistake::AbortedFromMemory, false, 3, Violation::TwoDecisions),
-        (Mistake::ForgottenByFirst, true, 3, Violation::Revived),
-        (Mistake::ForgottenAtMajority, true, 3, Violation::Revived),
-        (Mistake::ForgottenInTwoBallots, true, 3, Violation::Revived),
-        (Mistake::NoFloor, true, 3, Violation::TwoDecisions),
+    use Stage::{Finish, Vote, VoteAndFinish};
+    for (mistake, stage, wanted) in [
+        (Mistake::RaisedBelowPromise, Vote, Violation::TwoDecisions),
+        (Mistake::CountedOnce, Vote, Violation::TwoDecisions),
+        (Mistake::VotesIgnored, Vote, Violation::TwoDecisions),
+        (Mistake::VotesOfOneNode, Vote, Violation::TwoDecisions),
+        (Mistake::AbortedFromMemory, Vote, Violation::TwoDecisions),
+        (Mistake::ForgottenByFirst, Finish, Violation::Revived),
+        (Mistake::ForgottenAtMajority, Finish, Violation::Revived),
+        (Mistake::ForgottenInTwoBallots, Finish, Violation::Revived),
+        (Mistake::NoFloor, VoteAndFinish, Violation::TwoDecisions),
     ] {
-        let mut plan = Search { finishes, ..Search::new(mistake, 2, &[Abort], rounds) };
-        let found = (0..100_000).find_map(|seed| walk(&mut plan, &mut Chance::new(seed)).err());
+        let mut plan = Search { stage, ..Search::new(mistake, 2, &[Goal::Abort], 3) };
+        let mut found = Vec::new();
+        for seed in 0..30_000 {
+            if let Err(what) = walk(&mut plan, &mut Chance::new(seed)) {
+                found.push(what);
+                break;
+            }
+        }
         eprintln!("{mistake:?}: {found:?}");
-        assert_eq!(found, Some(wanted), "{mistake:?}");
+        assert_eq!(found, [wanted], "{mistake:?}");
     }
 }

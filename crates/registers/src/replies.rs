@@ -63,7 +63,7 @@ impl Replies {
         named.filter(|it| it.ballot == ballot).filter_map(|it| it.value.as_ref()).collect()
     }
 
-    /// The value that a majority has accepted with this ballot. Of what was raised in place counts
+    /// The value that a majority has [agreed](Self::agreed) on. Of what was raised in place counts
     /// what a majority has.
     pub fn value(&self, ballot: Ballot) -> Option<Stored> {
         Stored::raised_on(quorum(self.0.len()), &self.copies(ballot))
@@ -103,19 +103,16 @@ impl Replies {
         self.states().filter(|other| ballot(*other) == ballot(state)).count()
     }
 
-    /// What a majority names as accepted, if one agrees. `Some(None)`: it has accepted nothing.
+    /// What a majority names as accepted, if one agrees. `Some(None)`: it has accepted nothing. Of
+    /// what was raised in place, it must be known what a majority has, whatever the others have.
     pub fn agreed(&self) -> Option<Option<&Accepted>> {
         let is_agreed = |state: &Option<&Accepted>| self.is_majority(self.naming(*state));
-        self.states().find(is_agreed)
-    }
-
-    /// Does a majority agree, and has each of them raised the same?
-    pub(super) fn are_settled(&self) -> bool {
-        let is_one = |it: &Accepted| {
-            let copies = self.copies(it.ballot);
-            copies.windows(2).all(|pair| pair[0].bytes() == pair[1].bytes())
-        };
-        self.agreed().is_some_and(|state| state.is_none_or(is_one))
+        let state = self.states().find(is_agreed)?;
+        let copies = state.map_or(Vec::new(), |it| self.copies(it.ballot));
+        let are_alike = copies.windows(2).all(|pair| pair[0].bytes() == pair[1].bytes());
+        let (majority, others) = (quorum(self.0.len()), self.0.len() - copies.len());
+        let raised = |count| Stored::raised_on(count, &copies);
+        (are_alike || raised(majority) == raised(majority - others)).then_some(state)
     }
 
     /// How many nodes name the ballot as accepted that most of them name.

@@ -126,8 +126,8 @@ impl CustomCommand for RegisterRequest {
             RegisterCommand::Mark(_) | RegisterCommand::Install { .. } => !tally.is_complete(),
             RegisterCommand::Read { .. } | RegisterCommand::Raise(_) => {
                 let replies = Replies::of(said);
-                let is_settled = replies.are_settled();
-                !is_settled && awaited > 0 && replies.largest() + awaited >= majority
+                let is_agreed = replies.agreed().is_some();
+                !is_agreed && awaited > 0 && replies.largest() + awaited >= majority
             }
             RegisterCommand::Accept { .. } => tally.granted.len() < majority && awaited > 0,
             // Those of nodes that have no vote do not count.
