@@ -39,6 +39,7 @@ mod sending;
 mod server;
 mod step;
 mod story;
+mod voter;
 mod votes;
 mod walk;
 mod world;

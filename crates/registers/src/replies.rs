@@ -299,6 +299,55 @@ mod tests {
         assert_eq!(agreed([state(None), without_vote.clone(), without_vote]), None);
     }
 
+    /// What nodes answer that have accepted the ballot with this number, and raised these bytes.
+    fn raised(copies: &[(u64, [u8; 2])], nodes: usize) -> Replies {
+        let reply = |(number, levels): &(u64, [u8; 2])| {
+            let ballot = Ballot::new(*number, Token::new([1; Token::LEN])).unwrap();
+            let value = Stored::changed(Err(0), (ballot, 0), Arc::from(&levels[..]), 0);
+            state(Some(Accepted { ballot, value: Some(value) }))
+        };
+        let mut replies: Vec<_> = copies.iter().map(reply).collect();
+        replies.resize(nodes, None);
+        Replies(replies)
+    }
+
+    #[test]
+    fn of_what_was_raised_counts_what_a_majority_has_if_that_is_known() {
+        let agreed = |copies: &[[u8; 2]], nodes| {
+            let copies: Vec<_> = copies.iter().map(|levels| (3, *levels)).collect();
+            let replies = raised(&copies, nodes);
+            let ballot = replies.agreed()??.ballot;
+            Some(replies.value(ballot)?.bytes().to_vec())
+        };
+        assert_eq!(agreed(&[[1, 0], [1, 0]], 3), Some(vec![1, 0]));
+        assert_eq!(agreed(&[[1, 0], [1, 1]], 3), None, "the third may have it");
+        assert_eq!(agreed(&[[1, 0], [1, 1], [0, 0]], 3), Some(vec![1, 0]));
+        assert_eq!(agreed(&[[1, 0], [0, 2], [1, 1]], 3), Some(vec![1, 1]));
+        assert_eq!(agreed(&[[1, 1], [1, 1], [1, 1], [1, 0]], 5), Some(vec![1, 1]));
+        assert_eq!(agreed(&[[1, 1], [1, 1], [1, 0], [1, 0]], 5), None);
+        // Who goes on with another ballot takes it that a majority has what any of them has.
+        let replies = raised(&[(3, [1, 0]), (3, [0, 1]), (2, [2, 2])], 3);
+        let promise = |it: &Option<RegisterReply>| match it {
+            Some(RegisterReply::State(it)) => {
+                Some(RegisterReply::Promise { accepted: it.clone(), floor: 0 })
+            }
+            _ => None,
+        };
+        let promised = Replies(replies.0.iter().map(promise).collect()).promised().unwrap();
+        assert_eq!(**promised.accepted.unwrap().value.unwrap().bytes(), [1, 1]);
+    }
+
+    #[test]
+    fn who_has_finished_on_all_nodes_is_forgotten_when_all_have_finished_somewhere() {
+        let forgotten = |copies: [(u64, [u8; 2]); 3]| raised(&copies, 3).forgotten(2);
+        assert_eq!(forgotten([(3, [2, 2]); 3]).as_deref(), Some(&[3, 3][..]));
+        assert_eq!(forgotten([(3, [2, 1]); 3]), None, "one has not finished");
+        let mixed = forgotten([(3, [2, 2]), (3, [2, 1]), (3, [3, 1])]);
+        assert_eq!(mixed.as_deref(), Some(&[3, 0][..]), "its answers tell the other one");
+        assert_eq!(forgotten([(3, [2, 2]), (3, [2, 2]), (4, [2, 2])]), None);
+        assert_eq!(raised(&[(3, [2, 2]), (3, [2, 2])], 3).forgotten(2), None);
+    }
+
     #[test]
     fn a_later_epoch_of_the_same_group_is_learnt_from_a_refusal() {
         let group = |id, epoch| Group { id, epoch, token: epoch };
