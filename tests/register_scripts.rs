@@ -188,7 +188,7 @@ fn a_node_with_another_mark_or_none_changes_nothing() {
             (script::ACCEPT, &[&ballot, &ballot, b"value"]),
             (script::COLLECT, &[b""]),
             (script::READ_REGISTER, &[]),
-            (script::RAISE, &[b"\1"]),
+            (script::RAISE, &[b"\x01"]),
         ] {
             assert_eq!(node.run(script, arguments), [Value::Integer(-7), Value::bulk(mark)]);
         }

@@ -239,7 +239,8 @@ impl<'a> Search<'a> {
     /// A new client aborts or reads it, alone and on these nodes only.
     fn end(&mut self, world: &World, mask: u8, goal: Goal) -> Result<(), Violation> {
         let (mut nodes, index) = (world.nodes, world.actors.len());
-        let mut client = Actor { rounds_left: 12, ..Actor::new(self, index, goal) };
+        let mut client = Actor::new(self, index, goal);
+        client.rounds_left = 12;
         let mut next = Err(client.begin(self).expect("it asks the nodes"));
         while let Err(command) = next {
             client.rounds_left -= 1;
