@@ -70,7 +70,8 @@ impl CancelToken {
     /// not wait. It cannot be undone, and cancelling twice is the same as once.
     ///
     /// A call that is asking the nodes at this moment ends that round first, which takes up to
-    /// [`node_timeout`](crate::Builder::node_timeout). If they grant the lock, it goes to the next
+    /// [`node_timeout`](crate::Builder::node_timeout); or ten times as long if too many nodes are
+    /// silent, and the token is not the client's. If they grant the lock, it goes to the next
     /// thread of the client that waits for it, or is released, and the call is cancelled too. Only
     /// a call that was just about to return its guard returns it. Nothing else is left on the
     /// nodes, neither a key nor a place in their queue, and other threads that wait for the lock

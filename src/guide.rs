@@ -18,6 +18,7 @@
 //! | [`registers`] | What if a lock is not exact enough: values that a majority agrees on |
 //! | [`transactions`] | Two processes change two databases, or none does |
 //! | [`performance`] | How fast is it, and what limits it? |
+//! | [`scale`] | How far does it go: one set of nodes, several, and how to add one? |
 //! | [`comparison`] | How does it differ from other libraries? |
 
 #[doc = include_str!("guide/links.txt")]
@@ -79,6 +80,10 @@ pub mod transactions {}
 #[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/performance.md")]
 pub mod performance {}
+
+#[doc = include_str!("guide/links.txt")]
+#[doc = include_str!("guide/scale.md")]
+pub mod scale {}
 
 #[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/comparison.md")]

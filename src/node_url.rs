@@ -243,7 +243,9 @@ impl fmt::Display for NodeUrl {
         };
         let replicas = self.failover.as_ref().and_then(|failover| failover.replicas);
         options.extend(replicas.map(|replicas| format!("replicas={replicas}")));
-        let name = self.server_name.as_deref().filter(|name| *name != host::certified(host));
+        let has_one = self.failover.as_ref().is_some_and(|failover| failover.has_one_name);
+        let is_said = |name: &&str| has_one || *name != host::certified(host);
+        let name = self.server_name.as_deref().filter(is_said);
         let name = name.map(|name| percent_encode(name.as_bytes(), b":"));
         options.extend(name.map(|name| format!("server_name={name}")));
         let mark = if options.is_empty() { "" } else { "?" };
@@ -382,6 +384,7 @@ struct Options {
     user: Option<Vec<u8>>,
     password: Option<Vec<u8>>,
     server_name: Option<String>,
+    has_one_name: bool,
     failover: Option<bool>,
     replicas: Option<u32>,
     sentinel_user: Option<Vec<u8>>,
@@ -432,6 +435,7 @@ impl Options {
             "server_name" => {
                 let name = std::str::from_utf8(&value).ok().and_then(host::server_name);
                 let name = name.ok_or(NodeUrlErrorKind::BadServerName)?;
+                self.has_one_name = true;
                 self.server_name.replace(name).is_some()
             }
             #[cfg(feature = "zookeeper")]
@@ -481,7 +485,8 @@ impl Options {
             user: given(self.sentinel_user),
             password: given(self.sentinel_password),
         });
-        let failover = Failover { replicas: self.replicas, sentinel };
+        let (replicas, has_one_name) = (self.replicas, self.has_one_name);
+        let failover = Failover { replicas, sentinel, has_one_name };
         let failover = match self.failover {
             Some(true) => Some(failover),
             _ if self.replicas.is_some() => return Err(NodeUrlErrorKind::ReplicasAlone),

@@ -78,11 +78,10 @@ impl Redlock {
         #[cfg(feature = "diagnostics")]
         let groups = groups.map(Node::new).collect();
         let nodes = nodes.iter().map(|RedisNode { url, tls }| {
-            let endpoint = Endpoint {
-                address: url.address().clone(),
-                tls: tls.clone(),
-                auth: lookup_auth(url, tls.as_ref()),
-            };
+            let is_of_each_host = url.failover().is_some_and(|failover| !failover.has_one_name);
+            let tls = tls.clone().map(|it| if is_of_each_host { it.of_each_host() } else { it });
+            let auth = lookup_auth(url, tls.clone());
+            let endpoint = Endpoint { address: url.address().clone(), tls, auth };
             (endpoint, Session::new(session_options(url, settings)))
         });
         let nodes: Vec<_> = nodes.collect();
@@ -395,11 +394,18 @@ const FAILOVER_BOUND: Duration = Duration::from_secs(15);
 const VOUCHED_BOUND: Duration = Duration::from_secs(5);
 
 /// How those are asked who know the master of a group.
-fn lookup_auth(url: &NodeUrl, tls: Option<&TlsTarget>) -> LookupAuth {
+fn lookup_auth(url: &NodeUrl, tls: Option<TlsTarget>) -> LookupAuth {
     let given = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
     let own = || Login { user: given(url.user()), password: given(url.password()) };
     let sentinel = url.failover().and_then(|failover| failover.sentinel.clone());
-    LookupAuth { login: sentinel.unwrap_or_else(own), tls: tls.cloned(), asking: Arc::default() }
+    let places = match url.address() {
+        Address::Sentinel { sentinels: places, .. } | Address::Cluster { seeds: places, .. } => {
+            places.len()
+        }
+        Address::Tcp { .. } | Address::Unix { .. } => 0,
+    };
+    let asking = (0..places).map(|_| Arc::default()).collect();
+    LookupAuth { login: sentinel.unwrap_or_else(own), tls, asking }
 }
 
 fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {

@@ -129,6 +129,7 @@ impl Drop for Watchdog {
     fn drop(&mut self) {
         let Some(WatchdogThread { inbox, handle }) = self.lock().take() else { return };
         drop(inbox);
+        self.net.end_waits(None);
         // The thread holds a reference to the connections, and dropping the last reference waits
         // for what was written there. The caller that drops the client must be the one that waits,
         // so the thread must end first: it is asleep, or in a round whose result is not needed.

@@ -34,6 +34,9 @@ mod once;
 #[path = "../examples/once_per.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod once_per;
+#[path = "../examples/sets_of_nodes.rs"]
+#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+mod sets_of_nodes;
 #[path = "../examples/transfer.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod transfer;
@@ -135,6 +138,11 @@ fn a_card_is_charged_once() {
 #[test]
 fn a_daily_job_runs_on_one_machine() {
     run_example(once_per::story);
+}
+
+#[test]
+fn a_name_that_moves_to_a_new_set_has_one_holder() {
+    run_example(sets_of_nodes::story);
 }
 
 #[test]

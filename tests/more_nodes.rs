@@ -1,5 +1,6 @@
 //! Programs that are moved from one server to three, while others still use the old list: what
-//! `src/guide/one_server.md` says is safe, and what it says is not.
+//! `src/guide/one_server.md` says is safe, and what it says is not. And how a list is ended for
+//! programs that nobody can find, as `src/guide/scale.md` says.
 
 use std::sync::Mutex;
 use std::thread;
@@ -7,8 +8,9 @@ use std::time::Duration;
 
 use redlatch::{LockClient, LockGuard};
 use support::capability::Capability;
+use support::cli::Value;
 use support::fencing::{AHEAD, fenced, set_counter, token};
-use support::locks::{LONG, with_long_timeout};
+use support::locks::{LIMIT, LONG, with_long_timeout};
 use support::redis::Server;
 use support::servers::Servers;
 
@@ -109,4 +111,35 @@ fn nothing_happens_twice_while_programs_move_from_one_server_to_three() {
         });
     }
     assert!(*last.lock().expect("no thread has panicked") >= AHEAD + 5 * 4 * 15);
+}
+
+#[test]
+fn a_list_whose_user_is_deleted_on_a_majority_grants_and_extends_nothing() {
+    support::needs!(Users);
+    let servers = Servers::start(3);
+    let client_as = |user: &str| {
+        for server in servers.iter() {
+            let made = server.command(&["ACL", "SETUSER", user, "on", ">pw", "~*", "+@all"]);
+            assert_eq!(made, Value::ok());
+        }
+        let urls = servers.iter().map(|server| server.url_of(&format!("{user}:pw")));
+        // A lock is kept alive if its ttl is more than three of these.
+        let short = with_long_timeout(urls).node_timeout(Duration::from_millis(700));
+        short.build().expect("the settings are good")
+    };
+    let (old, new, ttl) = (client_as("list-1"), client_as("list-2"), Duration::from_secs(3));
+    let held = old.request("moved").ttl(ttl).keep_alive().lock().expect("it is free");
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| old.request("moved").ttl(ttl).try_lock_for(LIMIT));
+        for server in &servers[..2] {
+            assert_eq!(server.command(&["ACL", "DELUSER", "list-1"]).integer(), 1);
+        }
+        // The kept lock is not extended, so it ends, and the new list has it at most a ttl later.
+        let next = new.request("moved").ttl(ttl).try_lock_for(LIMIT);
+        let next = next.expect("the new list has its user").expect("the lock ends");
+        assert!(held.ensure_held().is_err());
+        assert!(old.try_lock("other", ttl).is_err(), "no majority admits the old list");
+        next.release().expect("it is held");
+        assert!(!matches!(waits.join(), Ok(Ok(Some(_)))), "a call that waited is not served");
+    });
 }

@@ -27,8 +27,8 @@ errors! {
         #[cause(error)]
         NoQuorum { error: NoQuorum, may_have_happened: bool },
         /// Or it is made later. Some nodes may have refused it, and since then the register was
-        /// deleted or changed by more than eight clients, or a node got a value of another format;
-        /// or the thread has panicked that was about to send it together with its own.
+        /// deleted or changed by eight other clients or more, or a node got a value of another
+        /// format; or the thread has panicked that was about to send it together with its own.
         #[text(
             "the change was made or was not: its answer was lost, and the register was deleted or \
              changed often since"

@@ -21,6 +21,7 @@ const FRESH: Duration = Duration::from_secs(60);
 /// The addresses that were found for one attempt to connect.
 #[derive(Debug)]
 pub(super) struct Addresses {
+    pub(super) host: String,
     untried: VecDeque<SocketAddr>,
     asked_at: Time,
     part: Duration,
@@ -29,10 +30,11 @@ pub(super) struct Addresses {
 
 impl Addresses {
     /// These addresses, in the order in which they are tried, within `timeout`.
-    pub(super) fn new(found: &Location, last: Last, timeout: Duration) -> Self {
+    pub(super) fn new(found: Location, last: Last, timeout: Duration) -> Self {
         let untried = VecDeque::from(last.sorted(interleaved(&found.addresses)));
         let count = u32::try_from(untried.len().max(1)).unwrap_or(u32::MAX);
-        Self { untried, asked_at: found.asked_at, part: timeout / count, next_at: Time::ZERO }
+        let Location { host, asked_at, .. } = found;
+        Self { host, untried, asked_at, part: timeout / count, next_at: Time::ZERO }
     }
 
     /// The next address, which is tried now, unless it was found too long ago.
@@ -147,11 +149,12 @@ mod tests {
     }
 
     fn found(texts: &[&str]) -> Location {
-        Location { addresses: addresses(texts), epoch: 0, asked_at: Time::ZERO }
+        let (host, addresses) = (String::new(), addresses(texts));
+        Location { host, addresses, epoch: 0, asked_at: Time::ZERO }
     }
 
     fn order(texts: &[&str], last: Last) -> Vec<SocketAddr> {
-        let mut all = Addresses::new(&found(texts), last, SECOND);
+        let mut all = Addresses::new(found(texts), last, SECOND);
         std::iter::from_fn(|| all.next(Time::ZERO)).collect()
     }
 
@@ -191,22 +194,22 @@ mod tests {
     #[test]
     fn each_address_gets_its_part_of_the_time() {
         let at = |millis| Time::ZERO.after(Duration::from_millis(millis));
-        let located = found(&["1.0.0.1", "1.0.0.2"]);
-        let found = &located.addresses;
+        let named = addresses(&["1.0.0.1", "1.0.0.2"]);
         for (timeout, part) in [(2_000, 1_000), (300, 150), (1, 0)] {
             let timeout = Duration::from_millis(timeout);
-            let mut all = Addresses::new(&located, Last::default(), timeout);
-            assert_eq!(all.next(at(10)), Some(found[0]));
+            let location = found(&["1.0.0.1", "1.0.0.2"]);
+            let mut all = Addresses::new(location, Last::default(), timeout);
+            assert_eq!(all.next(at(10)), Some(named[0]));
             let next_at = all.next_at().expect("there is another");
             assert_eq!(next_at.since(at(10)).as_millis(), part, "{timeout:?}");
-            assert_eq!(all.next(at(10)), Some(found[1]));
+            assert_eq!(all.next(at(10)), Some(named[1]));
             assert_eq!((all.next_at(), all.next(at(10))), (None, None));
         }
     }
 
     #[test]
     fn what_was_found_long_ago_is_not_used() {
-        let mut all = Addresses::new(&found(&["1.0.0.1", "1.0.0.2"]), Last::default(), SECOND);
+        let mut all = Addresses::new(found(&["1.0.0.1", "1.0.0.2"]), Last::default(), SECOND);
         assert!(all.next(Time::ZERO.after(59 * SECOND)).is_some());
         assert_eq!(all.next(Time::ZERO.after(60 * SECOND)), None);
     }

@@ -108,7 +108,7 @@ impl NodeConnection {
             Ok(location) => {
                 conversation.located(self.node, location.epoch, location.asked_at);
                 let timeout = self.options.timeout;
-                self.lookup = Lookup::Found(Addresses::new(&location, self.last, timeout));
+                self.lookup = Lookup::Found(Addresses::new(location, self.last, timeout));
             }
             Err(problem) => {
                 self.lookup = Lookup::None;

@@ -20,13 +20,14 @@ use std::time::Duration;
 pub(crate) struct LookupAuth {
     pub(crate) login: Login,
     pub(crate) tls: Option<TlsTarget>,
-    /// One more for each thread that asks.
-    pub(crate) asking: Arc<()>,
+    /// For each of the servers, one more for each thread that asks it.
+    pub(crate) asking: Arc<[Arc<()>]>,
 }
 
 /// Where a node is at present.
 #[derive(Debug)]
 pub(super) struct Location {
+    pub(super) host: String,
     pub(super) addresses: Vec<SocketAddr>,
     /// The epoch of the failover authority, if it has one.
     pub(super) epoch: u64,
@@ -121,15 +122,16 @@ fn resolve(host: &str, port: u16, epoch: u64, asked_at: Time) -> Found {
     if addresses.is_empty() {
         return Err(NodeError::Unresolved("no address".to_owned()));
     }
-    Ok(Location { addresses, epoch, asked_at })
+    Ok(Location { host: host.to_owned(), addresses, epoch, asked_at })
 }
 
 /// How long the others have after the first answer.
 const SOON: Duration = Duration::from_secs(1);
 
-/// If so many threads ask for the nodes of one URL, no more do: they hang in the operating
-/// system's resolver.
-const ASKING_MAX: usize = 64;
+/// If so many threads ask one server of a URL, no more do: they hang in the operating system's
+/// resolver. Those that look at the nodes leave the other half to those that lock.
+const ASKING_MAX: usize = 16;
+pub(super) const LOOKING_MAX: usize = ASKING_MAX / 2;
 
 /// Asks these servers at the same time. Of the first majority that answers, the highest epoch
 /// counts, and of places with that the one that is named most often; or of those that answer in
@@ -142,13 +144,15 @@ fn ask_all(
 ) -> Result<Master, NodeError> {
     let mut enough_at = clock::now().after(until.since(clock::now()) / 2);
     let (sender, receiver) = crossbeam_channel::unbounded();
-    let is_allowed = Arc::strong_count(&auth.asking) < ASKING_MAX;
-    for server in servers.iter().filter(|_| is_allowed) {
-        let (server, about, auth) = (server.clone(), about.clone(), auth.clone());
-        let sender = sender.clone();
+    let idle = servers.iter().zip(&*auth.asking);
+    let idle: Vec<_> = idle.filter(|(_, it)| Arc::strong_count(it) < ASKING_MAX).collect();
+    for (server, asking) in &idle {
+        let (server, about, auth) = ((*server).clone(), about.clone(), auth.clone());
+        let (sender, asking) = (sender.clone(), Arc::clone(asking));
         let ask = move || {
             // It fails if nobody waits any more.
             let _ = sender.send(ask(&server, &about, &auth, enough_at));
+            drop(asking);
         };
         // Without a thread there is no answer of this one.
         let _ = thread::Builder::new().name("redlatch-locate".to_owned()).spawn(ask);
@@ -171,7 +175,8 @@ fn ask_all(
     let named = |master: &Master| found.iter().filter(|other| *other == master).count();
     let best = found.iter().max_by_key(|master| (master.epoch, named(master))).cloned();
     best.ok_or_else(|| {
-        let why = problem.map_or_else(|| "no answer".to_owned(), |problem| problem.to_string());
+        let silent = if idle.is_empty() { "too many lookups hang" } else { "no answer" };
+        let why = problem.map_or_else(|| silent.to_owned(), |problem| problem.to_string());
         NodeError::NoMaster(format!("no server of {} names one: {why}", servers.len()))
     })
 }
@@ -216,7 +221,10 @@ fn ask(
 }
 
 /// So many replies, if they are complete.
-fn decode_all(mut bytes: &[u8], count: usize) -> Result<Option<Vec<Reply<'_>>>, ProtocolError> {
+pub(super) fn decode_all(
+    mut bytes: &[u8],
+    count: usize,
+) -> Result<Option<Vec<Reply<'_>>>, ProtocolError> {
     let mut all = Vec::with_capacity(count);
     while all.len() < count {
         let Some((reply, used)) = decode(bytes)? else { return Ok(None) };

@@ -2,12 +2,14 @@
 //! connection of its own.
 
 use super::LookupAuth;
+use super::locate::{LOOKING_MAX, decode_all};
 use super::probe::ProbeConnection;
 use crate::clock::{self, Time};
 use crate::node::handshake::auth;
 use crate::node::{SentinelAnswer, SentinelAnswers};
 use crate::node_url::{Address, Place};
-use crate::resp::{decode, encode_command};
+use crate::resp::encode_command;
+use std::sync::Arc;
 use std::thread;
 
 /// Asks all Sentinels of this node at the same time, if it has any. What is returned waits until
@@ -19,12 +21,14 @@ pub(crate) fn ask_sentinels(
 ) -> Option<impl FnOnce() -> SentinelAnswers + use<>> {
     let Address::Sentinel { sentinels, group } = address else { return None };
     let (sender, answers) = crossbeam_channel::unbounded();
-    for sentinel in sentinels {
+    let idle = sentinels.iter().zip(&*auth.asking);
+    for (sentinel, asking) in idle.filter(|(_, it)| Arc::strong_count(it) < LOOKING_MAX) {
         let (sentinel, group, auth) = (sentinel.clone(), group.clone(), auth.clone());
-        let sender = sender.clone();
+        let (sender, asking) = (sender.clone(), Arc::clone(asking));
         let ask = move || {
             // It fails if nobody waits any more.
             let _ = sender.send(ask(&sentinel, &group, &auth, until));
+            drop(asking);
         };
         // Without a thread there is no answer of this one.
         let _ = thread::Builder::new().name("redlatch-sentinel".to_owned()).spawn(ask);
@@ -46,10 +50,9 @@ fn ask(sentinel: &Place, group: &str, by: &LookupAuth, until: Time) -> Option<Se
     let mut answer = None;
     let is_enough = |bytes: &[u8]| {
         // Behind the answer to `AUTH`: many Sentinels have no password, and answer even so.
-        let login = login.as_ref().map(|_| decode(bytes).ok().flatten().map(|(_, used)| used));
-        let Some(used) = login.unwrap_or(Some(0)) else { return false };
-        let Ok(Some((reply, _))) = decode(&bytes[used..]) else { return false };
-        answer = SentinelAnswer::read(&reply);
+        let count = 1 + usize::from(login.is_some());
+        let Some(replies) = decode_all(bytes, count).transpose() else { return false };
+        answer = replies.ok().and_then(|it| SentinelAnswer::read(it.last()?));
         true
     };
     probe.ask(&question, is_enough).ok()?;

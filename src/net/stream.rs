@@ -255,6 +255,16 @@ mod tls {
     #[derive(Clone, Debug)]
     pub(crate) enum TlsTarget {}
 
+    impl TlsTarget {
+        pub(crate) fn of_each_host(self) -> Self {
+            match self {}
+        }
+
+        pub(in crate::net) fn at(&self, _: &str) -> Self {
+            match *self {}
+        }
+    }
+
     /// There is none.
     #[derive(Debug)]
     pub(in crate::net) enum TlsSession {}

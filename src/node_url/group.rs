@@ -28,6 +28,8 @@ pub(crate) struct Failover {
     pub(crate) replicas: Option<u32>,
     /// User and password for the Sentinels, if they have others than the servers.
     pub(crate) sentinel: Option<Login>,
+    /// Are all certificates valid for the one name that the URL says?
+    pub(crate) has_one_name: bool,
 }
 
 #[derive(Clone, Default, PartialEq, Eq)]

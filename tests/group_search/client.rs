@@ -121,9 +121,14 @@ impl Session {
         let mut counted = Counted { votes: Vec::new(), next: None };
         match (sent.command, answer) {
             (Command::Greet { is_vouched, .. }, Answer::Reign(answer)) => {
-                let is_late = scheme.has(Mistake::NamedLongAgo);
-                let known_at = if is_late { sent.at } else { sent.at.min(self.named_at) };
-                let reign = Reign::greeted(at(now), at(known_at), answer)?;
+                let is_late = scheme.has(Mistake::NamedBeforeTheBound);
+                let used_for = if is_late { scheme.ttl } else { scheme.bound };
+                let options = GroupOptions { bound: ticks(used_for), ..options(scheme) };
+                let is_old = Reign::is_named_too_long_ago(&options, at(self.named_at), at(now));
+                if is_old && !scheme.has(Mistake::NamedLongAgo) {
+                    return Err(NodeError::ReignChanged);
+                }
+                let reign = Reign::greeted(at(now), at(sent.at), answer)?;
                 self.marker = marker_of(answer);
                 self.wrote_at = is_vouched.then_some(sent.at);
                 self.known_since = known.greeted(scheme, now, self.run, id_of(&self.marker));

@@ -267,3 +267,24 @@ fn a_server_that_was_named_long_ago_is_asked_for_again() {
         it.vote(Begin(ANN));
     });
 }
+
+/// Also within the longest ttl: a holder reclaims its lock from the successor as soon as the bound
+/// has passed, and its key on the old master ends before that.
+#[test]
+fn a_server_that_was_named_before_a_reclaim_is_asked_for_again() {
+    let scheme = Scheme { ttl: 6, ticks: 40, ..ELECTED_AGAIN };
+    is_needed(Mistake::NamedBeforeTheBound, scheme, |it, scheme| {
+        it.greet(BOB, OLD);
+        it.vote(Begin(BOB));
+        it.pass(3);
+        it.go(Ask(ANN, 0));
+        it.go(Promote(0, NEW));
+        it.wake(BOB, NEW);
+        it.pass(scheme.bound);
+        it.vote(Extend(BOB));
+        it.go(ElectAgain(0, OLD));
+        it.pass(2);
+        it.greet(ANN, OLD);
+        it.vote(Begin(ANN));
+    });
+}

@@ -64,7 +64,7 @@ struct Pace {
 impl Pace {
     fn any(scheme: &Scheme, random: &mut Chance) -> Self {
         Self {
-            tick: random.pick(&[3, 6, 12, 24]) / scheme.groups,
+            tick: random.pick(&[3, 6, 12, 24, 48]) / scheme.groups,
             fault: random.pick(&[8, 16, 32]),
             close: random.pick(&[6, 12, 50]),
             demotion: random.pick(&[2, 8, 40]),

@@ -71,7 +71,7 @@ fn the_bound_is_needed_in_a_small_history() {
 #[test]
 fn random_walks_are_sound() {
     sound_walks("bounded", WALKS, Scheme::bounded());
-    sound_walks("vouched", WALKS, Scheme::vouched());
+    sound_walks("vouched", 3 * WALKS, Scheme::vouched());
     sound_walks("vouched, one promotion", WALKS, VOUCHED);
     sound_walks("elected again", WALKS, ELECTED_AGAIN);
     let elections = Faults { promotions: 2, second_elections: 1, ..VOUCHED.faults };

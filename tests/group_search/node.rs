@@ -265,7 +265,7 @@ impl Node {
                     let until = now + (left / TICK) as u8;
                     keys.lock = Some(Held { token: text[0], until });
                 }
-                (MARKER, None) => marker = Some(text.to_vec()),
+                (MARKER, _) => marker = Some(text.to_vec()),
                 other => panic!("{other:?}"),
             }
         }

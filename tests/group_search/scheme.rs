@@ -84,6 +84,8 @@ pub(crate) enum Mistake {
     NoEpoch,
     NotGreetedAgain,
     NamedLongAgo,
+    /// What was named is used for as long as the longest ttl, and not as the bound.
+    NamedBeforeTheBound,
 }
 
 impl Mistake {

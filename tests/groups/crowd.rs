@@ -35,15 +35,15 @@ fn time() -> Duration {
 }
 
 /// Has another server promoted. In every second turn the old one is stopped, and continues
-/// afterwards; in the others it is killed, and what it has granted last is lost. Returns whether it
-/// had granted something.
+/// afterwards; in the others it is killed, and what it has granted last is lost. Returns when, and
+/// whether it had granted something.
 fn fail_over(
     group: &mut SentinelGroup,
     turn: usize,
     relay: &Proxy,
     lost_within: Duration,
     all_claims: &Claims,
-) -> bool {
+) -> (Instant, bool) {
     let before = group.master();
     let replicas: Vec<_> = (0..group.servers.len()).filter(|it| *it != before).collect();
     replicas.iter().for_each(|it| group.servers[*it].pause());
@@ -51,7 +51,7 @@ fn fail_over(
     group.servers[before].command(&["CLIENT", "KILL", "TYPE", "replica"]);
     let since = Instant::now();
     eventually(lost_within, || all_claims.is_held(since, TTL));
-    let has_granted = all_claims.has_begun(since);
+    let (has_granted, at) = (all_claims.next_begun(since).is_some(), Instant::now());
     let is_stopped = turn % 2 == 1;
     if is_stopped {
         group.servers[before].pause();
@@ -72,7 +72,7 @@ fn fail_over(
     // Sentinel says so too, some seconds later.
     assert!(old.command(&["REPLICAOF", "127.0.0.1", &port]).text().starts_with("OK"));
     assert!(eventually(LIMIT, || info(old, "master_link_status") == "up"));
-    has_granted
+    (at, has_granted)
 }
 
 /// How the processes lock.
@@ -169,14 +169,15 @@ impl Drop for Crowd<'_> {
     }
 }
 
-/// Fails over, again and again, until this is enough of the record.
-fn storm(way: Way, mut is_enough: impl FnMut(&Claims) -> bool) -> Claims {
+/// Fails over, again and again, until this is enough of the record. Returns that, and when the
+/// masters were stopped or killed.
+fn storm(way: Way, mut is_enough: impl FnMut(&Claims) -> bool) -> (Claims, Vec<Instant>) {
     let mut group = SentinelGroup::start(2);
     adopt(&group.servers[0], "");
     let relay = Proxy::start(group.servers[0].port());
     let has_rule = way == Way::ByTheRule;
     let address = if has_rule { group.url() } else { relay.url() };
-    let all_claims = Claims::default();
+    let (all_claims, mut failovers) = (Claims::default(), Vec::new());
     // With the rule, there is a lock without a replica for as long as the bound at most.
     let lost_within = if has_rule { BOUND * 4 / 5 } else { LIMIT };
     thread::scope(|scope| {
@@ -193,7 +194,9 @@ fn storm(way: Way, mut is_enough: impl FnMut(&Claims) -> bool) -> Claims {
                 let soon = all_claims.free_at().unwrap() - BOUND / 5;
                 thread::sleep(soon.saturating_duration_since(Instant::now()));
             }
-            lost += usize::from(fail_over(&mut group, turn, &relay, lost_within, all_claims));
+            let (at, is_lost) = fail_over(&mut group, turn, &relay, lost_within, all_claims);
+            failovers.push(at);
+            lost += usize::from(is_lost);
             if is_enough(all_claims) {
                 let grants = all_claims.claims().len();
                 eprintln!("{way:?}: {} failovers, {lost} lost a lock, {grants} grants", turn + 1);
@@ -202,20 +205,20 @@ fn storm(way: Way, mut is_enough: impl FnMut(&Claims) -> bool) -> Claims {
             crowd.disturb(turn, scope);
         }
     });
-    all_claims
+    (all_claims, failovers)
 }
 
 #[test]
 fn failovers_under_load_never_give_a_lock_to_two() {
     let start = Instant::now();
-    let all_claims = storm(Way::ByTheRule, |_| start.elapsed() > time());
+    let (all_claims, _) = storm(Way::ByTheRule, |_| start.elapsed() > time());
     assert_eq!(all_claims.two_holders().map(|pair| format!("{pair:?}")), None);
 }
 
 #[track_caller]
 fn gives_it_to_two(way: Way) {
     let start = Instant::now();
-    let all_claims = storm(way, |all_claims| {
+    let (all_claims, _) = storm(way, |all_claims| {
         let is_seen = eventually(TTL, || all_claims.two_holders().is_some());
         assert!(is_seen || start.elapsed() < LIMIT * 3, "no double holder was seen");
         is_seen
@@ -237,4 +240,29 @@ fn so_they_do_by_redisson_which_waits_for_replicas() {
 #[test]
 fn so_they_do_by_rueidislock_whose_keys_are_on_one_master() {
     gives_it_to_two(Way::AsOthers(Rival::Rueidislock));
+}
+
+/// What failovers cost, and to how many they give the lock, for each way: a table, of as many
+/// failovers as `REDLATCH_FAILOVERS` says (10).
+#[test]
+#[ignore = "a measurement of minutes"]
+fn failovers_beside_other_libraries() {
+    let number = env::var("REDLATCH_FAILOVERS").map_or(10, |number| number.parse().unwrap());
+    for way in WAYS {
+        let mut turns = 0;
+        let (all_claims, failovers) = storm(way, |_| {
+            turns += 1;
+            turns == number
+        });
+        let ends = failovers[1..].iter().copied().chain([Instant::now()]);
+        let doubled: Vec<Instant> = all_claims.overlaps().iter().map(|(_, it)| it.from).collect();
+        let is_doubled =
+            |(from, to): &(Instant, Instant)| doubled.iter().any(|at| from < at && at < to);
+        let doubles = failovers.iter().copied().zip(ends).filter(is_doubled).count();
+        let next = |at: &Instant| Some((all_claims.next_begun(*at)? - *at).as_secs_f64());
+        let mut next: Vec<f64> = failovers.iter().filter_map(next).collect();
+        next.sort_by(f64::total_cmp);
+        let (median, worst) = (next[next.len() / 2], next[next.len() - 1]);
+        eprintln!("| {way:?} | {doubles} of {number} | {median:.1} s | {worst:.1} s |");
+    }
 }

@@ -92,7 +92,7 @@ fn warnings(url: &str, count: usize) -> Vec<NodeWarning> {
 }
 
 #[test]
-fn sentinels_with_a_low_quorum_or_that_are_silent_are_warned_of() {
+fn sentinels_that_are_too_few_slow_or_silent_are_warned_of() {
     let mut group = SentinelGroup::start(1);
     let url = group.url();
     assert_eq!(warnings(&url, 0), []);
@@ -103,6 +103,11 @@ fn sentinels_with_a_low_quorum_or_that_are_silent_are_warned_of() {
     set(0, "quorum", "1");
     assert_eq!(warnings(&url, 1), [NodeWarning::Sentinels { known: 3, quorum: 1 }]);
     set(0, "quorum", "2");
+    set(1, "down-after-milliseconds", "30000");
+    let (down_after, bound) = (Duration::from_secs(30), super::BOUND);
+    let slow = NodeWarning::KeptLocksEnd { down_after, bound, max_ttl: super::MAX_TTL };
+    assert_eq!(warnings(&url, 1), [slow]);
+    set(1, "down-after-milliseconds", "1000");
     group.sentinels[2].pause();
     assert_eq!(warnings(&url, 1), [NodeWarning::SentinelsSilent { silent: 1, named: 3 }]);
     group.sentinels.pop();

@@ -38,6 +38,8 @@ pub enum Purpose {
     NotYetValid,
     /// A server with another name.
     OtherName,
+    /// A server whose only name is its address.
+    Address,
     Client,
 }
 
@@ -74,6 +76,7 @@ impl Authority {
         let names: &[&str] = match purpose {
             Purpose::Server | Purpose::Expired | Purpose::NotYetValid => &NAMES,
             Purpose::OtherName => &["another.internal", "192.0.2.7"],
+            Purpose::Address => &["127.0.0.1"],
             Purpose::Client => &[],
         };
         let mut params = params("redlatch test", names);

@@ -18,7 +18,7 @@ pub struct Claim {
     pub client: usize,
     /// Will it hold the lock to its end, whatever happens?
     is_stubborn: bool,
-    from: Instant,
+    pub from: Instant,
     until: Instant,
 }
 
@@ -81,23 +81,26 @@ impl Claims {
         }
     }
 
-    /// Two claims of different clients at the same time, if there are any.
-    pub fn two_holders(&self) -> Option<(Claim, Claim)> {
+    /// The claims that began while another client had one, each with that.
+    pub fn overlaps(&self) -> Vec<(Claim, Claim)> {
         let mut claims = self.claims();
         claims.sort_by_key(|claim| claim.from);
-        let mut longest: Option<Claim> = None;
+        let (mut longest, mut overlaps): (Option<Claim>, _) = (None, Vec::new());
         for claim in claims {
-            match longest {
-                Some(before) if claim.from < before.until => return Some((before, claim)),
-                _ => longest = Some(claim),
-            }
+            overlaps.extend(longest.filter(|it| claim.from < it.until).map(|it| (it, claim)));
+            longest = longest.filter(|it| it.until > claim.until).or(Some(claim));
         }
-        None
+        overlaps
     }
 
-    /// Has a claim begun after this time?
-    pub fn has_begun(&self, since: Instant) -> bool {
-        self.claims().iter().any(|claim| claim.from > since)
+    /// Two claims of different clients at the same time, if there are any.
+    pub fn two_holders(&self) -> Option<(Claim, Claim)> {
+        self.overlaps().into_iter().next()
+    }
+
+    /// When the first claim after this time began.
+    pub fn next_begun(&self, since: Instant) -> Option<Instant> {
+        self.claims().iter().map(|claim| claim.from).filter(|from| *from > since).min()
     }
 
     /// When the last claim ends, as far as is known.

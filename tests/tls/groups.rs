@@ -18,7 +18,7 @@ const TTL: Duration = Duration::from_secs(5);
 
 fn settings(url: &str) -> Builder {
     let builder = LockClient::builder().nodes(url).node_timeout(Duration::from_secs(5));
-    trusting(builder.max_ttl(TTL).failover_bound(Duration::from_secs(1)))
+    trusting(builder.max_ttl(TTL).failover_bound(Duration::from_secs(2)))
 }
 
 /// A client of a group that is new, which is vouched for.
@@ -88,14 +88,29 @@ fn a_sentinel_whose_certificate_has_another_name_is_not_believed_and_the_error_s
     assert!(text.contains("TLS: ") && text.contains("another name"), "{text}");
 }
 
-#[test]
-fn a_master_whose_certificate_has_another_name_than_the_sentinels_is_not_used() {
-    let other = Authority::trusted().issue(Purpose::OtherName);
+/// A master with such a certificate, and the URL of its group, whose Sentinel has this name.
+fn group_of(purpose: Purpose, sentinel_at: &str) -> (Server, Sentinel, String) {
+    let identity = Authority::trusted().issue(purpose);
     let settings = [&["--tls-auth-clients", "no"], between_servers()].concat();
-    let server = Server::start_tls(&other, &settings);
+    let server = Server::start_tls(&identity, &settings);
     let sentinel = Sentinel::start(server.secure_port());
-    let host = format!("127.0.0.1:{}", sentinel.client_port());
-    let problem = problem(&format!("rediss+sentinel://{host}/{NAME}"));
+    let url = format!("rediss+sentinel://{sentinel_at}:{}/{NAME}", sentinel.client_port());
+    (server, sentinel, url)
+}
+
+#[test]
+fn each_certificate_is_valid_for_its_own_host() {
+    let (_server, _sentinel, url) = group_of(Purpose::Address, "localhost");
+    lock_and_release(&adopted(&url));
+    let problem = problem(&format!("{url}?server_name=localhost"));
+    let NodeError::Tls(error) = &problem else { panic!("{problem}") };
+    assert_eq!(error.kind, TlsErrorKind::WrongName, "the one name is that of all");
+}
+
+#[test]
+fn a_master_whose_certificate_has_another_name_is_not_used() {
+    let (_server, _sentinel, url) = group_of(Purpose::OtherName, "127.0.0.1");
+    let problem = problem(&url);
     let NodeError::Tls(error) = &problem else { panic!("{problem}") };
     assert_eq!(error.kind, TlsErrorKind::WrongName, "{problem}");
     assert!(problem.to_string().contains("another name"), "{problem}");

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::program::{Running, bare, end, redlatch};
 use rustix::process::Signal;
 use support::eventually;
-use support::locks::{LIMIT, pause, resume};
+use support::locks::{LIMIT, calls, pause, resume};
 use support::program::in_memory;
 use support::servers::Servers;
 use support::waiters::{await_keys, keys};
@@ -71,15 +71,17 @@ fn rounds_that_time_out_are_counted_and_end_nothing() {
     let servers = Servers::start(1);
     let mut command = bare();
     command.env("REDLATCH_NODES", servers.urls().join(","));
-    command.args(["--no-restart-guard", "--node-timeout", "100ms"]);
+    command.args(["--no-restart-guard", "--node-timeout", "300ms"]);
     let counts = ["bench", "--rounds", "20000", "--handoffs", "20", "--json"];
     let mut running = Running::start(command.args(counts));
+    assert!(eventually(LIMIT, || calls(&servers[0], "set") > 100));
     let mut pauses = 0;
-    while running.0.try_wait().expect("a child can be asked").is_none() && pauses < 6 {
+    while running.0.try_wait().expect("a child can be asked").is_none() && pauses < 4 {
         thread::sleep(Duration::from_millis(100));
         pause(&servers, 1);
-        // A round waits for nine times as long for the only node.
-        thread::sleep(Duration::from_millis(950));
+        // A round waits for nine times as long for the only node, whose connection is given up soon
+        // after that.
+        thread::sleep(Duration::from_millis(2_850));
         resume(&servers, 1);
         pauses += 1;
     }

@@ -4,7 +4,7 @@
 use super::{Lookup, NodeConnection, OpenSocket, TOKENS};
 use crate::clock::{self, Time};
 use crate::net::addresses::{Last, Resolver};
-use crate::net::stream::{Stream, Target, literal};
+use crate::net::stream::{Stream, Target, TlsTarget, literal};
 use crate::node::{Conversation, NodeError, Phase, TlsError};
 use mio::{Registry, Token};
 use std::io::{self, ErrorKind};
@@ -89,8 +89,12 @@ impl NodeConnection {
         };
         self.sockets = self.sockets.wrapping_add(1) % (usize::MAX / TOKENS);
         let token = Token(self.node.index() + TOKENS * self.sockets);
-        let tls = self.endpoint.tls.as_ref();
-        match Stream::connect(&target, tls, io.registry, token) {
+        let at = |tls: &TlsTarget| match &self.lookup {
+            Lookup::Found(addresses) => tls.at(&addresses.host),
+            Lookup::None | Lookup::Running => tls.clone(),
+        };
+        let tls = self.endpoint.tls.as_ref().map(at);
+        match Stream::connect(&target, tls.as_ref(), io.registry, token) {
             Ok(stream) => {
                 io.conversation.connecting(self.node, clock::now(), Phase::Connecting);
                 self.socket = Some(OpenSocket {

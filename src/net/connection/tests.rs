@@ -29,7 +29,7 @@ struct Fixture {
 }
 
 fn found(addresses: Vec<SocketAddr>) -> Found {
-    Ok(Location { addresses, epoch: 0, asked_at: clock::now() })
+    Ok(Location { host: String::new(), addresses, epoch: 0, asked_at: clock::now() })
 }
 
 impl Fixture {

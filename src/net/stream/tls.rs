@@ -24,13 +24,27 @@ pub struct TlsTarget {
     config: Arc<ClientConfig>,
     /// The server's certificate must be valid for this name.
     name: ServerName<'static>,
+    /// Or for that of its host, if it is one of several?
+    is_of_each_host: bool,
 }
 
 impl TlsTarget {
     /// `None` if no certificate can be valid for this name.
     pub fn new(config: Arc<ClientConfig>, name: &str) -> Option<Self> {
         let name = ServerName::try_from(name.to_owned()).ok()?;
-        Some(Self { config, name })
+        Some(Self { config, name, is_of_each_host: false })
+    }
+
+    /// The same for several servers, each of which has a certificate of its own.
+    pub(crate) fn of_each_host(self) -> Self {
+        Self { is_of_each_host: true, ..self }
+    }
+
+    /// The same for the server on this host.
+    pub(in crate::net) fn at(&self, host: &str) -> Self {
+        let name = Some(host.to_owned()).filter(|_| self.is_of_each_host);
+        let name = name.and_then(|name| ServerName::try_from(name).ok());
+        Self { name: name.unwrap_or_else(|| self.name.clone()), ..self.clone() }
     }
 }
 

@@ -131,9 +131,10 @@ impl Extend {
             // All nodes, also those that never had the key: it is restored where it was lost.
             let keep = Keep { lock: held.id(), ttl, restores: false, reclaims: false };
             let to_all = Request::to_all(&rules, now, Command::Keep(keep));
-            // Waiting for connections for longer than the lock is valid would be of no use.
-            let connect_deadline = to_all.connect_deadline.min(held.valid_until);
-            let connect_deadline = connect_deadline.max(to_all.deadline);
+            // A round that waits for slow nodes, or for connections, leaves time for others, which
+            // ask also the nodes that could not be reached.
+            let part = now.after(held.valid_until.since(now) / 4);
+            let connect_deadline = to_all.connect_deadline.min(part).max(to_all.deadline);
             request = Some(Request { connect_deadline, ..to_all });
         }
         Self { rules, held, ttl, started: now, request, outcome }
@@ -279,6 +280,14 @@ mod tests {
             panic!()
         };
         assert_eq!(held.valid_until, Time::from_millis(500 + 988));
+    }
+
+    #[test]
+    fn an_extension_that_waits_for_slow_nodes_leaves_time_for_others() {
+        let ends = |now| extend(1_000, now).request().connect_deadline;
+        assert_eq!(ends(500), Time::from_millis(500 + 488 / 4));
+        // Its round takes as long as any.
+        assert_eq!(ends(980), extend(1_000, 980).request().deadline);
     }
 
     #[test]

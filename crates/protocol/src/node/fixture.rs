@@ -244,12 +244,12 @@ impl ScriptedSession {
     }
 
     pub(super) fn send(&mut self, serial: u64, verb: Verb) {
-        self.session.send(self.now, Some(ticket(serial)), &request(verb, serial as u8, self.now));
+        self.session.send(self.now, Some(ticket(serial)), request(verb, serial as u8, self.now));
     }
 
     /// Sends a request that no round waits for.
     pub(super) fn post(&mut self, owner: u8, verb: Verb) {
-        self.session.send(self.now, None, &request(verb, owner, self.now));
+        self.session.send(self.now, None, request(verb, owner, self.now));
     }
 
     /// Receives this text after all pending output has been written.

@@ -16,8 +16,11 @@
 //! 4. With [`replicas`](GroupOptions::replicas), a vote counts only if a majority of the group has
 //!    acknowledged a write of this client that is no older than the bound: a lease, read off from
 //!    outside. The age of the reign then counts from the first vote that counts so.
-//! 5. A session without a countable vote for as long as the longest ttl greets again: a server that
-//!    was stopped and replaced may be elected again without ever being told.
+//! 5. A server that was stopped and replaced may be elected again without ever being told. So one
+//!    that was named longer ago than the bound is not greeted: meanwhile a holder may have
+//!    reclaimed its lock from the successor. And a session without a countable vote for as long as
+//!    the longest ttl greets again. (Within that time, an election ends the connections to the
+//!    server: Sentinel sends `CLIENT KILL`.)
 
 use super::{GroupStatus, NodeError};
 use crate::engine::ReignStep;
@@ -334,6 +337,11 @@ impl Reign {
     /// and elected again.
     pub fn is_stale_in(&self, time: Duration, now: Time) -> bool {
         now.since(self.confirmed_at) >= time
+    }
+
+    /// Was the server named so long ago that it may have been replaced, and elected again?
+    pub fn is_named_too_long_ago(options: &GroupOptions, named_at: Time, now: Time) -> bool {
+        now.since(named_at) >= options.bound
     }
 
     /// Why an answer about a lock that is held does not count yet.

@@ -130,7 +130,7 @@ mod tests {
         let (many, more) = (3 * PENDING_MAX, 2 * PENDING_MAX);
         let add = |pending_releases: &mut PendingReleases, count, is_well| {
             (0..count).for_each(|_| {
-                drop(pending_releases.add(at(0), None, removal(1_000).into(), is_well))
+                drop(pending_releases.add(at(0), None, removal(1_000).into(), is_well));
             });
         };
         add(&mut pending_releases, many, true);

@@ -10,6 +10,7 @@ mod deadlines;
 mod entry;
 mod propagation;
 mod waits;
+mod withdrawn_votes;
 
 use super::driver::{Conversation, Next};
 use super::node_error::NodeError;
@@ -22,7 +23,6 @@ use entry::Entry;
 pub use entry::RoundOutcome;
 use propagation::Propagation;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 use waits::Waits;
 
@@ -41,8 +41,8 @@ pub enum Order {
 pub enum Message {
     /// Send this request.
     Post(SharedRequest),
-    /// End the waits of one waiter in the nodes' queue, until it leaves or its turn begins, or of
-    /// all, now and from now on.
+    /// End the waits of one waiter in the nodes' queue, until it leaves or its turn begins; or of
+    /// all, now and from now on, and those of rounds for silent nodes.
     EndWaits(Option<Token>),
     /// Forget this waiter, about which no request follows.
     Leave(Token),
@@ -63,6 +63,8 @@ pub struct Rounds<W> {
     ends_at: Time,
     finished: VecDeque<(W, RoundOutcome)>,
     wait_for_all: bool,
+    /// Does no round wait for silent nodes any more?
+    is_hasty: bool,
     round_trips: Vec<Option<Duration>>,
     /// The waiters in the nodes' queues.
     waits: Waits<W>,
@@ -85,6 +87,7 @@ impl<W> Rounds<W> {
             ends_at: Time::ZERO,
             finished: VecDeque::new(),
             wait_for_all,
+            is_hasty: false,
             watch: None,
         }
     }
@@ -167,6 +170,9 @@ impl<W> Rounds<W> {
         self.notify(now, node);
         self.note_news(now, node);
         self.note_loss(node);
+        if std::mem::take(&mut self.sessions[node.index()].is_lost) {
+            self.withdraw_claims(now, node);
+        }
     }
 
     fn count(&mut self, now: Time, node: Node, answer: Answer) {
@@ -312,7 +318,12 @@ impl<W> Conversation for Rounds<W> {
     fn post(&mut self, now: Time, message: Message) {
         match message {
             Message::Post(request) => self.send(now, request),
-            Message::EndWaits(waiter) => self.waits.end(waiter),
+            Message::EndWaits(waiter) => {
+                self.waits.end(waiter);
+                if waiter.is_none() {
+                    (self.is_hasty, self.ends_at) = (true, now);
+                }
+            }
             Message::Leave(waiter) => self.leave(&waiter),
         }
     }
@@ -426,73 +437,6 @@ impl<W> Rounds<W> {
             let session = &self.sessions[node.index()];
             if let Some(since) = session.unanswered_since() {
                 watch.silent(node, session.name(), now.since(since));
-            }
-        }
-    }
-}
-
-// Two nodes that are one server. Their greetings report the same `run_id`. Then the replies of
-// the node that is later in the configuration do not count.
-//
-// No lock command is written before the greeting of its connection was read. So if the later
-// node's own greeting reveals the duplicate, that node has no votes from this server yet. If a
-// greeting of the earlier node reveals it, the later node may have voted: its votes are withdrawn.
-//
-// So in no round do two votes of one server count, in whatever order greetings and votes come. A
-// round that other servers decide before both greetings of the duplicate were read has a majority
-// of different servers, and stands. As soon as both are known, no lock is granted any more.
-
-impl<W> Rounds<W> {
-    /// Finds the nodes that are the same server as an earlier node, after a greeting. The `run_id`
-    /// of a node's last connection counts until there is a new one: that is the safe side.
-    fn compare_run_ids(&mut self, now: Time, greeted: Node) {
-        for index in 0..self.nodes() {
-            let node = Node::new(index);
-            let run_id = self.sessions[index].run_id();
-            let mut earlier = self.sessions[..index].iter().filter(|_| run_id.is_some());
-            let first = earlier.find(|session| session.run_id() == run_id);
-            let url = first.map(|first| Arc::clone(first.name()));
-            let before = self.sessions[index].set_same_server(url);
-            if before.is_some() != self.sessions[index].same_server().is_some() && node != greeted {
-                self.note_greeting(node);
-            }
-            if let Some(error) = self.sessions[index].same_server() {
-                self.withdraw_votes(now, node, &error, false);
-            } else if let Some(error) = before.filter(|_| node != greeted) {
-                // The earlier node is another server from now on, but may have given this server's
-                // vote in the rounds that are open.
-                self.withdraw_votes(now, node, &error, true);
-            }
-        }
-    }
-
-    /// Are two nodes certainly one server now? Both must be connected: after a lost connection only
-    /// a new greeting proves it, and a connection is made only when there is a request to send.
-    fn has_duplicate_server(&self) -> bool {
-        let is_connected = |url: &str| {
-            self.sessions.iter().any(|other| &**other.name() == url && other.is_ready())
-        };
-        let is_twin = |session: &Session| match session.same_server() {
-            Some(NodeError::SameServer { url }) => {
-                session.is_another_by_mistake() && session.is_ready() && is_connected(&url)
-            }
-            _ => false,
-        };
-        self.sessions.iter().any(is_twin)
-    }
-
-    /// Makes the node's votes in the undecided rounds failed votes; with `also_later`, also the
-    /// votes that it would still give in them.
-    fn withdraw_votes(&mut self, now: Time, node: Node, error: &NodeError, also_later: bool) {
-        for slot in 0..self.entries.len() {
-            let entry = &mut self.entries[slot];
-            let (ticket, has_voted) = (entry.ticket(slot), entry.tally.voted().contains(node));
-            if entry.withdraw_vote(node, error, also_later) {
-                // A request that is still to be written would be written after its removal.
-                if !has_voted && self.sessions[node.index()].cancel(ticket) {
-                    entry.unsent.insert(node);
-                }
-                self.settle(now, slot, false);
             }
         }
     }

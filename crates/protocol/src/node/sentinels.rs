@@ -1,8 +1,9 @@
 //! What Sentinels say about the group that they watch. Votes depend on none of it: it is for
 //! warnings.
 
-use super::{NodeStatus, NodeWarning, Role};
+use super::{GroupOptions, NodeStatus, NodeWarning, Role};
 use crate::resp::Reply;
+use std::time::Duration;
 
 /// What one Sentinel has answered to `SENTINEL MASTER`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct SentinelAnswer {
     pub quorum: u32,
     /// How many replicas it knows, also if they are down.
     pub replicas: u32,
+    /// For how long a master is silent before it is down.
+    pub down_after: Duration,
 }
 
 impl SentinelAnswer {
@@ -28,6 +31,9 @@ impl SentinelAnswer {
                 b"num-other-sentinels" => answer.sentinels = number()?.saturating_add(1),
                 b"quorum" => answer.quorum = number()?,
                 b"num-slaves" => answer.replicas = number()?,
+                b"down-after-milliseconds" => {
+                    answer.down_after = Duration::from_millis(number()?.into());
+                }
                 _ => {}
             }
         }
@@ -43,8 +49,9 @@ pub struct SentinelAnswers {
     pub answers: Vec<SentinelAnswer>,
 }
 
-/// What about the Sentinels of this group breaks a promise, or would in a fault.
-pub(super) fn warnings(status: &NodeStatus) -> Vec<NodeWarning> {
+/// What about the Sentinels of this group breaks a promise, or would in a fault. `is_alone`: may no
+/// failover of the group go unnoticed, because too few nodes are left?
+pub(super) fn warnings(status: &NodeStatus, is_alone: bool) -> Vec<NodeWarning> {
     let (Some(SentinelAnswers { named, answers }), Some(options)) =
         (&status.sentinels, &status.group_options)
     else {
@@ -57,13 +64,18 @@ pub(super) fn warnings(status: &NodeStatus) -> Vec<NodeWarning> {
     let most = |of: fn(&SentinelAnswer) -> u32| answers.iter().map(of).max().unwrap_or(0);
     let known = most(|it| it.sentinels);
     let quorum = answers.iter().map(|it| it.quorum).min().unwrap_or(0);
-    if !answers.is_empty() && (known < 3 || quorum <= known / 2) {
+    if !answers.is_empty() && (known < 3 || known % 2 == 0 || quorum <= known / 2) {
         warnings.push(NodeWarning::Sentinels { known, quorum });
     }
     let (listed, connected) = (most(|it| it.replicas), status.role);
     let is_said = connected == Some(Role::Master { replicas: listed }) || answers.is_empty();
     let differs = options.replicas.filter(|named| *named != listed && !is_said);
     warnings.extend(differs.map(|named| NodeWarning::ReplicasListed { named, listed }));
+    let GroupOptions { bound, max_ttl, .. } = **options;
+    let down_after = answers.iter().map(|it| it.down_after).max().unwrap_or_default();
+    if is_alone && !answers.is_empty() && down_after.saturating_add(bound) >= max_ttl * 2 / 3 {
+        warnings.push(NodeWarning::KeptLocksEnd { down_after, bound, max_ttl });
+    }
     warnings
 }
 

@@ -123,8 +123,9 @@ pub struct Session {
     /// When the attempt to connect is given up, from the first phase to the end of the greeting.
     connects_until: Time,
     arrival: Arrival,
-    /// Has a greeting been answered since this was read last?
+    /// Has a greeting been answered, or a connection been lost, since this was read last?
     pub(super) has_greeted: bool,
+    pub(super) is_lost: bool,
     problem: Option<NodeError>,
     /// The URL of an earlier node that is the same server.
     same_server: Option<Arc<str>>,
@@ -162,6 +163,7 @@ impl Session {
             connects_until: Time::ZERO,
             arrival: Arrival::default(),
             has_greeted: false,
+            is_lost: false,
             problem: None,
             same_server: None,
         }
@@ -211,6 +213,7 @@ impl Session {
         // leaves a round unanswered has failed by its end.
         let retry_at = self.silent_at().map_or(now, |at| at.min(now)).after(pause);
         let was_ready = self.is_ready();
+        self.is_lost |= was_ready;
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.connection.input.clear();

@@ -78,8 +78,8 @@ pub enum NodeWarning {
         /// How many the Sentinels know.
         listed: u32,
     },
-    /// The group has fewer than three Sentinels, or so low a quorum that a minority of them finds
-    /// that the master is down.
+    /// The group has fewer than three Sentinels or an even number, or so low a quorum that a
+    /// minority of them finds that the master is down.
     Sentinels {
         /// How many there are.
         known: u32,
@@ -93,6 +93,17 @@ pub enum NodeWarning {
         silent: usize,
         /// How many the URL names.
         named: usize,
+    },
+    /// A failover takes longer than a lock that is kept alive is sure to live, even with the
+    /// longest ttl: such locks are lost. Only with fewer than three nodes; otherwise the others
+    /// keep them.
+    KeptLocksEnd {
+        /// After how long the Sentinels find that the master is down (`down-after-milliseconds`).
+        down_after: Duration,
+        /// `failover_bound`.
+        bound: Duration,
+        /// `max_ttl`. Two thirds of it are left when the master is lost.
+        max_ttl: Duration,
     },
     /// The reign of a replicated group ends when its last replica has been away for this long, and
     /// once more when one comes (`repl-backlog-ttl`). Each time, new locks have to wait.
@@ -132,7 +143,8 @@ pub enum NodeWarning {
 impl NodeWarning {
     /// `evicts`, `memory_short`, `replica`, `has_replicas`, `cluster`, `no_bound`, `bound_short`,
     /// `replicas_differ`, `replicas_move`, `replicas_listed`, `sentinels`, `sentinels_silent`,
-    /// `backlog_ends`, `clock_off`, `same_host`, `standalone` or `forgets`: for logs and metrics.
+    /// `kept_locks_end`, `backlog_ends`, `clock_off`, `same_host`, `standalone`
+    /// or `forgets`: for logs and metrics.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -148,6 +160,7 @@ impl NodeWarning {
             Self::ReplicasListed { .. } => "replicas_listed",
             Self::Sentinels { .. } => "sentinels",
             Self::SentinelsSilent { .. } => "sentinels_silent",
+            Self::KeptLocksEnd { .. } => "kept_locks_end",
             Self::BacklogEnds { .. } => "backlog_ends",
             Self::ClockOff { .. } => "clock_off",
             Self::SameHost { .. } => "same_host",
@@ -194,9 +207,10 @@ impl fmt::Display for NodeWarning {
             | Self::ReplicasDiffer { .. }
             | Self::ReplicasMove
             | Self::BacklogEnds { .. } => self.write_of_group(f),
-            Self::ReplicasListed { .. } | Self::Sentinels { .. } | Self::SentinelsSilent { .. } => {
-                self.write_of_sentinels(f)
-            }
+            Self::ReplicasListed { .. }
+            | Self::Sentinels { .. }
+            | Self::SentinelsSilent { .. }
+            | Self::KeptLocksEnd { .. } => self.write_of_sentinels(f),
             Self::ClockOff { clock, allowed } => write_clock(f, *clock, *allowed),
             Self::SameHost { url, is_here: true } => write!(
                 f,
@@ -285,18 +299,30 @@ impl NodeWarning {
                 "{known} Sentinel(s) watch the group: without one there is no failover, or one \
                  that is cut off makes one alone; use three, on a machine each"
             ),
-            Self::Sentinels { known, quorum } => write!(
+            Self::Sentinels { known, quorum } if *quorum <= known / 2 => write!(
                 f,
                 "{quorum} of {known} Sentinels suffice to find that the master is down: a \
                  minority that is cut off from it has it replaced while it works; set the quorum \
                  to {} on all (SENTINEL SET)",
                 known / 2 + 1
             ),
+            Self::Sentinels { known, .. } => write!(
+                f,
+                "{known} Sentinels watch the group: they tolerate no more failures than one fewer; \
+                 use an odd number"
+            ),
             Self::SentinelsSilent { silent, named } => write!(
                 f,
                 "{silent} of {named} Sentinels have not said how they watch the group: they are \
                  down or slow, do not know it, or refuse the user (+sentinel|master); without a \
                  majority there is no failover"
+            ),
+            Self::KeptLocksEnd { down_after, bound, max_ttl } => write!(
+                f,
+                "a failover takes {down_after:?} (down-after-milliseconds) and failover_bound, \
+                 {bound:?}, and two thirds of the longest ttl, {max_ttl:?}, are no longer: locks \
+                 that are kept alive are lost in it; lower down-after-milliseconds, or raise \
+                 max_ttl in all clients"
             ),
             _ => Ok(()),
         }
@@ -343,7 +369,8 @@ pub fn judge(statuses: &mut [NodeStatus], standards: Standards, now: Time, wall_
         let status = &mut rest[0];
         status.clock = status.clock_reading.map(|it| it.difference(now, wall_micros));
         status.warnings = of_server(status, standards);
-        status.warnings.extend(sentinels::warnings(status));
+        // With three nodes or more, the others go on.
+        status.warnings.extend(sentinels::warnings(status, count < 3));
         status.warnings.extend(same_host(earlier, status));
         let is_alone = count > 1 && status.role == Some(Role::Standalone);
         status.warnings.extend(is_alone.then_some(NodeWarning::Standalone));

@@ -74,7 +74,7 @@ impl Nodes {
     }
 
     fn post(&mut self, verb: Verb, owner: u8) {
-        self.rounds.send(self.now, &request(verb, owner, self.now));
+        self.rounds.send(self.now, request(verb, owner, self.now));
     }
 
     /// Writes all output, and then receives this text.

@@ -4,7 +4,8 @@
 -- server that names none answers the number alone. Refuses on a server that is not a master.
 --
 -- The marker is `redlatch1`, the run of the server, the id, the epoch of the failover authority,
--- since when the reign is known, and a nonce. It has no ttl: it lives as long as the keys of locks.
+-- since when the reign is known, and a nonce. It has no ttl, or one of a hundred years: it lives as
+-- long as the keys of locks.
 -- `since` is the server's clock in milliseconds, rounded up, so that a quarantine is never short;
 -- or `-`, as long as no majority of the group has vouched for the reign.
 --
@@ -12,8 +13,8 @@
 -- number. A marker of this reign whose epoch is not below stays as it is. Any other, or none, is
 -- replaced: by `greet` with the clock, by `await` with `-`. Two steps replace none, and only write
 -- the marker of this reign that has the nonce: `confirm` sets the clock if it has `-`, and `touch`
--- changes nothing. `await` writes a marker that fits once more, too: so there is a write which
--- replicas can acknowledge.
+-- changes nothing. `await` touches a marker that fits, too: so there is a write which replicas can
+-- acknowledge. That sets the ttl, which a server does although it has no memory left.
 --
 -- People have two more: `adopt` replaces a marker of this reign by one with that nonce which says
 -- that the reign is known since 1970, and `renew` removes the marker. Whoever was greeted with the
@@ -39,11 +40,11 @@ local clock = string.format('%.0f', math.ceil(now))
 local run, of, epoch, known, nonce =
   string.match(marker or '', '^redlatch1 (%w+) (%w+) (%d+) ([%d-]+) (%w+)$')
 local fits = run == ARGV[1] and of == id and tonumber(epoch) >= tonumber(ARGV[2])
-local is_own, since = fits and nonce == ARGV[3]
+local is_own, since, touches = fits and nonce == ARGV[3]
 if ARGV[4] == 'confirm' then
   since = is_own and known == '-' and clock
 elseif ARGV[4] == 'touch' then
-  since = is_own and known
+  touches = is_own
 elseif ARGV[4] == 'adopt' then
   since = fits and '0'
 elseif ARGV[4] == 'renew' then
@@ -51,8 +52,11 @@ elseif ARGV[4] == 'renew' then
   marker = false
 elseif not fits then
   since = ARGV[4] == 'await' and '-' or clock
-elseif ARGV[4] == 'await' then
-  redis.call('SET', KEYS[1], marker)
+else
+  touches = ARGV[4] == 'await'
+end
+if touches then
+  redis.call('PEXPIRE', KEYS[1], '3155760000000')
 end
 if since then
   marker = table.concat({'redlatch1', ARGV[1], id, fits and epoch or ARGV[2], since, ARGV[3]}, ' ')

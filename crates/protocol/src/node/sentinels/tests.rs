@@ -1,10 +1,8 @@
 //! Tests of what Sentinels say, with literal answers.
 
 use super::*;
-use crate::node::GroupOptions;
 use crate::resp::decode;
 use std::sync::Arc;
-use std::time::Duration;
 
 fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
@@ -17,7 +15,8 @@ fn read(pairs: &[&str]) -> Option<SentinelAnswer> {
 }
 
 fn answer(sentinels: u32, quorum: u32, replicas: u32) -> SentinelAnswer {
-    SentinelAnswer { sentinels, quorum, replicas }
+    let down_after = Duration::from_secs(30);
+    SentinelAnswer { sentinels, quorum, replicas, down_after }
 }
 
 #[test]
@@ -26,12 +25,13 @@ fn an_answer_is_read_and_what_is_none_is_not() {
         ["name", "locks"],
         ["ip", "10.0.0.1"],
         ["port", "6379"],
+        ["down-after-milliseconds", "30000"],
         ["num-slaves", "2"],
         ["num-other-sentinels", "4"],
         ["quorum", "3"],
     ];
     assert_eq!(read(&whole.concat()), Some(answer(5, 3, 2)));
-    assert_eq!(read(&whole[..4].concat()), None);
+    assert_eq!(read(&whole[..5].concat()), None);
     assert_eq!(read(&["num-other-sentinels", "x"]), None);
     let error = decode(b"-ERR No such master with that name\r\n").unwrap().unwrap();
     assert_eq!(SentinelAnswer::read(&error.0), None);
@@ -45,20 +45,20 @@ fn warned(named: usize, answers: Vec<SentinelAnswer>, replicas: Option<u32>) -> 
     status.role = Some(Role::Master { replicas: 2 });
     status.group_options = Some(Arc::new(options));
     status.set_sentinels(SentinelAnswers { named, answers });
-    warnings(&status)
+    warnings(&status, true)
 }
 
 #[test]
-fn too_few_and_a_low_quorum_are_warnings() {
+fn too_few_an_even_number_and_a_low_quorum_are_warnings() {
     let of = |known, quorum| warned(1, vec![answer(known, quorum, 2)], None);
-    for (known, quorum) in [(3, 2), (4, 3), (5, 5)] {
+    for (known, quorum) in [(3, 2), (5, 3), (5, 5)] {
         assert_eq!(of(known, quorum), []);
     }
-    for (known, quorum) in [(1, 1), (2, 2), (4, 2), (3, 1), (5, 2)] {
+    for (known, quorum) in [(1, 1), (2, 2), (4, 3), (3, 1), (5, 2)] {
         assert_eq!(of(known, quorum), [NodeWarning::Sentinels { known, quorum }]);
     }
     let text = |known, quorum| NodeWarning::Sentinels { known, quorum }.to_string();
-    assert!(text(2, 2).contains("use three"), "{}", text(2, 2));
+    assert!(text(2, 2).contains("use three") && text(4, 3).contains("odd number"));
     assert!(text(5, 2).contains("set the quorum to 3"), "{}", text(5, 2));
     let differ = vec![answer(3, 2, 2), answer(3, 1, 2)];
     assert_eq!(warned(2, differ, None), [NodeWarning::Sentinels { known: 3, quorum: 1 }]);
@@ -78,4 +78,16 @@ fn replicas_that_are_not_counted_are_a_warning() {
     // As many are connected: that is another warning.
     assert_eq!(listed(Some(3), 2), []);
     assert_eq!((listed(Some(3), 3), listed(None, 3)), (vec![], vec![]));
+}
+
+#[test]
+fn a_failover_that_takes_longer_than_two_thirds_of_the_longest_ttl_is_a_warning_for_one_node() {
+    let slow = |seconds| {
+        let down_after = Duration::from_secs(seconds);
+        SentinelAnswer { down_after, ..answer(3, 2, 2) }
+    };
+    assert_eq!(warned(1, vec![slow(64)], None), []);
+    let found = warned(1, vec![slow(65)], None);
+    assert!(matches!(found[..], [NodeWarning::KeptLocksEnd { .. }]), "{found:?}");
+    assert!(found[0].to_string().contains("65s (down-after-milliseconds)"), "{}", found[0]);
 }

@@ -252,10 +252,9 @@ impl Session {
         }
         let reign = match (step, self.group.reign.take()) {
             (ReignStep::Confirm { .. }, Some(known)) => known.confirmed(now, answer)?,
-            // Since it was named, the server may have been replaced, and elected again.
             _ => {
-                let located_at = self.group.located_at.unwrap_or(command.sent_at);
-                Reign::greeted(now, command.sent_at.min(located_at), answer)?
+                self.expect_named_lately(now)?;
+                Reign::greeted(now, command.sent_at, answer)?
             }
         };
         if let ReignStep::Greet { is_vouched: true, .. } = step {
@@ -267,6 +266,15 @@ impl Session {
         self.group.is_new |= before.is_some_and(|before| before != reign.id());
         self.group.reign = Some(reign);
         Ok(())
+    }
+
+    /// Since it was named, the server may have been replaced, and elected again.
+    fn expect_named_lately(&self, now: Time) -> Result<(), NodeError> {
+        let (Some(options), Some(at)) = (&self.options.group, self.group.located_at) else {
+            return Ok(());
+        };
+        let is_old = Reign::is_named_too_long_ago(options, at, now);
+        if is_old { Err(NodeError::ReignChanged) } else { Ok(()) }
     }
 
     /// Releases the votes before this check, or fails them.

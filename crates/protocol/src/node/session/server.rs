@@ -133,7 +133,7 @@ impl Session {
 impl Session {
     /// Is there an answer, or something that the node has told about a waiter?
     pub(in crate::node) fn has_news(&self) -> bool {
-        !self.answers.is_empty() || self.notifications.has_hints()
+        self.is_lost || !self.answers.is_empty() || self.notifications.has_hints()
     }
 
     /// The next answer. It is a failed vote if this node is the same server as an earlier node.

@@ -1,9 +1,9 @@
 //! Rounds that end at their deadline, in any order, and requests without room until then.
 
 use super::{Nodes, set};
-use crate::engine::Verb;
+use crate::engine::{NodeSet, Verb};
 use crate::node::fixture::{at, node};
-use crate::node::{Conversation, IN_FLIGHT_MAX, NodeAnswer, NodeError};
+use crate::node::{Conversation, IN_FLIGHT_MAX, Message, NodeAnswer, NodeError};
 
 impl Nodes {
     /// The waiters whose rounds end by then, and when, with a tick at each deadline.
@@ -89,6 +89,39 @@ fn a_round_without_a_majority_waits_for_nodes_that_are_slow() {
     let mut nodes = with_one_grant();
     nodes.lose(1);
     nodes.lose(2);
+    assert!(nodes.is_over());
+}
+
+/// It may have restarted, and grant the lock to others by now.
+#[test]
+fn a_node_whose_connection_is_lost_has_no_vote_in_the_rounds_that_are_open() {
+    let mut nodes = with_one_grant();
+    nodes.lose(0);
+    nodes.receive(2, "+OK\r\n");
+    assert!(!nodes.is_over());
+    nodes.receive(1, "$-1\r\n");
+    let votes = nodes.over().votes;
+    assert_eq!((votes.tally.granted, votes.tally.failed), (set(&[2]), set(&[0])));
+    assert_eq!(votes.sent, NodeSet::all(3), "it is undone everywhere");
+    // An extension adds nothing that a restarted node could give to others.
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Extend, 1);
+    nodes.receive(0, ":1\r\n");
+    nodes.lose(0);
+    nodes.receive(1, ":1\r\n");
+    assert_eq!(nodes.over().votes.tally.granted, set(&[0, 1]));
+}
+
+#[test]
+fn no_round_waits_for_slow_nodes_once_the_client_ends() {
+    let mut nodes = with_one_grant();
+    nodes.rounds.post(nodes.now, Message::EndWaits(None));
+    nodes.rounds.tick(nodes.now);
+    assert!(nodes.is_over());
+    nodes.open(1, Verb::Acquire, 2);
+    nodes.pass(49);
+    assert!(!nodes.is_over());
+    nodes.pass(1);
     assert!(nodes.is_over());
 }
 

@@ -209,14 +209,14 @@ fn all_keys_count_towards_the_room_of_a_silent_node() {
     for mut talk in [ready, new] {
         talk.pass(50);
         let sent = (1..200).take_while(|serial| {
-            talk.session.send(talk.now, Some(ticket(*serial)), &large(Verb::Acquire, *serial));
+            talk.session.send(talk.now, Some(ticket(*serial)), large(Verb::Acquire, *serial));
             talk.answers().is_empty()
         });
         let sent = sent.count();
         assert!((7..=9).contains(&sent), "{sent} times 63,000 bytes");
         // Removals are still accepted, and are bounded.
         for serial in 0..200 {
-            talk.session.send(talk.now, None, &large(Verb::Undo, serial));
+            talk.session.send(talk.now, None, large(Verb::Undo, serial));
         }
         let (unanswered, pending) = talk.session.load();
         assert!((sent..=18).contains(&(unanswered.max(pending))), "{unanswered}, {pending}");

@@ -104,7 +104,8 @@ fn a_status_says_for_how_long_a_reign_is_known() {
 /// Since it was named, the server may have been replaced, and elected again untold.
 #[test]
 fn a_server_that_was_named_long_ago_is_looked_for_again() {
-    for (pause, is_new) in [(59_000, true), (60_000, false)] {
+    // Longer ago than the bound: meanwhile a holder may have reclaimed its lock elsewhere.
+    for (pause, is_new) in [(14_000, true), (15_000, false)] {
         let mut talk = greeted(100);
         talk.lose();
         talk.session.located(0, talk.now);
@@ -113,7 +114,6 @@ fn a_server_that_was_named_long_ago_is_looked_for_again() {
         talk.hear(greeting("a", 1_000));
         let sent = talk.written();
         talk.hear(reign(number(&sent), "900000"));
-        talk.send(1, Verb::Acquire);
         assert_eq!(talk.session.is_down(), !is_new, "{pause}");
     }
 }

@@ -145,7 +145,7 @@ fn a_permit_that_is_given_up_while_it_is_requested_is_not_corrected() {
     let mut nodes = Nodes::ready(false);
     open(&mut nodes, Verb::Acquire, 1);
     let lock = share(1, Share::Permit { of: PERMITS, number: None });
-    nodes.rounds.send(nodes.now, &about(Verb::Undo, lock, nodes.now));
+    nodes.rounds.send(nodes.now, about(Verb::Undo, lock, nodes.now));
     write_all(&mut nodes);
     nodes.receive(0, &granted(1, 0));
     nodes.receive(1, &granted(1, 2));
