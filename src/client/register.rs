@@ -91,11 +91,11 @@ impl Register {
 
     /// Reads the value, by a command that answers it.
     fn look(&self, command: RegisterCommand) -> Result<Observation, RegisterError> {
-        self.report_read(|| self.look_with(command))
+        self.report_read(|| self.look_with(&command))
     }
 
     /// The value, and how often the nodes were asked.
-    fn look_with(&self, command: RegisterCommand) -> Result<(Observation, u32), RegisterError> {
+    fn look_with(&self, command: &RegisterCommand) -> Result<(Observation, u32), RegisterError> {
         Changing::check()?;
         let nodes = self.client.core.register_nodes()?;
         let mut group = nodes.group()?;

@@ -8,8 +8,9 @@ use std::sync::Arc;
 /// The format of a record. A client that meets another one refuses it.
 const FORMAT: u8 = 2;
 
-/// How far a participant has come, as the record knows: it has voted; it has finished; and all nodes
-/// know that it has finished. Each is a byte at the end of the record, which is only ever raised.
+/// How far a participant has come, as the record knows: it has voted; it has finished; and all
+/// nodes know that it has finished. Each is a byte at the end of the record, which is only ever
+/// raised.
 pub const VOTED: u8 = 1;
 pub const FINISHED: u8 = 2;
 pub const FORGOTTEN: u8 = 3;
