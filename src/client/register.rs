@@ -86,12 +86,12 @@ impl Register {
     ///
     /// Too few nodes gave an answer that counts, or the nodes are no group.
     pub fn read(&self) -> Result<Option<Value>, RegisterError> {
-        self.look(RegisterCommand::Read { watcher: None }).map(|look| look.value)
+        self.look(&RegisterCommand::Read { watcher: None }).map(|look| look.value)
     }
 
     /// Reads the value, by a command that answers it.
-    fn look(&self, command: RegisterCommand) -> Result<Observation, RegisterError> {
-        self.report_read(|| self.look_with(&command))
+    fn look(&self, command: &RegisterCommand) -> Result<Observation, RegisterError> {
+        self.report_read(|| self.look_with(command))
     }
 
     /// The value, and how often the nodes were asked.
@@ -381,7 +381,7 @@ impl Register {
         &self,
         levels: Arc<[u8]>,
     ) -> Result<Option<Value>, RegisterError> {
-        self.look(RegisterCommand::Raise(levels)).map(|look| look.value)
+        self.look(&RegisterCommand::Raise(levels)).map(|look| look.value)
     }
 
     /// As [`change`](Self::change), with a result. The value is written only if it becomes another

@@ -68,7 +68,7 @@ impl Actor {
         let mut proposer = Proposer::new(owner);
         proposer.enter(&epoch(NODES).group);
         // Some draw the number that was promised with the record.
-        proposer.count_from(index as u64 % 2 * 4);
+        proposer.count_from(if index % 2 == 0 { 4 } else { 1 });
         if search.mistake == Mistake::AbortedFromMemory {
             proposer = search.creator.clone();
         }

@@ -332,7 +332,7 @@ impl Register {
         let watcher = Watcher { nodes, token: draw().ok_or(RegisterError::NoEntropy)?.token };
         let (until, mut unwatched, mut early) = (clock::now().after(wait), LOOK_FIRST, 0);
         loop {
-            let look = self.look(RegisterCommand::Read { watcher: Some(watcher.token) })?;
+            let look = self.look(&RegisterCommand::Read { watcher: Some(watcher.token) })?;
             if self.client.core.is_known_forked() {
                 // By a callback that was told of the look: the connections are the parent's.
                 return Err(RegisterError::OtherProcess);
