@@ -9,20 +9,8 @@
 set -euo pipefail
 redlatch=${1:-target/release/redlatch}
 runs=${RUNS:-101}
-folder=$(mktemp -d)
-pids=()
-trap 'kill "${pids[@]}" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$folder"' EXIT
-
-ports=(27311 27312 27313 27314 27315)
-for port in "${ports[@]}"; do
-  redis-server --port "$port" --bind 127.0.0.1 --save "" --dir "$folder" >/dev/null &
-  pids+=($!)
-done
-for port in "${ports[@]}"; do
-  until redis-cli -p "$port" ping >/dev/null 2>&1; do sleep 0.05; done
-done
-REDLATCH_NODES=$(printf 'redis://127.0.0.1:%s,' "${ports[@]}")
-export REDLATCH_NODES=${REDLATCH_NODES%,}
+# shellcheck source=benches/five_servers.sh
+source "${BASH_SOURCE%/*}/five_servers.sh" 27311
 
 with_redlatch() { "$redlatch" --no-restart-guard run name -- true; }
 with_flock() { flock "$folder/lock" true; }

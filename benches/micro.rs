@@ -93,7 +93,7 @@ fn rounds(bench: &Bench) {
         // The time must advance, or the round would end before it began.
         now = now.after(Duration::from_nanos(1));
         request.deadline = now.after(Duration::from_millis(50));
-        rounds.open(now, Order::Round(request.clone().into()), ());
+        rounds.open(now, Order::Round(request.clone()), ());
         for index in 0..NODES {
             let session = rounds.session(Node::new(index));
             let length = session.output().len();

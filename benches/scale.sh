@@ -11,20 +11,8 @@ set -euo pipefail
 redlatch=${1:-target/release/redlatch}
 count=${COUNT:-300}
 seconds=${SECONDS_EACH:-30}
-folder=$(mktemp -d)
-pids=()
-trap 'kill -9 "${pids[@]}" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$folder"' EXIT
-
-ports=(27321 27322 27323 27324 27325)
-for port in "${ports[@]}"; do
-  redis-server --port "$port" --bind 127.0.0.1 --save "" --maxclients 19000 --dir "$folder" >/dev/null &
-  pids+=($!)
-done
-for port in "${ports[@]}"; do
-  until redis-cli -p "$port" ping >/dev/null 2>&1; do sleep 0.05; done
-done
-REDLATCH_NODES=$(printf 'redis://127.0.0.1:%s,' "${ports[@]}")
-export REDLATCH_NODES=${REDLATCH_NODES%,}
+# shellcheck source=benches/five_servers.sh
+source "${BASH_SOURCE%/*}/five_servers.sh" 27321 --maxclients 19000
 
 # Microseconds of processor time, and resident bytes, of all nodes.
 used() {

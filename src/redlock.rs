@@ -31,7 +31,7 @@ use crate::node::{Credentials, GroupOptions, NodeAnswer, NodeError, NodeReport};
 #[cfg(feature = "diagnostics")]
 use crate::node::{NodeStatus, Standards, script::MarkerChange};
 use crate::node::{Session, SessionOptions, tag_of};
-use crate::node_url::{Address, Login, NodeUrl};
+use crate::node_url::{Address, Failover, Login, NodeUrl};
 use crate::owner_process::OwnerProcess;
 use crate::watchdog::Watchdog;
 #[cfg(feature = "diagnostics")]
@@ -80,7 +80,7 @@ impl Redlock {
         let nodes = nodes.iter().map(|RedisNode { url, tls }| {
             let is_of_each_host = url.failover().is_some_and(|failover| !failover.has_one_name);
             let tls = tls.clone().map(|it| if is_of_each_host { it.of_each_host() } else { it });
-            let auth = lookup_auth(url, tls.clone());
+            let auth = lookup_auth(url, tls.clone(), settings);
             let endpoint = Endpoint { address: url.address().clone(), tls, auth };
             (endpoint, Session::new(session_options(url, settings)))
         });
@@ -393,8 +393,11 @@ fn standards(settings: &Settings) -> Standards {
 const FAILOVER_BOUND: Duration = Duration::from_secs(15);
 const VOUCHED_BOUND: Duration = Duration::from_secs(5);
 
+/// How long the others have who know the master, after the first answer.
+const SOON: Duration = Duration::from_secs(1);
+
 /// How those are asked who know the master of a group.
-fn lookup_auth(url: &NodeUrl, tls: Option<TlsTarget>) -> LookupAuth {
+fn lookup_auth(url: &NodeUrl, tls: Option<TlsTarget>, settings: &Settings) -> LookupAuth {
     let given = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
     let own = || Login { user: given(url.user()), password: given(url.password()) };
     let sentinel = url.failover().and_then(|failover| failover.sentinel.clone());
@@ -405,7 +408,14 @@ fn lookup_auth(url: &NodeUrl, tls: Option<TlsTarget>) -> LookupAuth {
         Address::Tcp { .. } | Address::Unix { .. } => 0,
     };
     let asking = (0..places).map(|_| Arc::default()).collect();
-    LookupAuth { login: sentinel.unwrap_or_else(own), tls, asking }
+    let bound = url.failover().map(|failover| failover_bound(failover, settings));
+    let soon = bound.map_or(SOON, |bound| SOON.min(bound / 4));
+    LookupAuth { login: sentinel.unwrap_or_else(own), tls, asking, soon }
+}
+
+fn failover_bound(failover: &Failover, settings: &Settings) -> Duration {
+    let default = if failover.replicas.is_some() { VOUCHED_BOUND } else { FAILOVER_BOUND };
+    settings.failover_bound.unwrap_or(default)
 }
 
 fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
@@ -417,8 +427,7 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
     options.credentials = Credentials::new(url.user(), url.password(), url.database(), client_name);
     options.quarantine = settings.restart_guard.then_some(settings.max_ttl);
     if let Some(failover) = url.failover() {
-        let default = if failover.replicas.is_some() { VOUCHED_BOUND } else { FAILOVER_BOUND };
-        let bound = settings.failover_bound.unwrap_or(default);
+        let bound = failover_bound(failover, settings);
         let tag = match url.address() {
             Address::Cluster { slots, .. } => tag_of(slots[0]),
             _ => String::new(),

@@ -137,7 +137,8 @@ fn a_paused_majority_is_reported_before_its_connections_are_given_up() {
     assert!(report_texts(&error)[0].starts_with("timed out"), "{error}");
     resume(&servers, 3);
     assert!(eventually(LIMIT, || client.try_lock("stopped", LONG).is_ok_and(|it| it.is_some())));
-    assert!(gone(&servers, "stopped"));
+    // A node that was not greeted yet when a majority was gets its removal with a later call.
+    assert!(eventually(LIMIT, || !client.nodes().is_empty() && holders(&servers, "stopped") == 0));
 }
 
 #[test]

@@ -22,6 +22,9 @@ pub(crate) struct LookupAuth {
     pub(crate) tls: Option<TlsTarget>,
     /// For each of the servers, one more for each thread that asks it.
     pub(crate) asking: Arc<[Arc<()>]>,
+    /// How long the others have after the first answer. What is found must not be too old to be
+    /// used.
+    pub(crate) soon: Duration,
 }
 
 /// Where a node is at present.
@@ -125,13 +128,9 @@ fn resolve(host: &str, port: u16, epoch: u64, asked_at: Time) -> Found {
     Ok(Location { host: host.to_owned(), addresses, epoch, asked_at })
 }
 
-/// How long the others have after the first answer.
-const SOON: Duration = Duration::from_secs(1);
-
 /// If so many threads ask one server of a URL, no more do: they hang in the operating system's
 /// resolver. Those that look at the nodes leave the other half to those that lock.
-const ASKING_MAX: usize = 16;
-pub(super) const LOOKING_MAX: usize = ASKING_MAX / 2;
+pub(super) const ASKING_MAX: usize = 16;
 
 /// Asks these servers at the same time. Of the first majority that answers, the highest epoch
 /// counts, and of places with that the one that is named most often; or of those that answer in
@@ -163,7 +162,7 @@ fn ask_all(
     while let Ok(answer) = receiver.recv_timeout(enough_at.since(clock::now())) {
         match answer {
             Ok(answer) => {
-                enough_at = enough_at.min(clock::now().after(SOON));
+                enough_at = enough_at.min(clock::now().after(auth.soon));
                 found.push(answer);
             }
             Err(error) => problem = Some(error),

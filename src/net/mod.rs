@@ -153,7 +153,7 @@ impl Net {
     /// Sends a request to all nodes and waits until it is decided, or until its deadline.
     pub(crate) fn submit(&self, request: Request) -> RoundOutcome {
         let limit = self.limit(&request).since(clock::now());
-        let outcome = self.event_loop.submit(Order::Round(request.into()), limit);
+        let outcome = self.event_loop.submit(Order::Round(request), limit);
         outcome.unwrap_or_else(|| self.undelivered())
     }
 
@@ -166,7 +166,7 @@ impl Net {
 
     /// Sends a request to all nodes without waiting for replies.
     pub(crate) fn post(&self, request: Request) {
-        self.event_loop.post(Message::Post(request.into()));
+        self.event_loop.post(Message::Post(request));
     }
 
     /// Forgets a waiter, about which no request follows.
@@ -226,7 +226,7 @@ impl Requests {
     /// number. Does not wait. [`collect`](Self::collect) must follow without delay.
     pub(crate) fn begin(&mut self, request: Request) -> usize {
         let limit = self.net.limit(&request);
-        let number = self.batch.begin(&self.net.event_loop, Order::Round(request.into()));
+        let number = self.batch.begin(&self.net.event_loop, Order::Round(request));
         self.limits.insert(number, limit);
         number
     }

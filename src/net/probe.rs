@@ -28,10 +28,8 @@ impl ProbeConnection {
         let addresses = place.to_socket_addrs();
         let addresses = addresses.map_err(|error| NodeError::Unresolved(error.to_string()))?;
         let socket = connect(&addresses.collect::<Vec<_>>(), until)?;
-        let tls = tls
-            .map(|tls| TlsSession::new(&tls.at(place.0)))
-            .transpose()
-            .map_err(|error| unreachable(&error))?;
+        let tls = tls.map(|tls| TlsSession::new(&tls.at(place.0))).transpose();
+        let tls = tls.map_err(|error| unreachable(&error))?;
         let mut probe = Self { socket, tls, until };
         probe.secure().map_err(|error| failure(&error, Phase::Securing))?;
         Ok(probe)

@@ -2,7 +2,7 @@
 //! connection of its own.
 
 use super::LookupAuth;
-use super::locate::{LOOKING_MAX, decode_all};
+use super::locate::{ASKING_MAX, decode_all};
 use super::probe::ProbeConnection;
 use crate::clock::{self, Time};
 use crate::node::handshake::auth;
@@ -22,7 +22,7 @@ pub(crate) fn ask_sentinels(
     let Address::Sentinel { sentinels, group } = address else { return None };
     let (sender, answers) = crossbeam_channel::unbounded();
     let idle = sentinels.iter().zip(&*auth.asking);
-    for (sentinel, asking) in idle.filter(|(_, it)| Arc::strong_count(it) < LOOKING_MAX) {
+    for (sentinel, asking) in idle.filter(|(_, it)| Arc::strong_count(it) < ASKING_MAX / 2) {
         let (sentinel, group, auth) = (sentinel.clone(), group.clone(), auth.clone());
         let (sender, asking) = (sender.clone(), Arc::clone(asking));
         let ask = move || {

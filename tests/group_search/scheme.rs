@@ -79,8 +79,8 @@ pub(crate) enum Mistake {
     VouchedByRefusal,
     /// And before an extension that was granted, but for less than the key lives anyway.
     VouchedByAnyExtension,
-    /// Elections do not count, or an idle session is not greeted again, or one that connects long
-    /// after the server was named counts from its greeting.
+    /// Elections do not count, or an idle session is not greeted again, or a server is greeted
+    /// however long ago it was named.
     NoEpoch,
     NotGreetedAgain,
     NamedLongAgo,

@@ -165,7 +165,7 @@ impl Client {
 
     /// A thread sends a request to all nodes and waits for the outcome.
     pub(crate) fn submit(&mut self, context: &mut Context, worker: usize, request: Request) {
-        self.lead(context, Order::Round(request.into()), worker);
+        self.lead(context, Order::Round(request), worker);
     }
 
     /// A thread waits in the nodes' queue.
@@ -194,7 +194,7 @@ impl Client {
 
     /// A thread sends a request without an outcome.
     pub(crate) fn post(&mut self, context: &mut Context, request: Request) {
-        self.drive_over(context, |driver| driver.post(Message::Post(request.into())));
+        self.drive_over(context, |driver| driver.post(Message::Post(request)));
         self.deliver(context);
         self.go_on(context);
     }

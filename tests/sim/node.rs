@@ -26,7 +26,7 @@ use memory::Journal;
 use queue::is_of_queue;
 use redlatch_embedded::model::{Keyspace, NodeOptions, OwnedReply};
 use redlatch_protocol::node::command::COUNTER_SUFFIX;
-use redlatch_protocol::node::script;
+use redlatch_protocol::node::{MARKER, script};
 use redlatch_protocol::time::Time;
 use replication::Replicated;
 use served::Served;
@@ -293,6 +293,7 @@ impl Node {
     pub(crate) fn locks(&self, now: u64) -> Vec<(Vec<u8>, Name)> {
         let keys = self.keyspace.live_keys(self.clock.read(now));
         let keys = keys.filter(|key| !key.key.ends_with(COUNTER_SUFFIX) && !is_of_queue(key.key));
+        let keys = keys.filter(|key| key.key != MARKER);
         let now = self.clock.read(now);
         let holders = |key: &[u8]| {
             let key = key.to_vec();

@@ -34,9 +34,9 @@ pub(super) fn check(mut input: Input<'_>) {
                 if request.is_answered() {
                     // For connections that are being made, it waits until then.
                     waiting.insert(serial, request.connect_deadline);
-                    rounds.open(now, Order::Round(request.into()), serial);
+                    rounds.open(now, Order::Round(request), serial);
                 } else {
-                    rounds.post(now, Message::Post(request.into()));
+                    rounds.post(now, Message::Post(request));
                 }
                 look(&mut rounds, &mut waiting);
                 // It asks, or is gone.

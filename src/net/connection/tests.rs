@@ -69,7 +69,7 @@ impl Fixture {
         let rules = Rules::new(1, Drift::from_factor(0.01).expect("a usual factor"));
         let mut ping = Request::ping(&rules, clock::now());
         ping.deadline = ping.started.after(Duration::from_secs(60));
-        self.rounds.open(clock::now(), Order::Round(ping.into()), ());
+        self.rounds.open(clock::now(), Order::Round(ping), ());
     }
 
     /// The address of the socket.

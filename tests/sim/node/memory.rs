@@ -3,7 +3,7 @@
 use super::registers::is_of_registers;
 use super::{Health, Node};
 use redlatch_protocol::node::command::SHARED;
-use redlatch_protocol::node::script;
+use redlatch_protocol::node::{MARKER, script};
 use redlatch_protocol::time::Time;
 use std::time::Duration;
 
@@ -43,7 +43,8 @@ impl Node {
             let expiry = now.after(key.remaining?);
             Some((key.key.to_vec(), key.value?.to_vec(), expiry))
         });
-        let keys: Vec<_> = keys.filter(|(_, value, _)| value != SHARED).collect();
+        let is_lock = |(key, value, _): &(Vec<u8>, Vec<u8>, Time)| key != MARKER && value != SHARED;
+        let keys: Vec<_> = keys.filter(is_lock).collect();
         let mut shares = Vec::new();
         for key in self.shared_locks(self.clock.when(now)) {
             for (member, left) in self.shares(now, &key) {

@@ -38,12 +38,14 @@ impl Options {
             max_ttl,
             replicas: is_vouched.then(|| size as u32 - 1),
         };
+        // Not none: a server that was named a moment ago is greeted.
+        let hardly = bound / 16;
         match self.mistake {
             Some(Mistake::ReignNotAwaited) => session.quarantine = None,
             Some(Mistake::NoBound) => {
-                (group.bound, session.quarantine) = (Duration::ZERO, Some(max_ttl));
+                (group.bound, session.quarantine) = (hardly, Some(max_ttl));
             }
-            Some(Mistake::ReclaimedAtOnce) => group.bound = Duration::ZERO,
+            Some(Mistake::ReclaimedAtOnce) => group.bound = hardly,
             Some(Mistake::NobodyVouches) => group.replicas = None,
             _ => {}
         }

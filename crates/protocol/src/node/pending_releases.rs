@@ -7,6 +7,7 @@ use crate::engine::{
     Before, Claim, Command, LockId, Predecessor, QueueEntry, Removal, Request, Ttl,
 };
 use crate::time::Time;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The most removals that are kept for a node that does not answer. Beyond that the oldest is
@@ -21,14 +22,14 @@ const PENDING_BYTES_MAX: usize = IN_FLIGHT_BYTES_MAX;
 /// handoff this is the predecessor's removal, because no other request removes its key.
 pub(super) fn removal_if_unanswered(request: SharedRequest) -> Option<SharedRequest> {
     let undo = |lock, ttl, waiter| Removal { lock, ttl, keep_for: None, waiter, is_awaited: false };
-    let removal = match request.command.clone() {
+    let removal = match &request.command {
         Command::Remove(_) => return Some(request),
         Command::Claim(Claim { lock, before: Before::Predecessor(before), .. }) => {
-            let Predecessor { token, attributes, waiter, ttl_longest } = before;
-            undo(LockId { key: lock.key, token, attributes }, ttl_longest, waiter)
+            let Predecessor { token, attributes, waiter, ttl_longest } = before.clone();
+            undo(LockId { key: Arc::clone(&lock.key), token, attributes }, ttl_longest, waiter)
         }
         // It would have withdrawn the failed attempt. The waiter stays in the queue.
-        Command::Queue(QueueEntry { lock, ttl, .. }) => undo(lock, ttl, None),
+        Command::Queue(QueueEntry { lock, ttl, .. }) => undo(lock.clone(), *ttl, None),
         _ => return None,
     };
     Some(Request::into(Request { command: Command::Remove(removal), ..*request }))

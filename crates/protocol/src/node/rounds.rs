@@ -16,8 +16,9 @@ use super::driver::{Conversation, Next};
 use super::node_error::NodeError;
 use super::report::{ChangeRecorder, NodeChange, NodeState, NodeStatus};
 use super::session::{Answer, Session};
-use super::{Host, Phase, SharedRequest};
-use crate::engine::{Node, QueueWait, Token, Vote};
+use super::shared_request::LastRequests;
+use super::{Host, Phase};
+use crate::engine::{Node, QueueWait, Request, Token, Vote};
 use crate::time::Time;
 use entry::Entry;
 pub use entry::RoundOutcome;
@@ -30,7 +31,7 @@ use waits::Waits;
 #[derive(Debug)]
 pub enum Order {
     /// The outcome of a round.
-    Round(SharedRequest),
+    Round(Request),
     /// The end of a wait in the nodes' queue: a majority reserves the lock, there is something to
     /// ask, or the time has come. It may watch the lock's key, and those replies have no proof.
     Wait(QueueWait),
@@ -40,7 +41,7 @@ pub enum Order {
 #[derive(Debug)]
 pub enum Message {
     /// Send this request.
-    Post(SharedRequest),
+    Post(Request),
     /// End the waits of one waiter in the nodes' queue, until it leaves or its turn begins; or of
     /// all, now and from now on, and those of rounds for silent nodes.
     EndWaits(Option<Token>),
@@ -52,6 +53,7 @@ pub enum Message {
 #[derive(Debug)]
 pub struct Rounds<W> {
     sessions: Vec<Session>,
+    last_requests: LastRequests,
     entries: Vec<Entry<W>>,
     vacant: Vec<usize>,
     /// The number of entries with a waiter.
@@ -63,8 +65,6 @@ pub struct Rounds<W> {
     ends_at: Time,
     finished: VecDeque<(W, RoundOutcome)>,
     wait_for_all: bool,
-    /// Does no round wait for silent nodes any more?
-    is_hasty: bool,
     round_trips: Vec<Option<Duration>>,
     /// The waiters in the nodes' queues.
     waits: Waits<W>,
@@ -79,6 +79,7 @@ impl<W> Rounds<W> {
             round_trips: vec![None; sessions.len()],
             waits: Waits::new(sessions.len()),
             sessions,
+            last_requests: LastRequests::default(),
             entries: Vec::new(),
             vacant: Vec::new(),
             awaited: 0,
@@ -87,7 +88,6 @@ impl<W> Rounds<W> {
             ends_at: Time::ZERO,
             finished: VecDeque::new(),
             wait_for_all,
-            is_hasty: false,
             watch: None,
         }
     }
@@ -98,12 +98,9 @@ impl<W> Rounds<W> {
     }
 
     /// Sends a request to all nodes. [`poll`](Self::poll) returns the result.
-    fn begin(&mut self, now: Time, request: impl Into<SharedRequest>, waiter: W) {
-        let mut request = request.into();
-        let nodes = request.nodes.union(self.forget_extensions(&request));
-        if nodes != request.nodes {
-            request.change(|request| request.nodes = nodes);
-        }
+    fn begin(&mut self, now: Time, mut request: Request, waiter: W) {
+        request.nodes = request.nodes.union(self.forget_extensions(&request));
+        let request = self.last_requests.share(request);
         let called = self.called(&request);
         self.note_waiter(&request);
         let is_pointless = request.is_claim() && self.has_duplicate_server();
@@ -135,13 +132,13 @@ impl<W> Rounds<W> {
     }
 
     /// Sends a request without a waiter.
-    fn send(&mut self, now: Time, request: impl Into<SharedRequest>) {
-        let request = request.into();
+    fn send(&mut self, now: Time, mut request: Request) {
         self.end_attempt(now, &request);
-        let asked = request.nodes.union(self.forget_extensions(&request));
+        request.nodes = request.nodes.union(self.forget_extensions(&request));
+        let request = self.last_requests.share(request);
         self.note_waiter(&request);
         let nodes = self.nodes();
-        for node in asked.iter().take_while(|node| node.index() < nodes) {
+        for node in request.nodes.iter().take_while(|node| node.index() < nodes) {
             self.sessions[node.index()].send(now, None, request.clone());
             self.collect(now, node);
         }
@@ -321,7 +318,8 @@ impl<W> Conversation for Rounds<W> {
             Message::EndWaits(waiter) => {
                 self.waits.end(waiter);
                 if waiter.is_none() {
-                    (self.is_hasty, self.ends_at) = (true, now);
+                    self.sessions.iter_mut().for_each(Session::end_patience);
+                    self.ends_at = now;
                 }
             }
             Message::Leave(waiter) => self.leave(&waiter),

@@ -177,7 +177,6 @@ impl Command {
 #[derive(Clone, Copy)]
 pub(super) struct ScriptCall<'t> {
     pub(super) form: Form,
-    /// The number that the script's answer must begin with.
     /// What stands before each key, so that all of a node's keys are in one slot of a cluster.
     pub(super) tag: &'t [u8],
 }

@@ -1,12 +1,13 @@
 //! A request that all sessions share.
 
-use super::command::{self, Form, script_of};
+use super::command::{Form, encode_without_number, script_of};
 use crate::engine::Request;
 use crate::resp::encode_number;
+use std::collections::VecDeque;
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-/// A request to several nodes: it is encoded once, and no copy is made of it.
+/// A request, to several nodes perhaps, of which no copy is made.
 #[derive(Clone, Debug)]
 pub struct SharedRequest(Arc<Inner>);
 
@@ -15,9 +16,9 @@ struct Inner {
     request: Request,
     /// The number of the script that carries it out, if it takes one.
     script: Option<u32>,
-    /// What is written to a node without a tag, all but the number of the command, and in which
-    /// form.
-    text: OnceLock<(Form, Vec<u8>)>,
+    /// What is written to each node that knows the script and has no tag, all but the number of the
+    /// command. Empty if the request is for one node only.
+    text: Vec<u8>,
 }
 
 impl SharedRequest {
@@ -39,16 +40,13 @@ impl SharedRequest {
         self.script().is_some()
     }
 
-    /// As [`command::encode`].
+    /// As [`encode`](super::command::encode).
     pub(super) fn encode(&self, form: Form, number: u64, tag: &[u8], out: &mut Vec<u8>) {
-        let encoded = || {
-            let mut text = Vec::with_capacity(TEXT);
-            command::encode_without_number(self, form, tag, &mut text);
-            (form, text)
-        };
-        match tag.is_empty().then(|| self.0.text.get_or_init(encoded)) {
-            Some((of, text)) if *of == form => out.extend_from_slice(text),
-            _ => command::encode_without_number(self, form, tag, out),
+        match &*self.0.text {
+            text if form == Form::Digest && tag.is_empty() && !text.is_empty() => {
+                out.extend_from_slice(text);
+            }
+            _ => encode_without_number(self, form, tag, out),
         }
         if self.has_proof() {
             encode_number(out, number);
@@ -56,13 +54,10 @@ impl SharedRequest {
     }
 }
 
-/// Room for a command about a lock with a short name.
-const TEXT: usize = 192;
-
 impl From<Request> for SharedRequest {
     fn from(request: Request) -> Self {
         let script = script_of(&request);
-        Self(Arc::new(Inner { request, script, text: OnceLock::new() }))
+        Self(Arc::new(Inner { request, script, text: Vec::new() }))
     }
 }
 
@@ -71,5 +66,51 @@ impl Deref for SharedRequest {
 
     fn deref(&self) -> &Request {
         &self.0.request
+    }
+}
+
+/// The last requests, the oldest first, whose memory is used again: as long as the nodes answer, a
+/// lock allocates nothing for its commands.
+#[derive(Debug, Default)]
+pub(super) struct LastRequests(VecDeque<SharedRequest>);
+
+/// By how many commands a slow node is behind the others at most, if the machine is busy.
+const LAST: usize = 256;
+
+/// Memory for longer texts is given back.
+const TEXT_MAX: usize = 8 * 1024;
+
+/// A lock that is kept holds its request for long: how many such are passed over.
+const TRIES: usize = 4;
+
+impl LastRequests {
+    /// Shares a request, and encodes it once.
+    pub(super) fn share(&mut self, request: Request) -> SharedRequest {
+        for _ in 0..TRIES {
+            let Some(mut oldest) = self.0.pop_front() else { break };
+            if let Some(inner) = Arc::get_mut(&mut oldest.0) {
+                *inner = Inner::new(request, std::mem::take(&mut inner.text));
+                return self.keep(oldest);
+            }
+            self.0.push_back(oldest);
+        }
+        self.keep(SharedRequest(Arc::new(Inner::new(request, Vec::new()))))
+    }
+
+    fn keep(&mut self, shared: SharedRequest) -> SharedRequest {
+        if self.0.len() < LAST && shared.0.text.capacity() <= TEXT_MAX {
+            self.0.push_back(shared.clone());
+        }
+        shared
+    }
+}
+
+impl Inner {
+    fn new(request: Request, mut text: Vec<u8>) -> Self {
+        text.clear();
+        if request.nodes.len() > 1 {
+            encode_without_number(&request, Form::Digest, b"", &mut text);
+        }
+        Self { script: script_of(&request), request, text }
     }
 }

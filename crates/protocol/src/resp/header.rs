@@ -210,6 +210,7 @@ mod tests {
             }
             assert_eq!(integer(b"9223372036854775808"), None);
             assert_eq!(integer(b"-9223372036854775809"), None);
+            assert_eq!(integer(b"18446744073709551617"), None);
         }
 
         #[test]

@@ -71,7 +71,7 @@ impl<W> Rounds<W> {
                 continue;
             }
             let deadline = request.deadline;
-            let mut end = entry.end(now, &self.sessions, self.wait_for_all, self.is_hasty);
+            let mut end = entry.end(now, &self.sessions, self.wait_for_all);
             if now >= end {
                 // A lock that only waits for other nodes is not late, and may wait on.
                 let is_granted =
@@ -81,7 +81,7 @@ impl<W> Rounds<W> {
                 if entry.waiter.is_none() {
                     continue;
                 }
-                end = entry.end(now, &self.sessions, self.wait_for_all, self.is_hasty);
+                end = entry.end(now, &self.sessions, self.wait_for_all);
             }
             let entry = &mut self.entries[slot];
             entry.is_prolonged |= now >= deadline;
@@ -100,13 +100,7 @@ impl<W> Entry<W> {
     /// majority has answered, it also waits for nodes that are slow, as long as they may still
     /// complete one: if a disk or a processor is overloaded, all nodes are, and a round that gives
     /// up only adds to the load.
-    pub(super) fn end(
-        &self,
-        now: Time,
-        sessions: &[Session],
-        waits_for_all: bool,
-        is_hasty: bool,
-    ) -> Time {
+    pub(super) fn end(&self, now: Time, sessions: &[Session], waits_for_all: bool) -> Time {
         let Some(request) = &self.request else { return Time::MAX };
         if let Some(until) = self.reach.waits_until {
             return until;
@@ -120,7 +114,7 @@ impl<W> Entry<W> {
         }
         let (voted, missing) = (self.tally.voted(), sessions.iter().enumerate());
         let missing = missing.filter(|(index, _)| !voted.contains(Node::new(*index)));
-        let is_patient = self.majority_at.is_none() && !self.is_ping() && !is_hasty;
+        let is_patient = self.majority_at.is_none() && !self.is_ping();
         let slow = |session: &Session| session.may_answer_until().filter(|_| is_patient);
         let awaited = missing
             .filter_map(|(_, session)| session.is_awaited_until().or_else(|| slow(session)))

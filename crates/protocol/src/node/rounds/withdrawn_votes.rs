@@ -1,7 +1,8 @@
-//! Votes that do not count any more.
+//! Votes that do not count any more: of a node whose connection was lost, and of one of two nodes
+//! that are one server.
 //!
-//! Two nodes that are one server. Their greetings report the same `run_id`. Then the replies of
-//! the node that is later in the configuration do not count.
+//! The greetings of two nodes that are one server report the same `run_id`. Then the replies of the
+//! node that is later in the configuration do not count.
 //!
 //! No lock command is written before the greeting of its connection was read. So if the later
 //! node's own greeting reveals the duplicate, that node has no votes from this server yet. If a
@@ -12,6 +13,7 @@
 //! of different servers, and stands. As soon as both are known, no lock is granted any more.
 
 use super::Rounds;
+use super::entry::Entry;
 use crate::engine::Node;
 use crate::node::session::Session;
 use crate::node::{Conversation, NodeError, Phase};
@@ -33,11 +35,11 @@ impl<W> Rounds<W> {
                 self.note_greeting(node);
             }
             if let Some(error) = self.sessions[index].same_server() {
-                self.withdraw_votes(now, node, &error, false);
+                self.withdraw_votes(now, node, &error, false, |_| true);
             } else if let Some(error) = before.filter(|_| node != greeted) {
                 // The earlier node is another server from now on, but may have given this server's
                 // vote in the rounds that are open.
-                self.withdraw_votes(now, node, &error, true);
+                self.withdraw_votes(now, node, &error, true, |_| true);
             }
         }
     }
@@ -62,21 +64,23 @@ impl<W> Rounds<W> {
     pub(super) fn withdraw_claims(&mut self, now: Time, node: Node) {
         let lost = self.sessions[node.index()].loss().cloned();
         let lost = lost.unwrap_or(NodeError::TimedOut(Phase::Connecting));
-        for slot in 0..self.entries.len() {
-            let entry = &mut self.entries[slot];
-            if entry.is_claim() && entry.withdraw_vote(node, &lost, false) {
-                self.settle(now, slot, false);
-            }
-        }
+        self.withdraw_votes(now, node, &lost, false, Entry::is_claim);
     }
 
-    /// Makes the node's votes in the undecided rounds failed votes; with `also_later`, also the
-    /// votes that it would still give in them.
-    fn withdraw_votes(&mut self, now: Time, node: Node, error: &NodeError, also_later: bool) {
+    /// Makes the node's votes in those undecided rounds that are meant failed votes; with
+    /// `also_later`, also the votes that it would still give in them.
+    fn withdraw_votes(
+        &mut self,
+        now: Time,
+        node: Node,
+        error: &NodeError,
+        also_later: bool,
+        is_meant: impl Fn(&Entry<W>) -> bool,
+    ) {
         for slot in 0..self.entries.len() {
             let entry = &mut self.entries[slot];
             let (ticket, has_voted) = (entry.ticket(slot), entry.tally.voted().contains(node));
-            if entry.withdraw_vote(node, error, also_later) {
+            if is_meant(entry) && entry.withdraw_vote(node, error, also_later) {
                 // A request that is still to be written would be written after its removal.
                 if !has_voted && self.sessions[node.index()].cancel(ticket) {
                     entry.unsent.insert(node);

@@ -178,6 +178,11 @@ impl Session {
         self.silence().filter(|_| is_waited_for).map(|since| since.after(longest))
     }
 
+    /// No round waits for this node any more while it is silent.
+    pub(in crate::node) fn end_patience(&mut self) {
+        self.options.is_waited_for = false;
+    }
+
     /// Was a command answered on this connection?
     pub(in crate::node) fn has_answered(&self) -> bool {
         self.arrival.has_answered

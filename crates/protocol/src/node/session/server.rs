@@ -11,8 +11,7 @@
 
 use super::{Answer, Session, State};
 use crate::engine::{Command, Question, Request, Vote};
-use crate::node::SharedRequest;
-use crate::node::command::{Form, NoReply, NodeReply};
+use crate::node::command::{Form, NoReply, NodeReply, script_of};
 use crate::node::examination::Examination;
 use crate::node::{Host, Identity, NodeError, NodeStatus, Phase, StaleConnections};
 use crate::time::Time;
@@ -169,9 +168,9 @@ impl Session {
     /// could be matched to the request. On an idle connection, any bytes are stray. If commands are
     /// unanswered, bytes behind their replies are stray, and only a script's reply proves which
     /// command it answers: those of the commands by which a key is watched have no proof.
-    pub(in crate::node) fn must_be_read_before(&self, request: &SharedRequest) -> bool {
+    pub(in crate::node) fn must_be_read_before(&self, request: &Request) -> bool {
         let is_tracked = request.custom().is_some_and(|command| command.watcher().is_some());
-        self.is_ready() && (self.flight.is_empty() || is_tracked || !request.has_proof())
+        self.is_ready() && (self.flight.is_empty() || is_tracked || script_of(request).is_none())
     }
 
     /// Is there no room for this request, and would it be refused, or be left in the queue because

@@ -108,7 +108,7 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
 fn a_removal_skips_unknown_nodes() {
     let mut nodes = Nodes::ready(false);
     let undo = Request { nodes: NodeSet::all(64), ..request(Verb::Undo, 1, at(0)) };
-    nodes.rounds.send(nodes.now, &undo);
+    nodes.rounds.send(nodes.now, undo.clone());
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
 }
 
@@ -124,7 +124,7 @@ fn a_waiter_that_left_after_its_deadline_is_not_written_after_its_removal() {
     let mut leave = request(Verb::Undo, 1, nodes.now);
     let removal = leave.removal_mut();
     removal.waiter = name;
-    nodes.rounds.send(nodes.now, &leave);
+    nodes.rounds.send(nodes.now, leave.clone());
     nodes.receive(2, &greeting("run 2", 1_000));
     let late = nodes.commands(2);
     assert!(late.iter().all(|command| command == "EVAL 1"), "{late:?}");

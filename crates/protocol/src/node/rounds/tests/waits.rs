@@ -204,12 +204,12 @@ fn nothing_is_remembered_of_waiters_that_left_or_hold_the_lock() {
     assert_eq!(nodes.rounds.queue_load().0, 4);
     // One leaves while it waits, one when its round is over, and two take their turn.
     let undo = leave(&nodes, 1);
-    nodes.rounds.send(nodes.now, &undo);
+    nodes.rounds.send(nodes.now, undo.clone());
     assert_eq!(granted(&mut nodes), set(&[0]), "nobody waits for it any more");
     nodes.pass(50);
     while nodes.rounds.poll().is_some() {}
     let undo = leave(&nodes, 2);
-    nodes.rounds.send(nodes.now, &undo);
+    nodes.rounds.send(nodes.now, undo.clone());
     for waiter in 3..=4 {
         let turn = turn(&nodes, waiter);
         nodes.rounds.begin(nodes.now, turn, 1);
@@ -287,7 +287,7 @@ fn no_waiter_is_heard_that_left_or_was_handed_off() {
     (1..=2).for_each(|waiter| enter(&mut nodes, waiter, [false; 3]));
     assert_eq!(nodes.rounds.queue_load(), (2, 6));
     let undo = leave(&nodes, 1);
-    nodes.rounds.send(nodes.now, &undo);
+    nodes.rounds.send(nodes.now, undo.clone());
     assert_eq!(nodes.rounds.queue_load(), (1, 3));
     // Its turn, and then a handoff of the lock that it got.
     let turn = turn(&nodes, 2);

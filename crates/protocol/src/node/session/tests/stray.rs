@@ -38,7 +38,7 @@ fn push_messages_and_attributes_are_accepted_at_any_time_however_split() {
 #[test]
 fn bytes_that_could_pass_for_a_reply_must_be_read_before_a_request_is_written() {
     let must_be_read_before = |talk: &ScriptedSession, verb| {
-        talk.session.must_be_read_before(&crate::node::fixture::request(verb, 3, talk.now).into())
+        talk.session.must_be_read_before(&crate::node::fixture::request(verb, 3, talk.now))
     };
     let mut talk = idle();
     assert!(must_be_read_before(&talk, Verb::Acquire) && must_be_read_before(&talk, Verb::Release));

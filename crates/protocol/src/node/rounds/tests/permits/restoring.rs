@@ -132,7 +132,7 @@ fn no_permit_is_corrected_after_its_release_or_undo() {
         if is_waited_for {
             nodes.rounds.begin(nodes.now, removal, 2);
         } else {
-            nodes.rounds.send(nodes.now, &removal);
+            nodes.rounds.send(nodes.now, removal.clone());
         }
         (0..3).for_each(|index| assert!(!nodes.commands(index).is_empty(), "{verb:?}"));
         nodes.receive(0, &granted(1, 0));

@@ -18,7 +18,7 @@ fn the_waits_of_one_waiter_end_until_it_leaves_and_no_others() {
     assert_eq!(granted(&mut nodes), set(&[0]));
     // Once it has left, or is not known, nothing is remembered.
     let undo = leave(&nodes, 1);
-    nodes.rounds.send(nodes.now, &undo);
+    nodes.rounds.send(nodes.now, undo.clone());
     let before = nodes.rounds.queue_load();
     nodes.rounds.post(nodes.now, Message::EndWaits(name(1)));
     nodes.rounds.post(nodes.now, Message::EndWaits(name(9)));
