@@ -39,6 +39,8 @@ mod sending;
 mod server;
 mod step;
 mod story;
+mod told;
+mod vote_repairs;
 mod voter;
 mod votes;
 mod walk;

@@ -6,7 +6,7 @@ use crate::votes::{NAMES, NODES, Search};
 use redlatch_protocol::engine::Token;
 use redlatch_registers::transaction::{FINISHED, Record, RecordState, VOTED};
 use redlatch_registers::{
-    Ballot, Change, ChangeEnd, ChangeStep, Draft, Proposer, RegisterCommand, RegisterReply,
+    Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand, RegisterReply,
     Replies, Stored,
 };
 
@@ -57,27 +57,48 @@ pub(crate) struct Actor {
     pub(crate) goal: Goal,
     pub(crate) phase: Phase,
     proposer: Proposer,
+    /// The group that it asks.
+    pub(crate) group: Group,
     /// What was made of the drafts, by their ballots.
     drafts: Vec<(Ballot, RecordState)>,
     pub(crate) rounds_left: u8,
+    pub(crate) has_begun: bool,
 }
 
 impl Actor {
     pub(crate) fn new(search: &Search<'_>, index: usize, goal: Goal) -> Self {
         let owner = Token::new([b'A' + index as u8; Token::LEN]);
         let mut proposer = Proposer::new(owner);
-        proposer.enter(&epoch(NODES).group);
+        let group = epoch(NODES).group;
+        proposer.enter(&group);
         // Some draw the number that was promised with the record.
         proposer.count_from(if index % 2 == 0 { 4 } else { 1 });
         if search.mistake == Mistake::AbortedFromMemory {
             proposer = search.creator.clone();
         }
         let (name, drafts) = (NAMES[index % search.sides], Vec::new());
-        Self { name, goal, phase: Phase::Idle, proposer, drafts, rounds_left: search.rounds }
+        let (phase, rounds_left) = (Phase::Idle, search.rounds);
+        Self { name, goal, phase, proposer, group, drafts, rounds_left, has_begun: false }
+    }
+
+    /// Goes on with the group in another epoch: what it sends there.
+    pub(crate) fn enter(
+        &mut self,
+        search: &Search<'_>,
+        group: &Group,
+    ) -> Result<Option<RecordState>, RegisterCommand> {
+        self.group = group.clone();
+        self.proposer.enter(group);
+        let Phase::Changing(change) = &mut self.phase else {
+            return self.begin(search).map_or(Ok(None), Err);
+        };
+        change.enter(group);
+        self.go_on(search)
     }
 
     /// The command in one round that it begins with.
     pub(crate) fn begin(&mut self, search: &Search<'_>) -> Option<RegisterCommand> {
+        self.has_begun = true;
         let raise = |to| search.record().raised(self.name, to).expect("it takes part");
         let (phase, command) = match self.goal {
             Goal::Vote => (Phase::Raising, RegisterCommand::Raise(raise(VOTED))),

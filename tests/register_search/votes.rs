@@ -11,6 +11,7 @@
 use crate::membership::ask_all;
 use crate::round::{Round, Sent};
 use crate::server::{Answer, Command, NodeState, Server, epoch};
+use crate::told::{Told, Violation};
 use crate::voter::{Actor, Goal, Mistake, Phase, of_one_ballot};
 use models::explore::{Found, Model, Order, explore};
 use models::{Chance, Change as ScriptChange, number};
@@ -22,19 +23,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 pub(crate) const NODES: usize = 3;
 pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
-
-/// What must not happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Violation {
-    TwoDecisions,
-    CommittedWithoutAllVotes,
-    /// A side does not find in the record that it is committed, or that it has finished.
-    NotFound,
-    /// A record comes back that was removed from a node.
-    Revived,
-    /// A new client comes to no end.
-    Stuck,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -66,13 +54,7 @@ pub(crate) struct World {
     sent: Sent,
     /// Of each side, what the nodes have answered it that it has finished.
     finished: Vec<[Option<Answer>; NODES]>,
-    has_voted: Vec<bool>,
-    /// Which sides were told that it is known that they have finished?
-    has_finished: Vec<bool>,
-    is_committed: bool,
-    is_aborted: bool,
-    /// Has a node removed the keys?
-    is_removed: bool,
+    told: Told,
 }
 
 pub(crate) struct Search<'a> {
@@ -80,18 +62,18 @@ pub(crate) struct Search<'a> {
     pub(crate) sides: usize,
     /// Those that are not sides.
     others: &'a [Goal],
-    stage: Stage,
+    pub(crate) stage: Stage,
     /// How many rounds each takes at most.
     pub(crate) rounds: u8,
-    server: Server,
+    pub(crate) server: Server,
     pub(crate) creator: Proposer,
-    created: Command,
+    pub(crate) created: Command,
     /// The command by which each side finishes.
     finishing: Vec<Command>,
 }
 
 impl<'a> Search<'a> {
-    fn new(mistake: Mistake, sides: usize, others: &'a [Goal], rounds: u8) -> Self {
+    pub(crate) fn new(mistake: Mistake, sides: usize, others: &'a [Goal], rounds: u8) -> Self {
         let change = |from, to| vec![ScriptChange { scripts: &[RAISE], from, to }];
         let mut server = Server::new(&match mistake {
             Mistake::RaisedBelowPromise => change(" or promise ~= follows", ""),
@@ -160,44 +142,25 @@ impl<'a> Search<'a> {
             Ok(told) => {
                 let it = &mut world.actors[actor];
                 it.phase = Phase::Idle;
-                if it.goal == Goal::Finish && told.is_some() {
-                    world.has_finished[actor] = true;
-                }
-                let is_side = actor < self.sides;
-                match told {
-                    Some(RecordState::Commit | RecordState::FinishedBefore) => {
-                        world.is_committed = true;
-                        if is_side && it.goal == Goal::Vote && self.stage == Stage::VoteAndFinish {
-                            it.goal = Goal::Finish;
-                            let command = it.begin(self).expect("it raises");
-                            self.send(world, actor, &command);
-                        }
-                    }
-                    Some(RecordState::Abort) => world.is_aborted = true,
-                    Some(RecordState::Absent) if is_side && it.goal == Goal::Vote => {
-                        world.is_aborted = true;
-                    }
-                    _ => {}
+                let knows = world.told.note(actor, it.goal, told);
+                if knows && self.stage == Stage::VoteAndFinish {
+                    it.goal = Goal::Finish;
+                    let command = it.begin(self).expect("it raises");
+                    self.send(world, actor, &command);
                 }
             }
         }
         let mut hasher = DefaultHasher::new();
         format!("{:?}", world.actors[actor]).hash(&mut hasher);
         world.digests[actor] = hasher.finish();
-        if world.is_committed && world.is_aborted {
-            return Err(Violation::TwoDecisions);
-        }
-        if world.is_committed && world.has_voted.contains(&false) {
-            return Err(Violation::CommittedWithoutAllVotes);
-        }
-        Ok(())
+        world.told.check()
     }
 
     /// A node carries out a command, perhaps for the first time.
     fn carry_out(&mut self, world: &mut World, command: Command, node: usize) -> Answer {
         let (state, answer) = self.server.run(world.nodes[node], command);
         let has_keys = |state| !self.server.names(state).is_empty();
-        world.is_removed |= has_keys(world.nodes[node]) && !has_keys(state);
+        world.told.is_removed |= has_keys(world.nodes[node]) && !has_keys(state);
         world.nodes[node] = state;
         let side = self.finishing.iter().position(|finishing| *finishing == command);
         let Some(finished) = side.map(|side| &mut world.finished[side]) else { return answer };
@@ -256,23 +219,8 @@ impl<'a> Search<'a> {
             }
             next = client.hear(self, Replies(replies));
         }
-        let awaits =
-            |side: usize| world.actors[side].goal == Goal::Vote || world.digests[side] == 0;
-        let side = index % self.sides;
-        match next.expect("it has ended") {
-            None => Err(Violation::Stuck),
-            Some(RecordState::Open) if world.is_committed => Err(Violation::NotFound),
-            Some(RecordState::Commit) if goal == Goal::Read && world.has_finished[side] => {
-                Err(Violation::NotFound)
-            }
-            Some(RecordState::Abort) if world.is_committed => Err(Violation::TwoDecisions),
-            Some(RecordState::Commit) if world.is_aborted => Err(Violation::TwoDecisions),
-            Some(RecordState::Commit) if world.is_removed => Err(Violation::Revived),
-            Some(RecordState::Absent) if world.is_committed && (0..self.sides).any(awaits) => {
-                Err(Violation::NotFound)
-            }
-            _ => Ok(()),
-        }
+        let told = next.expect("it has ended");
+        world.told.judge(&world.actors, (goal, index % self.sides), told)
     }
 }
 
@@ -309,11 +257,7 @@ impl Model for Search<'_> {
             actors,
             sent,
             finished: vec![[None; NODES]; self.sides],
-            has_voted: vec![is_voted; self.sides],
-            has_finished: vec![false; self.sides],
-            is_committed: is_voted,
-            is_aborted: false,
-            is_removed: false,
+            told: Told::new(self.sides, is_voted),
         }
     }
 
@@ -352,7 +296,7 @@ impl Model for Search<'_> {
     fn take(&mut self, world: &mut World, step: &Step) -> Result<(), Violation> {
         match *step {
             Step::Begin(actor) => {
-                world.has_voted.iter_mut().skip(actor).take(1).for_each(|voted| *voted = true);
+                world.told.has_voted.iter_mut().skip(actor).take(1).for_each(|voted| *voted = true);
                 let mut it = world.actors[actor].clone();
                 let command = it.begin(self).expect("it asks the nodes");
                 world.actors[actor] = it;
@@ -393,11 +337,9 @@ impl Model for Search<'_> {
         };
         let mut columns: Vec<_> = (0..NODES).map(column).collect();
         columns.sort();
-        let World { sent, digests, has_voted, has_finished, .. } = world;
-        let World { is_committed, is_aborted, is_removed, .. } = world;
+        let World { sent, digests, told, .. } = world;
         let mut hasher = DefaultHasher::new();
-        (columns, sent, digests, has_voted, has_finished).hash(&mut hasher);
-        (is_committed, is_aborted, is_removed).hash(&mut hasher);
+        (columns, sent, digests, told).hash(&mut hasher);
         hasher.finish()
     }
 
