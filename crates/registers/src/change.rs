@@ -152,7 +152,7 @@ impl Change {
         let ballot = draft.ballot();
         self.state = match (draft.is_unchanged(), ballot.next()) {
             // A majority had accepted nothing when it promised: that is the value.
-            (true, _) if is_new && self.sent.is_empty() => {
+            (true, _) if is_new && self.sent.is_empty() && !draft.is_shared => {
                 State::Done(ChangeEnd::Unchanged(ballot))
             }
             (_, None) => State::Done(self.unless_sent(ChangeEnd::Exhausted)),

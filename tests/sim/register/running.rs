@@ -118,7 +118,10 @@ impl Caller {
         let draw_up = |draft: &mut Draft| {
             let followers = followers.get_or_insert_with(|| slot.followers());
             part.change(draft);
-            followers.iter().for_each(|follower| follower.change(draft));
+            for follower in followers {
+                draft.share();
+                follower.change(draft);
+            }
         };
         let end = running.run(draw_up).await;
         let result = running.result(end).await;
