@@ -108,10 +108,12 @@ impl Walk<'_> {
         world.rounds[actor] = Some(round);
     }
 
+    /// May it arrive late, or again, and change anything? What empties a node before its refill
+    /// comes once: a repeat after the copies would remove them.
     fn changes(&self, command: Command) -> bool {
-        use RegisterCommand::{Copy, Mark, Read};
+        use RegisterCommand::{Copy, Install, Mark, Read};
         let command = &self.search.server.asked(command).command;
-        !matches!(command, Read { .. } | Copy | Mark(MarkStep::Look))
+        !matches!(command, Read { .. } | Copy | Mark(MarkStep::Look) | Install { state: None, .. })
     }
 
     fn carry_out(&mut self, world: &mut World, command: Command, node: usize) -> Answer {
