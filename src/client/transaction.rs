@@ -78,7 +78,8 @@ impl Transactions<'_> {
     /// [`Decision::Over`].
     ///
     /// `patience` is for the other participants. This call takes the participant's own time as
-    /// well, and up to two rounds for each step. The one who votes last waits for nobody.
+    /// well, and a round for each step; up to four after an abort or the loss of a node. The one
+    /// who votes last waits for nobody.
     ///
     /// # Errors
     ///
