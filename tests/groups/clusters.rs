@@ -1,8 +1,9 @@
 //! Slots of a cluster as nodes.
 
+use std::thread;
 use std::time::Duration;
 
-use redlatch::LockClient;
+use redlatch::{LockClient, NodeStatus, QueueSupport};
 use support::cluster::Cluster;
 use support::eventually;
 use support::locks::{LIMIT, can_be_acquired, connected};
@@ -63,4 +64,29 @@ fn a_failover_of_one_shard_of_three_is_not_noticed() {
     }
     // The third one comes back when its replica is promoted.
     connected(client);
+}
+
+/// A message on any other channel goes to all nodes of a cluster.
+#[test]
+fn a_waiter_is_told_on_a_channel_of_its_shard_or_on_a_common_one_if_it_may_not() {
+    let cluster = Cluster::start(3, 0);
+    let masters = || cluster.servers.iter();
+    for (rights, told_by) in [("+ssubscribe", "spublish"), ("-ssubscribe", "publish")] {
+        masters().for_each(|it| _ = it.command(&["ACL", "SETUSER", "default", rights]));
+        masters().for_each(|it| _ = it.command(&["CONFIG", "RESETSTAT"]));
+        let [holder, other] = [client(&cluster), client(&cluster)];
+        let held = holder.request("orders").ttl(TTL).keep_alive().try_lock_for(3 * LIMIT);
+        let waiter = other.clone();
+        let waiting = thread::spawn(move || take(&waiter, TTL).release());
+        let hears = |it: &NodeStatus| it.queue == Some(QueueSupport::Full);
+        assert!(eventually(LIMIT, || other.nodes().iter().all(hears)), "{rights}");
+        held.unwrap().expect("it becomes free").release().unwrap();
+        waiting.join().unwrap().unwrap();
+        for publish in ["publish", "spublish"] {
+            let field = format!("cmdstat_{publish}");
+            let has_told =
+                masters().any(|it| it.command(&["INFO", "commandstats"]).field(&field).is_some());
+            assert_eq!(has_told, publish == told_by, "{rights}: {publish}");
+        }
+    }
 }

@@ -83,8 +83,10 @@ fn reshard(cluster: &Cluster, from: usize, to: usize, meanwhile: impl FnOnce()) 
     let moved = eventually(LIMIT, || {
         let keys = source.command(&["CLUSTER", "GETKEYSINSLOT", SLOT, "1"]);
         let Value::Array(keys) = keys else { panic!("a list") };
-        let Some(key) = keys.first().map(Value::text) else { return true };
-        source.command(&["MIGRATE", "127.0.0.1", &port, &key, "0", "1000"]);
+        let Some(Value::Bulk(key)) = keys.first() else { return true };
+        let migrate: [&[u8]; 6] = [b"MIGRATE", b"127.0.0.1", port.as_bytes(), key, b"0", b"1000"];
+        let migrated = source.command(&migrate);
+        assert!(!matches!(migrated, Value::Error(_)), "{migrated:?}");
         meanwhile.take().into_iter().for_each(|it| it());
         false
     });

@@ -6,8 +6,8 @@ use crate::node::{CLAIM, Outcome, Place, Request, Slot};
 use crate::token::Token;
 use crate::want::Want;
 use redlatch_protocol::engine::{
-    self, Before, Claim, ClaimTime, Command, Drift, Keep, Listen, ListenStep, LockAttributes,
-    LockId, QueueEntry, Removal, Rules, Ttl, Vote,
+    self, Before, Channel, Claim, ClaimTime, Command, Drift, Keep, Listen, ListenStep,
+    LockAttributes, LockId, QueueEntry, Removal, Rules, Ttl, Vote,
 };
 use redlatch_protocol::node::command::NodeReply;
 use redlatch_protocol::time::Time;
@@ -32,7 +32,7 @@ pub(crate) fn sent(request: Request, is_mute: bool) -> engine::Request {
             lease: millis(lease(want)),
             lease_in_front: millis(lease(want)),
             claim: ClaimTime { notified: millis(CLAIM), asking: millis(2 * CLAIM) },
-            channel: (!is_mute).then_some(id.client.into()),
+            channel: (!is_mute).then(|| channel(id.client)),
         }),
         Request::Turn { id, token, want, slot } => {
             claim(lock(token, want, slot), Before::Turn(id.wide()))
@@ -55,8 +55,12 @@ pub(crate) fn sent(request: Request, is_mute: bool) -> engine::Request {
 pub(crate) fn subscription(client: u8) -> engine::Request {
     of_all_nodes(Command::Listen(Listen {
         key: KEY.into(),
-        step: ListenStep::Subscribe(client.into()),
+        step: ListenStep::Subscribe(channel(client)),
     }))
+}
+
+fn channel(client: u8) -> Channel {
+    Channel { number: client.into(), is_sharded: false }
 }
 
 pub(crate) fn of_all_nodes(command: Command) -> engine::Request {

@@ -109,6 +109,11 @@ impl Proxy {
         self.shared.streams.cut();
     }
 
+    /// The port to which it leads.
+    pub fn leads_to(&self) -> u16 {
+        self.shared.target_port.load(Ordering::SeqCst)
+    }
+
     /// Changes the mode. Bytes that were read before keep the mode of that time.
     #[track_caller]
     pub fn set(&self, mode: Mode) {

@@ -29,9 +29,6 @@ const TURN_TTL: Duration = Duration::from_secs(2);
 /// milliseconds of 34 years.
 const COUNT_START: u64 = 1_577_836_800_000_000;
 
-/// How often another client may come first before a client takes its turn in the queue.
-const PREEMPTED_MAX: u32 = 1;
-
 /// The longest pause while it is to be found out whether a change was made.
 const PAUSE_URGENT: Duration = Duration::from_micros(250);
 
@@ -200,8 +197,8 @@ impl RunningChange<'_> {
                     draw_up(&mut draft);
                     self.change.propose(draft);
                 }
-                ChangeStep::Preempted(times) => {
-                    self.pause(times);
+                ChangeStep::Preempted(_) => {
+                    self.pause();
                     self.change.try_again();
                 }
                 ChangeStep::Done(end) => return end,
@@ -222,12 +219,12 @@ impl RunningChange<'_> {
         true
     }
 
-    /// Another client came first. If that happens again and again, this one takes its turn.
-    fn pause(&mut self, times: u32) {
+    /// Another client came first: this one takes its turn, if it has not done so.
+    fn pause(&mut self) {
         if self.change.may_be_made() {
             return thread::sleep(self.backoff.next_delay_within(Duration::ZERO, PAUSE_URGENT));
         }
-        if times < PREEMPTED_MAX || self.has_queued {
+        if self.has_queued {
             return thread::sleep(self.backoff.next_delay(Duration::ZERO));
         }
         let client = &self.register.client;

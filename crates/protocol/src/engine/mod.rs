@@ -42,7 +42,7 @@ pub use backoff::{Backoff, Jitter, Wait};
 pub use custom::{CustomCommand, RunScript, Said, Script};
 pub use held_lock::{Extend, Extended, HeldLock, Release, ReleaseOutcome};
 pub use member::{NoVote, RegisterMembership};
-pub use queue::{CLAIM_TIME_MAX, ClaimTime, QueueEntry, QueueState, QueueView, QueueWait};
+pub use queue::{CLAIM_TIME_MAX, Channel, ClaimTime, QueueEntry, QueueState, QueueView, QueueWait};
 pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum, until_quorum};
 pub use quorum::{PERMITS_MAX, PermitSet};

@@ -42,7 +42,15 @@ pub struct QueueEntry {
     pub claim: ClaimTime,
     /// The channel on which the node notifies the waiter's connection. The session with the node
     /// sets it.
-    pub channel: Option<u64>,
+    pub channel: Option<Channel>,
+}
+
+/// The channel of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Channel {
+    pub number: u64,
+    /// Is it one of a shard, whose messages a cluster does not send to all of its nodes?
+    pub is_sharded: bool,
 }
 
 impl QueueEntry {

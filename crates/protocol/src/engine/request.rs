@@ -1,8 +1,8 @@
 //! Requests to the nodes: each request is the same for every node.
 
 use super::{
-    CustomCommand, LockAttributes, LockId, Node, NodeSet, Predecessor, QueueEntry, Rules, Share,
-    Token, Ttl,
+    Channel, CustomCommand, LockAttributes, LockId, Node, NodeSet, Predecessor, QueueEntry, Rules,
+    Share, Token, Ttl,
 };
 use crate::time::Time;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ pub struct Listen {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenStep {
     /// Subscribe to the channel of this connection: once for a connection.
-    Subscribe(u64),
+    Subscribe(Channel),
     /// Have the server send invalidations on this connection: once for a connection.
     Enable,
     /// The next command is one whose keys the server is to remember.

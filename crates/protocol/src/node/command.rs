@@ -4,7 +4,9 @@ use super::SharedRequest;
 use super::node_error::NodeError;
 use super::script::ScriptCall;
 use super::server_error::{ServerError, ServerErrorKind, quoted};
-use crate::engine::{LockAttributes, LockId, QueueView, Request, Said, Share, Token, Vote};
+use crate::engine::{
+    Channel, LockAttributes, LockId, QueueView, Request, Said, Share, Token, Vote,
+};
 use crate::resp::{BULK_MAX, Reply, encode_number};
 use crate::time::Time;
 use std::borrow::Cow;
@@ -271,7 +273,7 @@ pub(in crate::node) fn requested_permit(share: Share) -> String {
 pub const RESERVED: &[u8] = b"redlatch:reserved:";
 
 /// The prefix of the channel of a connection, on which nodes notify its waiters.
-const CHANNEL: &str = "redlatch:";
+const CHANNEL: &[u8] = b"redlatch:";
 
 /// Is this value of a lock's key a reservation, and no lock?
 pub fn is_reservation(value: &[u8]) -> bool {
@@ -315,8 +317,10 @@ pub(in crate::node) fn read_notification(message: &[u8]) -> Option<(Token, Notif
     Some((Token::new(name.try_into().ok()?), notification))
 }
 
-pub(in crate::node) fn name_of_channel(channel: u64) -> String {
-    format!("{CHANNEL}{channel:016x}")
+/// The name of a channel. A sharded one has the tag of the node's keys, which is in braces.
+pub(in crate::node) fn name_of_channel(channel: Channel, tag: &[u8]) -> Vec<u8> {
+    let tag = if channel.is_sharded { tag } else { b"" };
+    [CHANNEL, tag, format!("{:016x}", channel.number).as_bytes()].concat()
 }
 
 #[cfg(test)]

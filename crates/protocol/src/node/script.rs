@@ -73,7 +73,7 @@ use crate::resp::{Elements, Reply, Word, encode_words};
 pub use claim::CLAIM;
 pub use fence::FENCE;
 pub use keep::{KEEP, KEEP_SHARED};
-pub use listen::LISTEN;
+pub use listen::{LISTEN, is_subscribed};
 pub use queue::QUEUE;
 pub use reign::{CHECK, MarkerChange, REIGN};
 pub use removal::{GIVE, RELEASE, RELEASE_READER, RELEASE_SHARED};

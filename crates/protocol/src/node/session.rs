@@ -67,7 +67,7 @@ pub struct SessionOptions {
 
 impl SessionOptions {
     /// What stands before each key on this node.
-    fn tag(&self) -> Arc<[u8]> {
+    pub(super) fn tag(&self) -> Arc<[u8]> {
         self.group.as_ref().map_or_else(Arc::default, |group| Arc::clone(&group.tag))
     }
 

@@ -3,9 +3,14 @@
 use super::{NodeCommand, Script, ScriptCall, lua_script, vote};
 use crate::engine::{Listen, ListenStep, Vote};
 use crate::node::command::{NodeReply, name_of_channel};
-use crate::resp::{Reply, encode_command};
+use crate::resp::{Elements, Reply, encode_command};
 
 pub const LISTEN: Script = lua_script!("listen.lua");
+
+/// Is this push message the answer to `SUBSCRIBE`, or to `SSUBSCRIBE`?
+pub fn is_subscribed(message: &Elements<'_>) -> bool {
+    matches!(message.iter().next(), Some(Reply::Bulk(b"subscribe" | b"ssubscribe")))
+}
 
 impl NodeCommand for Listen {
     fn script(&self) -> Option<(Script, u32)> {
@@ -15,7 +20,9 @@ impl NodeCommand for Listen {
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
         match self.step {
             ListenStep::Subscribe(channel) => {
-                encode_command(out, &[b"SUBSCRIBE", name_of_channel(channel).as_bytes()]);
+                let subscribe: &[u8] =
+                    if channel.is_sharded { b"SSUBSCRIBE" } else { b"SUBSCRIBE" };
+                encode_command(out, &[subscribe, &name_of_channel(channel, call.tag)]);
             }
             ListenStep::Enable => encode_command(out, &[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]),
             ListenStep::OptIn => encode_command(out, &[b"CLIENT", b"CACHING", b"YES"]),
@@ -26,12 +33,9 @@ impl NodeCommand for Listen {
     fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<NodeReply> {
         let is_done = match self.step {
             // With RESP3 the answer is a push message.
-            ListenStep::Subscribe(_) => match reply {
-                Reply::Push(message) => {
-                    matches!(message.iter().next(), Some(Reply::Bulk(b"subscribe")))
-                }
-                _ => false,
-            },
+            ListenStep::Subscribe(_) => {
+                matches!(reply, Reply::Push(message) if is_subscribed(message))
+            }
             ListenStep::Enable | ListenStep::OptIn => matches!(reply, Reply::Simple(b"OK")),
             ListenStep::Read(_) => return vote(number, reply).map(NodeReply::of),
         };

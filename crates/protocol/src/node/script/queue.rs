@@ -16,7 +16,8 @@ impl NodeCommand for QueueEntry {
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
         let QueueEntry { lock, waiter, number, lease, .. } = self;
-        let (waiter, value, entry) = (waiter.as_bytes(), value_of(lock), value_of_entry(self));
+        let (waiter, value, entry) =
+            (waiter.as_bytes(), value_of(lock), value_of_entry(self, call.tag));
         let (number, lease) = (Number(*number), Number(lease.as_millis()));
         let arguments = [Bytes(waiter), number, Bytes(&value), Bytes(&entry), lease];
         call.run(QUEUE, lock, &[], &arguments, out);
@@ -43,14 +44,14 @@ impl NodeCommand for QueueEntry {
 
 /// The entry of a waiter, as the scripts and `inspect.lua` read it: since when it waits, what for,
 /// how long a claim takes, how long the entry is kept in front, the channel, and the owner's label.
-fn value_of_entry(entry: &QueueEntry) -> Vec<u8> {
+fn value_of_entry(entry: &QueueEntry, tag: &[u8]) -> Vec<u8> {
     let QueueEntry { lock, since, lease_in_front, claim, channel, .. } = entry;
     let claim = if channel.is_some() { claim.notified } else { claim.asking };
-    let channel = channel.map_or_else(String::new, name_of_channel);
     let (claim, lease) = (claim.as_millis(), lease_in_front.as_millis());
-    let head = format!("{since}{} {claim} {lease} {channel} ", requested_mode(lock));
+    let head = format!("{since}{} {claim} {lease} ", requested_mode(lock));
     let owner = lock.attributes.as_ref().map_or(&[][..], |attributes| &attributes.owner);
-    [head.as_bytes(), owner].concat()
+    let channel = channel.map_or_else(Vec::new, |channel| name_of_channel(channel, tag));
+    [head.as_bytes(), &channel, b" ", owner].concat()
 }
 
 /// A waiter's number and what the node says about it, in the elements behind the script's number.

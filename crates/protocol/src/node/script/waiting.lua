@@ -18,7 +18,8 @@ local function tell(waiter, word)
     return
   end
   local claim, channel = string.match(entry, '^%w+ ([1-9]%d?%d?%d?%d?) %d+ (%S*) ')
-  if claim and (channel == '' or try('PUBLISH', channel, waiter .. word) ~= 0) then
+  local publish = channel and channel:find('{', 1, true) and 'SPUBLISH' or 'PUBLISH'
+  if claim and (channel == '' or try(publish, channel, waiter .. word) ~= 0) then
     return claim
   end
   leave(waiter)

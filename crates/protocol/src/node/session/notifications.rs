@@ -4,7 +4,8 @@
 //! A connection on which somebody waits subscribes to a channel of its own (RESP3, where commands
 //! and subscriptions share a connection). A waiter's entry on the node names that channel. When the
 //! node reserves the lock for the waiter, the script publishes a message there, and learns at once
-//! if nobody hears it: then that connection is gone, and the next waiter is first.
+//! if nobody hears it: then that connection is gone, and the next waiter is first. In a cluster the
+//! channel is one of the shard (since Redis 7): other messages go to all nodes of the cluster.
 //!
 //! The first waiter also hears of changes of the lock's key (`CLIENT TRACKING`, since Redis 6): a
 //! program that knows no queue deletes the key and notifies nobody. A waiter's own requests change
@@ -16,11 +17,12 @@
 
 use super::{Session, State};
 use crate::engine::{
-    Before, Claim, Command, CustomCommand, Listen, ListenStep, QueueEntry, QueueView, QueueWait,
-    Request, Token, Vote,
+    Before, Channel, Claim, Command, CustomCommand, Listen, ListenStep, QueueEntry, QueueView,
+    QueueWait, Request, Token, Vote,
 };
 use crate::node::command::{Form, NoReply, NodeReply, Notification, read_notification};
 use crate::node::pending_releases::removal_if_unanswered;
+use crate::node::script::is_subscribed;
 use crate::node::{NodeError, QueueSupport, ServerError, ServerErrorKind, SharedRequest, Ticket};
 use crate::resp::{Elements, Reply};
 use crate::time::Time;
@@ -44,6 +46,8 @@ pub(in crate::node) enum Hint {
 #[derive(Debug, Default)]
 pub(super) struct Notifications {
     channel: PushSupport,
+    /// Has the server refused a channel of its shard?
+    is_unsharded: bool,
     tracking: PushSupport,
     /// The waiters whose entry on the node names the channel of this connection, and whether a
     /// reservation for them counts in a quarantine.
@@ -86,7 +90,7 @@ impl Notifications {
     pub(super) fn pushed(&mut self, message: &Elements<'_>, tag: &[u8], counts: bool) {
         let mut elements = message.iter();
         match (elements.next(), elements.next(), elements.next()) {
-            (Some(Reply::Bulk(b"message")), Some(_), Some(Reply::Bulk(text))) => {
+            (Some(Reply::Bulk(b"message" | b"smessage")), Some(_), Some(Reply::Bulk(text))) => {
                 let counts = |waiter| counts || self.heard.get(waiter) == Some(&true);
                 let hint = match read_notification(text) {
                     Some((it, Notification::Reserved)) if counts(&it) => (it, Hint::Reserved),
@@ -224,7 +228,7 @@ impl Session {
             let Command::Listen(listen) = &request.command else { return false };
             matches!(listen.step, ListenStep::Subscribe(_))
         });
-        is_asked && matches!(message.iter().next(), Some(Reply::Bulk(b"subscribe")))
+        is_asked && is_subscribed(message)
     }
 
     /// Processes the reply to a step of [`listen`](Self::listen) or
@@ -238,8 +242,12 @@ impl Session {
     ) -> Result<(), NodeError> {
         match (read, reply, step) {
             (Err(NoReply::Nonsense(problem)), ..) => return Err(problem),
-            (Err(_), Reply::Error(_), ListenStep::Subscribe(_)) => {
-                self.notifications.channel = PushSupport::Off;
+            (Err(_), Reply::Error(_), ListenStep::Subscribe(channel)) => {
+                // A server before Redis 7, or a user without that right: then a common channel.
+                let support =
+                    if channel.is_sharded { PushSupport::NotAsked } else { PushSupport::Off };
+                self.notifications.channel = support;
+                self.notifications.is_unsharded = true;
                 self.notifications.lose();
             }
             (Err(_), Reply::Error(_), _) => {
@@ -316,7 +324,9 @@ impl Session {
             (Command::Queue(_), None) => {
                 let is_resp3 = self.server.identity.as_ref().is_some_and(|it| it.is_resp3);
                 let may_push = is_resp3 && self.notifications.channel != PushSupport::Off;
-                let channel = may_push.then_some(self.options.seed);
+                let is_sharded = !self.notifications.is_unsharded && !self.options.tag().is_empty();
+                let channel = Channel { number: self.options.seed, is_sharded };
+                let channel = may_push.then_some(channel);
                 request.change(|request| {
                     if let Command::Queue(entry) = &mut request.command {
                         entry.channel = channel;

@@ -1,7 +1,9 @@
 //! The queue: the encoding of its requests, and the meaning of their answers.
 
 use super::*;
-use crate::engine::{Command, Listen, ListenStep, PermitSet, QueueView, WAITER_NUMBER_MAX};
+use crate::engine::{
+    Channel, Command, Listen, ListenStep, PermitSet, QueueView, WAITER_NUMBER_MAX,
+};
 use crate::node::command::{Notification, is_reservation, read_notification};
 use crate::node::fixture::{WAITER, fenced};
 use crate::node::script;
@@ -119,7 +121,8 @@ fn being_notified_takes_four_commands() {
         request.command = Command::Listen(Listen { key: Arc::from(&b"key"[..]), step });
         request.clone()
     };
-    let subscribe = listen(ListenStep::Subscribe(0xab));
+    let channel = Channel { number: 0xab, is_sharded: false };
+    let subscribe = listen(ListenStep::Subscribe(channel));
     let expected = words(&[b"SUBSCRIBE", b"redlatch:00000000000000ab"]);
     assert_eq!(encoded(&subscribe, Form::Source), expected);
     let subscribed = ">3\r\n$9\r\nsubscribe\r\n$25\r\nredlatch:00000000000000ab\r\n:1\r\n";
@@ -127,6 +130,13 @@ fn being_notified_takes_four_commands() {
     ["+OK\r\n", ":57\r\n", ">1\r\n$1\r\nx\r\n"]
         .iter()
         .for_each(|bytes| is_nonsense(&subscribe, bytes));
+    let channel = Channel { is_sharded: true, ..channel };
+    let subscribe = listen(ListenStep::Subscribe(channel));
+    let mut of_shard = Vec::new();
+    encode(&subscribe, Form::Source, 0, b"{fjl}", &mut of_shard);
+    assert_eq!(of_shard, words(&[b"SSUBSCRIBE", b"redlatch:{fjl}00000000000000ab"]));
+    let subscribed = ">3\r\n$10\r\nssubscribe\r\n$30\r\nredlatch:{fjl}00000000000000ab\r\n:1\r\n";
+    assert_eq!(meaning(&subscribe, subscribed), Ok(yes()));
     let enable = listen(ListenStep::Enable);
     let expected = words(&[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]);
     assert_eq!(encoded(&enable, Form::Source), expected);
