@@ -173,6 +173,7 @@ pub(crate) struct Contribution(Sender<CombinerMessage>);
 impl Contribution {
     /// Has the thread make its change of the draft. One that panics makes none.
     pub(crate) fn change(&self, draft: &mut Draft) {
+        draft.share();
         let (back, changed) = bounded(1);
         let is_there = self.0.send(CombinerMessage::Change(draft.clone(), back)).is_ok();
         if let (true, Ok(changed)) = (is_there, changed.recv()) {

@@ -162,11 +162,13 @@ pub struct Draft {
     base: Result<Stored, u64>,
     current: Option<Stored>,
     changes: usize,
+    /// May a call take part that began after the promise?
+    pub(super) is_shared: bool,
 }
 
 impl Draft {
     pub(super) fn new(ballot: Ballot, base: Result<Stored, u64>) -> Self {
-        Self { ballot, current: base.clone().ok(), base, changes: 0 }
+        Self { ballot, current: base.clone().ok(), base, changes: 0, is_shared: false }
     }
 
     /// The value, with the changes so far; `None` if there is none.
@@ -198,6 +200,12 @@ impl Draft {
             self.base = Err(self.ballot.number());
             self.changes += 1;
         }
+    }
+
+    /// Another call takes part, which may have begun after the promise: what that showed is current
+    /// for it only when the ballot is accepted.
+    pub fn share(&mut self) {
+        self.is_shared = true;
     }
 
     /// Is there no change?

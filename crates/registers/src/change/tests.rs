@@ -125,6 +125,27 @@ fn text(value: &Stored) -> String {
     String::from_utf8(value.bytes().to_vec()).unwrap()
 }
 
+/// The threads that take part may have begun after the promise: by then there may be a value.
+#[test]
+fn what_a_promise_has_shown_is_not_told_to_calls_that_began_later() {
+    for is_shared in [false, true] {
+        let mut talk = Talk::new(Proposer::new(OWNER));
+        talk.prepares();
+        talk.hear([promise(None), promise(None), None]);
+        let ChangeStep::Draft(mut draft) = talk.change.poll() else { panic!("a draft") };
+        let ballot = draft.ballot();
+        if is_shared {
+            draft.share();
+        }
+        talk.change.propose(draft);
+        if is_shared {
+            assert_eq!(talk.accepts(), (ballot, String::new()));
+            talk.hear([DONE, DONE, None]);
+        }
+        assert_eq!(talk.end(), ChangeEnd::Unchanged(ballot));
+    }
+}
+
 #[test]
 fn what_nobody_else_creates_takes_one_round() {
     let create = || Talk { change: Change::create(Proposer::new(OWNER)), version: None };
