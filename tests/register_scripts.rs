@@ -147,6 +147,37 @@ fn a_promise_without_a_value_is_collected_too_and_the_floor_only_grows() {
 }
 
 #[test]
+fn bytes_are_raised_while_nothing_was_promised_since_and_the_last_removes_the_keys() {
+    let node = Node::start();
+    let raise = |levels: &[u8]| match &node.run(script::RAISE, &[levels])[..] {
+        [Value::Integer(7), Value::Bulk(bytes)] => {
+            Some(Ballot::read(bytes).unwrap().1.escape_ascii().to_string())
+        }
+        [Value::Integer(-7), Value::Integer(_), _, Value::Integer(_)] => None,
+        other => panic!("{other:?}"),
+    };
+    let raised = |text: &str| Some(text.to_owned());
+    assert_eq!(raise(b"\x01"), None, "there is no value");
+    node.accept(ballot(5, 1), b"one\0\0");
+    assert_eq!(raise(b"\x01\x00"), raised(r"one\x01\x00"));
+    assert_eq!(raise(b"\x00\x02"), raised(r"one\x01\x02"));
+    assert_eq!(raise(b"\x02\x01"), raised(r"one\x02\x02"), "none is lowered");
+    assert!(node.accept(ballot(5, 1), b"one\0\0"), "late");
+    assert_eq!(node.state(), Some((5, b"one\x02\x02".to_vec())));
+    // Whoever has prepared a ballot goes on from what it saw.
+    assert!(node.prepare(ballot(9, 2)) && raise(b"\x03\x03").is_none());
+    node.accept(ballot(9, 2), b"two\0\0");
+    assert_eq!(raise(b"\x03\x00"), raised(r"two\x03\x00"));
+    assert_eq!((raise(b"\x00\x03"), node.state()), (raised(r"two\x03\x03"), None));
+    assert_eq!(node.floor(), Some("10".to_owned()));
+    assert_eq!(node.0.command(&["EXISTS", KEYS[0], KEYS[1]]), Value::Integer(0));
+    assert!(raise(b"\x01\x00").is_none() && !node.accept(ballot(9, 2), b"two\0\0"), "late");
+    // What was deleted has no bytes.
+    node.accept(ballot(11, 1), b"");
+    assert_eq!(raise(b"\x01"), None);
+}
+
+#[test]
 fn a_node_with_another_mark_or_none_changes_nothing() {
     let node = Node::start();
     let ballot = ballot(5, 1).to_bytes();
@@ -157,6 +188,7 @@ fn a_node_with_another_mark_or_none_changes_nothing() {
             (script::ACCEPT, &[&ballot, &ballot, b"value"]),
             (script::COLLECT, &[b""]),
             (script::READ_REGISTER, &[]),
+            (script::RAISE, &[b"\x01"]),
         ] {
             assert_eq!(node.run(script, arguments), [Value::Integer(-7), Value::bulk(mark)]);
         }

@@ -9,7 +9,6 @@ pub use group::{RegisterList, Registers, Swept};
 
 use super::LockClient;
 use crate::clock::{self, WallTime};
-use crate::engine::Token;
 use crate::error::RegisterError;
 use crate::fencing::FencingToken;
 use crate::registers::{Change, Draft, RegisterCommand, RegisterKeys, Stored, Version};
@@ -87,34 +86,38 @@ impl Register {
     ///
     /// Too few nodes gave an answer that counts, or the nodes are no group.
     pub fn read(&self) -> Result<Option<Value>, RegisterError> {
-        self.report_read(|| self.look(None)).map(|look| look.value)
+        self.look(&RegisterCommand::Read { watcher: None }).map(|look| look.value)
     }
 
-    /// The value, and how often the nodes were asked. They tell the watcher when it changes.
-    fn look(&self, watcher: Option<Token>) -> Result<(Observation, u32), RegisterError> {
+    /// Reads the value, by a command that answers it.
+    fn look(&self, command: &RegisterCommand) -> Result<Observation, RegisterError> {
+        self.report_read(|| self.look_with(command))
+    }
+
+    /// The value, and how often the nodes were asked.
+    fn look_with(&self, command: &RegisterCommand) -> Result<(Observation, u32), RegisterError> {
         Changing::check()?;
         let nodes = self.client.core.register_nodes()?;
         let mut group = nodes.group()?;
         let (mut rounds, mut looks) = (0, 0);
         loop {
             rounds += 1;
-            let command = RegisterCommand::Read { watcher };
-            let round = nodes.ask(&self.keys, &group, command);
+            let round = nodes.ask(&self.keys, &group, command.clone());
             if let Some(invalid) = round.invalid() {
                 return Err(invalid);
             }
             if let Some(agreed) = round.replies.agreed() {
                 let ballot = agreed.map(|accepted| accepted.ballot);
                 self.client.core.registers.saw(&self.keys.value, ballot);
-                let value = agreed.and_then(|accepted| accepted.value.as_ref());
-                let value = value.map(|value| Value(value.clone()));
+                let value = ballot.and_then(|ballot| round.replies.value(ballot)).map(Value);
                 return Ok((Observation { value, is_watched: round.is_watched }, rounds));
             }
             if round.replies.are_enough() {
                 break;
             }
             if looks == LOOKS_MAX || !round.replies.lack_votes() {
-                return Err(round.no_quorum(false));
+                let is_read = matches!(command, RegisterCommand::Read { .. });
+                return Err(round.no_quorum(!is_read));
             }
             // Members enter an epoch one after another: where one has refused the epoch before, the
             // next one may refuse this.
@@ -123,7 +126,10 @@ impl Register {
             group = learnt;
         }
         // Not together with changes: one of them may take long.
-        let agreed = self.run_alone(|draft| Ok(draft.current().cloned().map(Value)))?;
+        let agreed = self.run_alone(|draft| {
+            self.delete_if_over(draft);
+            Ok(draft.current().cloned().map(Value))
+        })?;
         Ok((Observation { value: agreed.0, is_watched: false }, rounds + agreed.1))
     }
 
@@ -367,16 +373,25 @@ impl Register {
     /// [`Change::create`](crate::registers::Change::create).
     pub(in crate::client) fn create(&self, value: &[u8]) -> Result<(), RegisterError> {
         let body = |draft: &mut Draft| put(draft, Some(value.to_vec()));
-        self.run_with(&self.combined(), Change::create, body).map(|_| ())
+        self.run_with(&Arc::default(), Change::create, body).map(|_| ())
+    }
+
+    /// Raises the last bytes of the value in place, if no other ballot is promised, and reads it.
+    pub(in crate::client) fn raise(
+        &self,
+        levels: Arc<[u8]>,
+    ) -> Result<Option<Value>, RegisterError> {
+        self.look(&RegisterCommand::Raise(levels)).map(|look| look.value)
     }
 
     /// As [`change`](Self::change), with a result. The value is written only if it becomes another
-    /// one, and not if the change fails.
+    /// one, and not if the change fails. Nothing is remembered of it: others may
+    /// [raise](Self::raise) bytes of the value, which this client must see before the next change.
     pub(in crate::client) fn update<T>(
         &self,
         mut change: impl FnMut(&mut Option<Vec<u8>>) -> Result<T, RegisterError>,
     ) -> Result<T, RegisterError> {
-        let updated = self.run(|draft| {
+        let updated = self.run_alone(|draft| {
             let before = draft.current().map(|value| value.bytes().to_vec());
             let mut after = before.clone();
             let result = change(&mut after)?;

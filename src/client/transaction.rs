@@ -5,7 +5,7 @@ mod side;
 use super::LockClient;
 #[cfg(doc)]
 use super::Registers;
-use super::register::Register;
+use super::register::{Register, Value};
 use crate::clock;
 use crate::entropy::draw;
 use crate::error::{JoinError, RecoverError, RegisterError, TransactionError};
@@ -78,7 +78,8 @@ impl Transactions<'_> {
     /// [`Decision::Over`].
     ///
     /// `patience` is for the other participants. This call takes the participant's own time as
-    /// well, and up to two rounds for each step. The one who votes last waits for nobody.
+    /// well, and a round for each step; up to four after an abort or the loss of a node. The one
+    /// who votes last waits for nobody.
     ///
     /// # Errors
     ///
@@ -95,7 +96,7 @@ impl Transactions<'_> {
         let until = clock::now().after(patience);
         let disk = disk(participant, id).map_err(JoinError::Disk)?;
         let record = self.record(id).map_err(JoinError::NotBegun)?;
-        Side { record, id, name, participant, until }.run(TransactionSide::join(disk))
+        Side { record, id, name, participant, until, seen: None }.run(TransactionSide::join(disk))
     }
 
     /// Brings the transactions that are on the participant's disk to their end: commits those that
@@ -152,7 +153,8 @@ impl Transactions<'_> {
         let disk = disk(participant, id).map_err(JoinError::Disk)?;
         let record = self.record(id).map_err(JoinError::Undecided)?;
         let until = clock::now();
-        Side { record, id, name, participant, until }.run(TransactionSide::recover(disk))
+        Side { record, id, name, participant, until, seen: None }
+            .run(TransactionSide::recover(disk))
     }
 
     /// Aborts a transaction, unless it is committed. For operators, and for whoever has begun one
@@ -199,7 +201,7 @@ impl RecordRegister {
         mut change: impl FnMut(&mut Option<Record>) -> Result<T, UnknownName>,
     ) -> Result<T, TransactionError> {
         let changed = self.0.update(|bytes| {
-            let mut record = bytes.as_deref().map(read).transpose()?;
+            let mut record = read(bytes.as_deref())?;
             let result = change(&mut record);
             if result.is_ok() {
                 *bytes = record.as_ref().map(Record::to_bytes);
@@ -210,9 +212,10 @@ impl RecordRegister {
     }
 }
 
-fn read(bytes: &[u8]) -> Result<Record, RegisterError> {
+/// The record in a register. `None`: the register has no value, or all have finished.
+fn read(bytes: Option<&[u8]>) -> Result<Option<Record>, RegisterError> {
     let invalid = |InvalidRecord { format, .. }| RegisterError::OtherFormat { url: None, format };
-    Record::read(bytes).map_err(invalid)
+    bytes.map_or(Ok(None), Record::read).map_err(invalid)
 }
 
 // Listing the transactions that are not at their end.
@@ -252,8 +255,9 @@ impl Transactions<'_> {
             let id = register.name().as_str().and_then(|name| name.strip_prefix(NAME));
             let Some(id) = id.and_then(|id| id.parse().ok()) else { continue };
             // What was removed meanwhile is at its end.
-            let Some(value) = register.read()? else { continue };
-            found.push(Transaction::new(id, &read(value.bytes())?, now));
+            let value = register.read()?;
+            let record = read(value.as_ref().map(Value::bytes))?;
+            found.extend(record.map(|record| Transaction::new(id, &record, now)));
         }
         found.sort_by(|one, other| other.age.cmp(&one.age).then(one.id.cmp(&other.id)));
         Ok(found)

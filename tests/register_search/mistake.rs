@@ -2,7 +2,9 @@
 //! of its scripts.
 
 use models::Change;
-use redlatch_registers::script::{ACCEPT, COLLECT, INSTALL, MARK, PREPARE, READ_REGISTER, Script};
+use redlatch_registers::script::{
+    ACCEPT, COLLECT, INSTALL, MARK, PREPARE, RAISE, READ_REGISTER, Script,
+};
 
 /// A rule of the protocol that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +52,7 @@ pub(crate) enum Mistake {
 }
 
 /// The scripts of which `member.lua` is the beginning.
-const VOTING: &[Script] = &[PREPARE, ACCEPT, READ_REGISTER, COLLECT];
+const VOTING: &[Script] = &[PREPARE, ACCEPT, READ_REGISTER, COLLECT, RAISE];
 
 impl Mistake {
     /// The changes of scripts that make this mistake. None if it is one of a client.

@@ -26,7 +26,7 @@ fn keys(server: &Server) -> usize {
     let cli::Value::Array(keys) = server.command(&["KEYS", "*"]) else { panic!("no list") };
     let is_counted = |key: &cli::Value| {
         let key = key.text();
-        key.ends_with(":redlatch:register") || key.ends_with(":redlatch:promise")
+        key.contains(":redlatch:register:") || key.contains(":redlatch:promise:")
     };
     keys.iter().filter(|key| is_counted(key)).count()
 }
@@ -59,6 +59,28 @@ fn two_sides_commit_and_leave_nothing() {
         }
     }
     assert!(eventually(LIMIT, || is_clean(&first, &servers)));
+}
+
+#[test]
+fn a_record_that_a_node_has_missed_the_end_of_is_swept() {
+    let (servers, _) = formed(3);
+    let quick = support::locks::with_long_timeout(servers.iter().map(Server::url))
+        .node_timeout(Duration::from_millis(300))
+        .build()
+        .unwrap();
+    let id = begin(&quick);
+    servers[2].pause();
+    let join = |name| quick.transactions().join(&id, name, &mut Shelf::default(), LIMIT);
+    let decisions = thread::scope(|scope| {
+        let other = scope.spawn(|| join("paris"));
+        [join("berlin"), other.join().unwrap()]
+    });
+    assert_eq!(decisions, [Ok(Decision::Committed), Ok(Decision::Committed)]);
+    // It is over, and is there until it is known that all nodes know that.
+    assert_eq!((quick.transactions().list().unwrap(), keys(&servers[0])), (Vec::new(), 2));
+    assert_eq!(quick.transactions().abort(&id).unwrap(), Decision::Over);
+    servers[2].resume();
+    assert!(eventually(LIMIT, || is_clean(&quick, &servers)));
 }
 
 #[test]
@@ -104,6 +126,8 @@ fn a_side_that_cannot_prepare_ends_it_for_all_at_once() {
     thread::scope(|scope| {
         let waits =
             scope.spawn(|| first.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap());
+        let awaited = || second.transactions().list().unwrap()[0].awaited.clone();
+        assert!(eventually(LIMIT, || awaited() == ["paris"]));
         let refused = second.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap_err();
         assert_eq!(refused, JoinError::Refused("prepare"));
         assert_eq!(waits.join().unwrap(), Decision::Aborted);

@@ -113,6 +113,9 @@ impl Change {
                 if proposal.end == ChangeEnd::Committed(ballot) {
                     self.sent.push(ballot);
                 }
+                // It is promised with this, so to prepare it would say nothing: what is raised in
+                // the value afterwards would be lost.
+                self.proposer.see(Some(next.number()));
                 self.state = State::Accepting(proposal);
                 ChangeStep::Send(RegisterCommand::Accept { ballot, next, value: Arc::from(value) })
             }
@@ -231,7 +234,6 @@ impl Change {
 
     fn accepted(&mut self, proposal: Proposal, replies: &Replies) {
         if replies.are_done() {
-            self.proposer.see(Some(proposal.next.number()));
             // Where a register was deleted, the floor may have reached what was promised.
             self.proposer.next = proposal.value.map(|value| (proposal.next, value));
             self.state = State::Done(proposal.end);

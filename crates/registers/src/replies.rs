@@ -1,5 +1,7 @@
 //! The answers of a round: counted, and what they say of a change whose answer was lost.
 
+use super::Stored;
+use super::transaction::{FINISHED, FORGOTTEN};
 use super::{Accepted, Ballot, Epoch, Group, InvalidValue, Mark, MarkStep, Member, RegisterReply};
 use redlatch_protocol::engine::{Node, Said, quorum};
 use std::sync::Arc;
@@ -42,12 +44,50 @@ impl Replies {
             floor = floor.max(*of_node);
             promises += 1;
         }
-        self.is_majority(promises).then(|| Promised { accepted: best.cloned(), floor })
+        // What any of them has raised, a majority may have.
+        let accepted = |best: &Accepted| {
+            let value = Stored::raised_on(1, &self.copies(best.ballot));
+            Accepted { value, ..*best }
+        };
+        self.is_majority(promises).then(|| Promised { accepted: best.map(accepted), floor })
+    }
+
+    /// The values of a ballot that nodes have named.
+    fn copies(&self, ballot: Ballot) -> Vec<&Stored> {
+        let named = self.all().filter_map(|reply| match reply {
+            RegisterReply::State(accepted) | RegisterReply::Promise { accepted, .. } => {
+                accepted.as_ref()
+            }
+            _ => None,
+        });
+        named.filter(|it| it.ballot == ballot).filter_map(|it| it.value.as_ref()).collect()
+    }
+
+    /// The value that a majority has [agreed](Self::agreed) on. Of what was raised in place counts
+    /// what a majority has.
+    pub fn value(&self, ballot: Ballot) -> Option<Stored> {
+        Stored::raised_on(quorum(self.0.len()), &self.copies(ballot))
     }
 
     /// Has a majority accepted?
     pub(super) fn are_done(&self) -> bool {
         self.is_majority(self.all().filter(|reply| **reply == RegisterReply::Done).count())
+    }
+
+    /// When all nodes have answered, and each participant of a transaction has finished on some of
+    /// them: those that have on all nodes can be forgotten. Each of `count` has one of the last
+    /// bytes of the record. Of different ballots, the later may not know what was raised in the
+    /// earlier, and still reach a node that has raised it.
+    pub fn forgotten(&self, count: usize) -> Option<Arc<[u8]>> {
+        if self.agreed().is_none_or(|state| self.naming(state) < self.0.len()) {
+            return None;
+        }
+        let values = self.states().map(|state| state.and_then(|it| it.value.as_ref()));
+        let levels = values.map(|value| value.and_then(|it| it.bytes().rchunks(count).next()));
+        let levels: Vec<&[u8]> = levels.collect::<Option<_>>()?;
+        let on = |place: usize| levels.iter().filter(move |it| it.get(place) >= Some(&FINISHED));
+        let is_one = |place| if on(place).count() == self.0.len() { FORGOTTEN } else { 0 };
+        (0..count).all(|place| on(place).next().is_some()).then(|| (0..count).map(is_one).collect())
     }
 
     fn states(&self) -> impl Iterator<Item = Option<&Accepted>> {
@@ -63,10 +103,16 @@ impl Replies {
         self.states().filter(|other| ballot(*other) == ballot(state)).count()
     }
 
-    /// What a majority names as accepted, if one agrees. `Some(None)`: it has accepted nothing.
+    /// What a majority names as accepted, if one agrees. `Some(None)`: it has accepted nothing. Of
+    /// what was raised in place, it must be known what a majority has, whatever the others have.
     pub fn agreed(&self) -> Option<Option<&Accepted>> {
         let is_agreed = |state: &Option<&Accepted>| self.is_majority(self.naming(*state));
-        self.states().find(is_agreed)
+        let state = self.states().find(is_agreed)?;
+        let copies = state.map_or(Vec::new(), |it| self.copies(it.ballot));
+        let are_alike = copies.windows(2).all(|pair| pair[0].bytes() == pair[1].bytes());
+        let (majority, others) = (quorum(self.0.len()), self.0.len() - copies.len());
+        let raised = |count| Stored::raised_on(count, &copies);
+        (are_alike || raised(majority) == raised(majority - others)).then_some(state)
     }
 
     /// How many nodes name the ballot as accepted that most of them name.
@@ -251,6 +297,55 @@ mod tests {
         assert_eq!(agreed([state(None), None, None]), None, "a minority");
         let without_vote = Some(RegisterReply::NoMember(None));
         assert_eq!(agreed([state(None), without_vote.clone(), without_vote]), None);
+    }
+
+    /// What nodes answer that have accepted the ballot with this number, and raised these bytes.
+    fn raised(copies: &[(u64, [u8; 2])], nodes: usize) -> Replies {
+        let reply = |(number, levels): &(u64, [u8; 2])| {
+            let ballot = Ballot::new(*number, Token::new([1; Token::LEN])).unwrap();
+            let value = Stored::changed(Err(0), (ballot, 0), Arc::from(&levels[..]), 0);
+            state(Some(Accepted { ballot, value: Some(value) }))
+        };
+        let mut replies: Vec<_> = copies.iter().map(reply).collect();
+        replies.resize(nodes, None);
+        Replies(replies)
+    }
+
+    #[test]
+    fn of_what_was_raised_counts_what_a_majority_has_if_that_is_known() {
+        let agreed = |copies: &[[u8; 2]], nodes| {
+            let copies: Vec<_> = copies.iter().map(|levels| (3, *levels)).collect();
+            let replies = raised(&copies, nodes);
+            let ballot = replies.agreed()??.ballot;
+            Some(replies.value(ballot)?.bytes().to_vec())
+        };
+        assert_eq!(agreed(&[[1, 0], [1, 0]], 3), Some(vec![1, 0]));
+        assert_eq!(agreed(&[[1, 0], [1, 1]], 3), None, "the third may have it");
+        assert_eq!(agreed(&[[1, 0], [1, 1], [0, 0]], 3), Some(vec![1, 0]));
+        assert_eq!(agreed(&[[1, 0], [0, 2], [1, 1]], 3), Some(vec![1, 1]));
+        assert_eq!(agreed(&[[1, 1], [1, 1], [1, 1], [1, 0]], 5), Some(vec![1, 1]));
+        assert_eq!(agreed(&[[1, 1], [1, 1], [1, 0], [1, 0]], 5), None);
+        // Who goes on with another ballot takes it that a majority has what any of them has.
+        let replies = raised(&[(3, [1, 0]), (3, [0, 1]), (2, [2, 2])], 3);
+        let promise = |it: &Option<RegisterReply>| match it {
+            Some(RegisterReply::State(it)) => {
+                Some(RegisterReply::Promise { accepted: it.clone(), floor: 0 })
+            }
+            _ => None,
+        };
+        let promised = Replies(replies.0.iter().map(promise).collect()).promised().unwrap();
+        assert_eq!(**promised.accepted.unwrap().value.unwrap().bytes(), [1, 1]);
+    }
+
+    #[test]
+    fn who_has_finished_on_all_nodes_is_forgotten_when_all_have_finished_somewhere() {
+        let forgotten = |copies: [(u64, [u8; 2]); 3]| raised(&copies, 3).forgotten(2);
+        assert_eq!(forgotten([(3, [2, 2]); 3]).as_deref(), Some(&[3, 3][..]));
+        assert_eq!(forgotten([(3, [2, 1]); 3]), None, "one has not finished");
+        let mixed = forgotten([(3, [2, 2]), (3, [2, 1]), (3, [3, 1])]);
+        assert_eq!(mixed.as_deref(), Some(&[3, 0][..]), "its answers tell the other one");
+        assert_eq!(forgotten([(3, [2, 2]), (3, [2, 2]), (4, [2, 2])]), None);
+        assert_eq!(raised(&[(3, [2, 2]), (3, [2, 2])], 3).forgotten(2), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! All but [`MARK`] have the keys of the register's value, its promise, the node's mark and the
 //! floor, and `ARGV[1]` is how the mark of a member begins; the last argument is the number.
 
+use super::transaction::FINISHED;
 use super::{Accepted, Ballot, InvalidValue, JOINING, Replies};
 pub use redlatch_protocol::engine::Script;
 use redlatch_protocol::engine::{
@@ -21,7 +22,8 @@ pub const ACCEPT: Script =
 
 pub const READ_REGISTER: Script = lua_script!("script/member.lua", "script/read_register.lua");
 
-pub const COLLECT: Script = lua_script!("script/member.lua", "script/collect.lua");
+pub const COLLECT: Script =
+    lua_script!("script/member.lua", "script/forget.lua", "script/collect.lua");
 
 pub const COPY: Script = lua_script!("script/member.lua", "script/copy.lua");
 
@@ -29,8 +31,11 @@ pub const INSTALL: Script = lua_script!("script/member.lua", "script/install.lua
 
 pub const MARK: Script = lua_script!("script/mark.lua");
 
-/// The scripts, in the order of their numbers.
-pub static ALL: [Script; 7] = [PREPARE, ACCEPT, READ_REGISTER, COLLECT, COPY, INSTALL, MARK];
+pub const RAISE: Script =
+    lua_script!("script/member.lua", "script/promise.lua", "script/forget.lua", "script/raise.lua");
+
+/// The scripts. All but the last have their place as their number.
+pub static ALL: [Script; 8] = [PREPARE, ACCEPT, READ_REGISTER, COLLECT, COPY, INSTALL, MARK, RAISE];
 
 impl CustomCommand for RegisterRequest {
     fn key(&self) -> &Arc<[u8]> {
@@ -61,6 +66,7 @@ impl CustomCommand for RegisterRequest {
             RegisterCommand::Copy => 4,
             RegisterCommand::Install { .. } => 5,
             RegisterCommand::Mark(_) => 6,
+            RegisterCommand::Raise(_) => return (RAISE, 11),
         };
         (ALL[number as usize], number)
     }
@@ -85,6 +91,7 @@ impl CustomCommand for RegisterRequest {
                 let value = state.as_ref().map_or(&[][..], |(_, value)| value);
                 run(&keys, &[&expected, ballot, value, floor.to_string().as_bytes()]);
             }
+            RegisterCommand::Raise(levels) => run(&keys, &[&expected, levels]),
             RegisterCommand::Mark(step) => {
                 let (word, seen, new): (&[u8], &[u8], &[u8]) = match step {
                     MarkStep::Look => (b"look", b"", b""),
@@ -117,9 +124,10 @@ impl CustomCommand for RegisterRequest {
         let majority = quorum(tally.nodes());
         match self.command {
             RegisterCommand::Mark(_) | RegisterCommand::Install { .. } => !tally.is_complete(),
-            RegisterCommand::Read { .. } => {
+            RegisterCommand::Read { .. } | RegisterCommand::Raise(_) => {
                 let replies = Replies::of(said);
-                replies.agreed().is_none() && replies.largest() + awaited >= majority
+                let is_agreed = replies.agreed().is_some();
+                !is_agreed && awaited > 0 && replies.largest() + awaited >= majority
             }
             RegisterCommand::Accept { .. } => tally.granted.len() < majority && awaited > 0,
             // Those of nodes that have no vote do not count.
@@ -131,20 +139,30 @@ impl CustomCommand for RegisterRequest {
     }
 
     fn could_end(&self, said: &[Option<Said>]) -> bool {
-        let is_helped =
-            matches!(self.command, RegisterCommand::Read { .. } | RegisterCommand::Accept { .. });
+        use RegisterCommand::{Accept, Raise, Read};
+        let is_helped = matches!(self.command, Read { .. } | Accept { .. } | Raise(_));
         is_helped && Replies::of(said).are_enough()
     }
 
-    /// The keys of a register go when it has been deleted on all nodes.
-    fn follow_up(&self) -> Option<Arc<dyn CustomCommand>> {
+    fn is_followed(&self) -> bool {
         match &self.command {
-            RegisterCommand::Accept { ballot, value, .. } if value.is_empty() => {
-                let command = RegisterCommand::Collect(Some(*ballot));
-                Some(Arc::new(Self { command, ..self.clone() }))
-            }
-            _ => None,
+            RegisterCommand::Accept { value, .. } => value.is_empty(),
+            RegisterCommand::Raise(levels) => levels.contains(&FINISHED),
+            _ => false,
         }
+    }
+
+    /// The keys of a register go when it has been deleted on all nodes, or when all nodes know that
+    /// all have finished.
+    fn follow_up(&self, said: &[Option<Said>]) -> Option<Arc<dyn CustomCommand>> {
+        let command = match &self.command {
+            RegisterCommand::Accept { ballot, .. } => RegisterCommand::Collect(Some(*ballot)),
+            RegisterCommand::Raise(levels) => {
+                RegisterCommand::Raise(Replies::of(said).forgotten(levels.len())?)
+            }
+            _ => return None,
+        };
+        Some(Arc::new(Self { command, ..self.clone() }))
     }
 }
 
@@ -172,7 +190,9 @@ impl RegisterRequest {
     /// What follows the number where a node has done what was asked.
     fn done(&self, rest: &[Reply<'_>]) -> Option<RegisterReply> {
         match (&self.command, rest) {
-            (RegisterCommand::Read { .. }, [value]) => accepted(value, RegisterReply::State),
+            (RegisterCommand::Read { .. } | RegisterCommand::Raise(_), [value]) => {
+                accepted(value, RegisterReply::State)
+            }
             (RegisterCommand::Prepare(_) | RegisterCommand::Copy, [value, floor]) => {
                 let Reply::Integer(floor) = floor else { return None };
                 let floor = u64::try_from(*floor).ok()?;
@@ -293,6 +313,13 @@ pub enum RegisterCommand {
     },
     /// Read or replace the mark.
     Mark(MarkStep),
+    /// Raise the last bytes of the value in place, to at least these, and say what has been
+    /// accepted.
+    ///
+    /// The ballot of the value is reserved to whoever may raise a byte, until another one is
+    /// promised: so that takes one round. What is raised on a majority stays, since each later
+    /// ballot goes on from what it finds on a majority; and each byte counts on its own.
+    Raise(Arc<[u8]>),
 }
 
 /// What is done with the mark of a node. Each step compares the mark as it was seen, so that a late
@@ -315,7 +342,7 @@ pub enum MarkStep {
 /// The answer of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RegisterReply {
-    /// To [`RegisterCommand::Read`].
+    /// To [`RegisterCommand::Read`] and [`RegisterCommand::Raise`].
     State(Option<Accepted>),
     /// To [`RegisterCommand::Prepare`]: the promise; and to [`RegisterCommand::Copy`].
     Promise {

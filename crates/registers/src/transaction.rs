@@ -1,10 +1,15 @@
 //! Transactions: two processes change two databases, or none does.
 //!
-//! Each transaction has one [`Record`], which is the value of a register. It holds the votes, and
-//! the change that adds the last vote is the decision. So there is no coordinator that could fail
+//! Each transaction has one [`Record`], which is the value of a register. It holds the votes: when
+//! a majority has the last one, that is the decision. So there is no coordinator that could fail
 //! between the votes and the decision, as in two-phase commit, and a side that waits for too long
-//! does not decide alone, as in three-phase commit. (Paxos Commit, Gray and Lamport 2006, has a
-//! consensus instance for each vote; here one register holds all of them.)
+//! does not decide alone, as in three-phase commit.
+//!
+//! As in Paxos Commit (Gray and Lamport 2006), each vote is a consensus instance of its own. Its
+//! first ballot is reserved to the side: the one with which the record was accepted, until
+//! another one is promised. So a vote is one round, [raised](crate::RegisterCommand::Raise) in
+//! place. Whatever else becomes of the record is a change of the register, which decides all
+//! instances at once: it goes on from all votes that it finds on a majority.
 //!
 //! ```text
 //!              begin               the last vote                    the last finish
@@ -27,6 +32,7 @@ mod joining;
 mod record;
 
 pub use joining::{Disk, JoinEnd, JoinStep, TransactionSide};
+pub use record::{FINISHED, FORGOTTEN, VOTED};
 pub use record::{InvalidRecord, Record, RecordState, UnknownName};
 use std::fmt;
 use std::str::FromStr;
@@ -112,8 +118,8 @@ impl std::error::Error for InvalidTransactionId {}
 
 // The names of a transaction's participants.
 
-/// How many participants a transaction can have. Each vote is a change of one register, so votes at
-/// the same time wait for each other: with more participants, a register for each vote would pay.
+/// How many participants a transaction can have. Each vote answers the whole record: with more
+/// participants, a register for each vote would pay.
 pub const PARTICIPANTS_MAX: usize = 16;
 
 /// The longest name of a participant, in bytes.

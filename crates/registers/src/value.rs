@@ -125,6 +125,22 @@ impl Stored {
         }
     }
 
+    /// The value of one ballot, as these nodes keep it: each byte as high as it is on `count` of
+    /// them. Where none was [raised](crate::RegisterCommand::Raise), they keep the same.
+    pub(super) fn raised_on(count: usize, copies: &[&Self]) -> Option<Self> {
+        let mut value = (*copies.first()?).clone();
+        if copies.iter().any(|copy| copy.bytes != value.bytes) {
+            let raised = (0..value.bytes.len()).map(|place| {
+                let mut bytes: Vec<u8> =
+                    copies.iter().filter_map(|it| it.bytes.get(place).copied()).collect();
+                bytes.sort_unstable_by(|one, other| other.cmp(one));
+                bytes.get(count - 1).copied().unwrap_or(0)
+            });
+            value.bytes = raised.collect();
+        }
+        Some(value)
+    }
+
     /// When it was written, in microseconds since 1970, by the clock of the client that wrote it.
     pub fn written(&self) -> u64 {
         self.written

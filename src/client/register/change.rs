@@ -315,17 +315,27 @@ impl Register {
         seen: Option<Version>,
         wait: Duration,
     ) -> Result<Option<Value>, RegisterError> {
+        self.wait_until(wait, |value| value.map(Value::version) != seen)
+    }
+
+    /// Waits for a value that is as it is wanted, for up to `wait`, and returns the one that there
+    /// is then.
+    pub(in crate::client) fn wait_until(
+        &self,
+        wait: Duration,
+        is_wanted: impl Fn(Option<&Value>) -> bool,
+    ) -> Result<Option<Value>, RegisterError> {
         let nodes = self.client.core.register_nodes()?;
         let watcher = Watcher { nodes, token: draw().ok_or(RegisterError::NoEntropy)?.token };
         let (until, mut unwatched, mut early) = (clock::now().after(wait), LOOK_FIRST, 0);
         loop {
-            let look = self.report_read(|| self.look(Some(watcher.token)))?;
+            let look = self.look(&RegisterCommand::Read { watcher: Some(watcher.token) })?;
             if self.client.core.is_known_forked() {
                 // By a callback that was told of the look: the connections are the parent's.
                 return Err(RegisterError::OtherProcess);
             }
             let now = clock::now();
-            if look.value.as_ref().map(Value::version) != seen || now >= until {
+            if is_wanted(look.value.as_ref()) || now >= until {
                 return Ok(look.value);
             }
             let pause = if look.is_watched { LOOK_WATCHED } else { unwatched };

@@ -14,6 +14,7 @@ use crate::error::{Error, RegisterError};
 use crate::event::Event;
 use crate::name::Name;
 use crate::node_url::NodeUrl;
+use crate::registers::transaction::Record;
 use crate::registers::{
     Draft, Epoch, GROUP_REGISTER, MemberAddress, RegisterCommand, RegisterKeys,
 };
@@ -218,7 +219,7 @@ impl<'a> Registers<'a> {
         let mut deleted = Vec::new();
         for register in self.like(b"*", true) {
             let register = register?;
-            match register.read()? {
+            match register.read()?.filter(|value| !register.is_over(value.bytes())) {
                 Some(_) => swept.values += usize::from(!register.is_reserved()),
                 None => {
                     register.remove()?;
@@ -250,10 +251,24 @@ impl Register {
         is_reserved(self.name().as_bytes())
     }
 
+    /// Does this value count as none? That of a transaction does which all have finished.
+    fn is_over(&self, value: &[u8]) -> bool {
+        self.is_reserved() && Record::read(value) == Ok(None)
+    }
+
+    pub(super) fn delete_if_over(&self, draft: &mut Draft) {
+        if draft.current().is_some_and(|value| self.is_over(value.bytes())) {
+            draft.delete();
+        }
+    }
+
     /// Removes the keys, if there is no value.
     fn remove(&self) -> Result<(), RegisterError> {
         // A deletion that all nodes have accepted is collected by this.
-        self.run(|_| Ok(()))?;
+        self.run_alone(|draft| {
+            self.delete_if_over(draft);
+            Ok(())
+        })?;
         let nodes = self.client.core.register_nodes()?;
         // Of what was only promised, nobody knows the ballot.
         nodes.ask(&self.keys, &nodes.group()?, RegisterCommand::Collect(None));

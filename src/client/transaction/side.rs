@@ -4,9 +4,9 @@ use super::{Decision, Participant, RecordRegister, read};
 use crate::client::register::Value;
 use crate::clock::{self, Time};
 use crate::error::{JoinError, RegisterError, TransactionError};
-use crate::registers::Version;
 use crate::registers::transaction::{
-    JoinEnd, JoinStep, Record, RecordState, TransactionId, TransactionSide,
+    FINISHED, JoinEnd, JoinStep, Record, RecordState, TransactionId, TransactionSide, UnknownName,
+    VOTED,
 };
 use std::thread;
 use std::time::Duration;
@@ -29,6 +29,8 @@ pub(super) struct Side<'a, P> {
     pub(super) participant: &'a mut P,
     /// Until when it waits for the others.
     pub(super) until: Time,
+    /// The record, as it was looked at first.
+    pub(super) seen: Option<Record>,
 }
 
 impl<P: Participant> Side<'_, P> {
@@ -36,16 +38,16 @@ impl<P: Participant> Side<'_, P> {
         &mut self,
         mut joining: TransactionSide,
     ) -> Result<Decision, JoinError<P::Error>> {
-        let (mut refusal, mut seen, mut asked) = (None, None, 0);
+        let (mut refusal, mut asked) = (None, 0);
         loop {
             let step = joining.step();
             match step {
-                JoinStep::Look => match self.look(&mut seen) {
+                JoinStep::Look => match self.look() {
                     Ok(told) => joining.learned(told),
                     Err(error) => return Err(JoinError::NotBegun(error)),
                 },
                 JoinStep::Vote | JoinStep::Wait | JoinStep::Abort => {
-                    match self.ask(step, &mut seen) {
+                    match self.ask(step) {
                         Ok(told) => joining.learned(told),
                         Err(error) => {
                             asked += u32::from(step == JoinStep::Abort);
@@ -77,18 +79,16 @@ impl<P: Participant> Side<'_, P> {
                     rolled_back.map_err(|error| JoinError::unfinished(false, error))?;
                     joining.done();
                 }
-                JoinStep::Finish => {
-                    match self.record.change(|record| Record::finish(record, self.name)) {
-                        Ok(()) => joining.done(),
-                        Err(error) => {
-                            asked += 1;
-                            if asked >= ASKED_MAX || !may_pass(&error) {
-                                return Ok(LEFT);
-                            }
-                            thread::sleep(PAUSE);
+                JoinStep::Finish => match self.raise(FINISHED, Record::finish) {
+                    Ok(_) => joining.done(),
+                    Err(error) => {
+                        asked += 1;
+                        if asked >= ASKED_MAX || !may_pass(&error) {
+                            return Ok(LEFT);
                         }
+                        thread::sleep(PAUSE);
                     }
-                }
+                },
                 JoinStep::Forget => match self.participant.forget(self.id) {
                     Ok(()) => joining.done(),
                     Err(_) => return Ok(LEFT),
@@ -98,35 +98,42 @@ impl<P: Participant> Side<'_, P> {
         }
     }
 
-    fn ask(
-        &self,
-        step: JoinStep,
-        seen: &mut Option<Version>,
-    ) -> Result<RecordState, TransactionError> {
+    fn ask(&mut self, step: JoinStep) -> Result<RecordState, TransactionError> {
         match step {
-            JoinStep::Vote => self.record.change(|record| Record::vote(record, self.name)),
+            JoinStep::Vote => self.raise(VOTED, Record::vote),
             JoinStep::Abort => self.record.change(|record| Record::abort(record, Some(self.name))),
             _ => {
                 let wait = self.until.since(clock::now());
-                let value = self.record.0.wait_for_change(*seen, wait)?;
-                self.learn(value.as_ref(), seen)
+                let told = |value: Option<&Value>| {
+                    let record = read(value.map(Value::bytes))?;
+                    Ok(Record::look(record.as_ref(), self.name)?)
+                };
+                let is_decided =
+                    |value: Option<&Value>| !matches!(told(value), Ok(RecordState::Open));
+                told(self.record.0.wait_until(wait, is_decided)?.as_ref())
             }
         }
     }
 
-    fn look(&self, seen: &mut Option<Version>) -> Result<RecordState, TransactionError> {
-        let value = self.record.0.read()?;
-        self.learn(value.as_ref(), seen)
+    /// Notes in the record that this side has come so far: in place, in one round, or by a change
+    /// if the record was not looked at, or another ballot was promised for it.
+    fn raise(
+        &mut self,
+        to: u8,
+        change: fn(&mut Option<Record>, &str) -> Result<RecordState, UnknownName>,
+    ) -> Result<RecordState, TransactionError> {
+        if let Some(raise) = self.seen.as_ref().map(|seen| seen.raised(self.name, to)) {
+            let record = read(self.record.0.raise(raise?)?.as_ref().map(Value::bytes))?;
+            if record.as_ref().map_or(Ok(true), |record| record.has(self.name, to))? {
+                return Ok(Record::look(record.as_ref(), self.name)?);
+            }
+        }
+        self.record.change(|record| change(record, self.name))
     }
 
-    fn learn(
-        &self,
-        value: Option<&Value>,
-        seen: &mut Option<Version>,
-    ) -> Result<RecordState, TransactionError> {
-        *seen = value.map(Value::version);
-        let record = value.map(|value| read(value.bytes())).transpose()?;
-        Ok(Record::look(record.as_ref(), self.name)?)
+    fn look(&mut self) -> Result<RecordState, TransactionError> {
+        self.seen = read(self.record.0.read()?.as_ref().map(Value::bytes))?;
+        Ok(Record::look(self.seen.as_ref(), self.name)?)
     }
 }
 

@@ -12,11 +12,11 @@ use redlatch_registers::{Accepted, Epoch, NodeMark};
 use std::sync::Arc;
 
 /// The scripts of nodes that vote.
-const VOTING: [Script; 4] =
-    [script::PREPARE, script::ACCEPT, script::READ_REGISTER, script::COLLECT];
+const VOTING: [Script; 5] =
+    [script::PREPARE, script::ACCEPT, script::READ_REGISTER, script::COLLECT, script::RAISE];
 
 /// The scripts of registers, as shown in the trace.
-const NAMES: [(Script, &str); 7] = [
+const NAMES: [(Script, &str); 8] = [
     (script::PREPARE, "prepare"),
     (script::ACCEPT, "accept"),
     (script::READ_REGISTER, "read"),
@@ -24,6 +24,7 @@ const NAMES: [(Script, &str); 7] = [
     (script::COPY, "copy"),
     (script::INSTALL, "install"),
     (script::MARK, "mark"),
+    (script::RAISE, "raise"),
 ];
 
 /// What a mistake makes of these scripts: this text becomes that one.
@@ -38,7 +39,7 @@ fn wrong(mistake: Mistake) -> Option<Wrong> {
             "local refusal = not promise and outbid(ARGV[2])",
         )),
         Mistake::FloorForgotten => {
-            Some((&[script::COLLECT], "if least > floor() then", "if false then"))
+            Some((&[script::COLLECT, script::RAISE], "if least > floor() then", "if false then"))
         }
         _ => None,
     }

@@ -6,8 +6,8 @@ use super::shared::{Failure, Message, Part, Slot};
 use crate::mistake::Mistake;
 use redlatch_protocol::engine::{Backoff, Jitter};
 use redlatch_registers::{
-    Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand, RegisterReply,
-    Replies, Stored,
+    Accepted, Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand,
+    RegisterReply, Replies, Stored,
 };
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,7 +28,8 @@ impl Caller {
         let mut group = self.group().await?;
         for attempt in 0.. {
             let replies = self.ask(name, &group, RegisterCommand::Read { watcher: None }).await;
-            let agreed = replies.agreed().map(|it| it.and_then(|it| it.value.clone()));
+            let value = |it: &Accepted| replies.value(it.ballot);
+            let agreed = replies.agreed().map(|it| it.and_then(value));
             if let Some(value) = agreed.or_else(|| self.newest(&replies)) {
                 return Ok(value);
             }

@@ -11,10 +11,11 @@ use super::shared::Failure;
 use super::{Outcome, from_transaction};
 use crate::mistake::Mistake;
 use redlatch_protocol::time::Time;
-use redlatch_registers::Draft;
 use redlatch_registers::transaction::{
-    Disk, JoinEnd, JoinStep, Record, RecordState, TransactionSide,
+    Disk, FINISHED, JoinEnd, JoinStep, Record, RecordState, TransactionSide, VOTED,
 };
+use redlatch_registers::{Draft, RegisterCommand};
+use std::rc::Rc;
 use std::time::Duration;
 
 const NAMES: [&str; SIDES] = ["a", "b", "c"];
@@ -120,10 +121,14 @@ impl Caller {
                     let (side, early) = (self.shared.side, Mistake::RecordRemovedEarly);
                     let is_early = self.shared.has(early);
                     let finish = move |record: &mut Option<Record>| {
-                        Record::finish(record, NAMES[side]).expect("it takes part");
+                        let told = Record::finish(record, NAMES[side]).expect("it takes part");
                         *record = record.take().filter(|_| !is_early);
+                        told
                     };
-                    self.change(number, finish).await?;
+                    match is_early {
+                        true => _ = self.change(number, finish).await?,
+                        false => _ = self.raise(number, FINISHED, finish).await?,
+                    }
                     joining.done();
                 }
                 JoinStep::Done(end) => {
@@ -159,7 +164,10 @@ impl Caller {
         let side = self.shared.side;
         let told = match step {
             JoinStep::Vote => {
-                self.change(number, move |record| Record::vote(record, NAMES[side])).await?
+                let vote = move |record: &mut Option<Record>| {
+                    Record::vote(record, NAMES[side]).expect("it takes part")
+                };
+                return self.raise(number, VOTED, vote).await;
             }
             JoinStep::Abort if self.shared.has(Mistake::CommittedAborted) => {
                 self.change(number, |record| *record = None).await?;
@@ -176,6 +184,28 @@ impl Caller {
         Ok(told.expect("it takes part"))
     }
 
+    /// Notes that this side has come so far: in place, or by a change.
+    async fn raise(
+        &self,
+        number: usize,
+        to: u8,
+        change: impl FnMut(&mut Option<Record>) -> RecordState + 'static,
+    ) -> Result<RecordState, Failure> {
+        let name = NAMES[self.shared.side];
+        let record = Record::begin(&NAMES, 0).expect("there can be these");
+        let levels = record.raised(name, to).expect("it takes part");
+        let (register, group) = (from_transaction(number).to_string(), self.group().await?);
+        let command = RegisterCommand::Raise(levels);
+        let replies = self.ask(register.as_bytes(), &group, command).await;
+        let agreed = replies.agreed().map(|state| state.map(|accepted| accepted.ballot));
+        let value = agreed.flatten().and_then(|ballot| replies.value(ballot));
+        let record = value.and_then(|value| Record::read(value.bytes()).expect("it is a record"));
+        if agreed.is_some() && record.as_ref().is_none_or(|it| it.has(name, to) == Ok(true)) {
+            return Ok(Record::look(record.as_ref(), name).expect("it takes part"));
+        }
+        self.change(number, change).await
+    }
+
     async fn look(&self, number: usize) -> Result<RecordState, Failure> {
         let record = self.record(number).await?;
         Ok(Record::look(record.as_ref(), NAMES[self.shared.side]).expect("it takes part"))
@@ -183,7 +213,7 @@ impl Caller {
 
     async fn record(&self, number: usize) -> Result<Option<Record>, Failure> {
         let value = self.read(from_transaction(number).to_string().as_bytes()).await?;
-        Ok(value.map(|value| Record::read(value.bytes()).expect("it is a record")))
+        Ok(value.and_then(|value| Record::read(value.bytes()).expect("it is a record")))
     }
 
     /// Changes a record. What is not changed is not written.
@@ -193,20 +223,20 @@ impl Caller {
         mut change: impl FnMut(&mut Option<Record>) -> T + 'static,
     ) -> Result<T, Failure> {
         let register = from_transaction(number);
-        let slot = self.shared.slot(register);
         let body = move |draft: &mut Draft| {
             let read = |bytes| Record::read(bytes).expect("it is a record");
-            let before = draft.current().map(|value| read(value.bytes()));
-            let mut record = before.clone();
+            let before = draft.current().map(|value| value.bytes().to_vec());
+            let mut record = before.as_deref().and_then(read);
             let result = change(&mut record);
-            match &record {
-                _ if record == before => {}
-                Some(record) => _ = draft.put(record.to_bytes().into(), None),
+            match record.map(|record| record.to_bytes()) {
                 None => draft.delete(),
+                after if after == before => {}
+                Some(after) => _ = draft.put(after.into(), None),
             }
             result
         };
-        self.run(&slot, register.to_string().as_bytes(), body).await
+        // Nothing is remembered of it: others raise bytes of the record.
+        self.run(&Rc::default(), register.to_string().as_bytes(), body).await
     }
 
     fn disk(&self, number: usize) -> Disk {

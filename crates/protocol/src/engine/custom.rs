@@ -84,7 +84,7 @@ pub trait CustomCommand: fmt::Debug + Send + Sync {
     }
 
     /// Its script, and the script's number among those of custom commands, which is below 16.
-    /// Registers have 0 to 6, looks at locks 7 to 9, the markers of
+    /// Registers have 0 to 6 and 11, looks at locks 7 to 9, the markers of
     /// groups 10, and the proof of the replies' order has 15.
     fn script(&self) -> (Script, u32);
 
@@ -119,8 +119,13 @@ pub trait CustomCommand: fmt::Debug + Send + Sync {
         false
     }
 
-    /// What is sent to all nodes once each of them has done this, and not before.
-    fn follow_up(&self) -> Option<Arc<dyn CustomCommand>> {
+    /// May anything follow once each node has done this?
+    fn is_followed(&self) -> bool {
+        false
+    }
+
+    /// What is sent to all nodes once each of them has done this and said so, and not before.
+    fn follow_up(&self, _said: &[Option<Said>]) -> Option<Arc<dyn CustomCommand>> {
         None
     }
 }

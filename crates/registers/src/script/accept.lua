@@ -17,6 +17,6 @@ if refusal then
   return refusal
 end
 local value = ARGV[2] .. ARGV[4]
-make_promise(ARGV[3], promise and accepted and #value <= #accepted)
+put(KEYS[2], ARGV[3], promise and accepted and #value <= #accepted)
 redis.call('SET', KEYS[1], value)
 return {number}

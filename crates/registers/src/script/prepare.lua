@@ -9,5 +9,5 @@ local refusal = outbid(ARGV[2])
 if refusal then
   return refusal
 end
-make_promise(ARGV[2], promise)
+put(KEYS[2], ARGV[2], promise)
 return {number, accepted, floor()}

@@ -1,12 +1,12 @@
--- Promises, behind `member.lua`.
+-- Writes keys, behind `member.lua`.
 
--- Notes a promise. If the value `fits`, this needs no more memory, and is done at `maxmemory` as
--- well.
-local function make_promise(ballot, fits)
-  if not fits or not redis.pcall('SET', KEYS[2], ballot).ok then
+-- Writes a promise or a value. If it `fits` into the place of the one before, this needs no more
+-- memory, and is done at `maxmemory` as well.
+local function put(key, value, fits)
+  if not fits or not redis.pcall('SET', key, value).ok then
     if fits then
-      redis.pcall('PERSIST', KEYS[2])
+      redis.pcall('PERSIST', key)
     end
-    redis.call('SET', KEYS[2], ballot)
+    redis.call('SET', key, value)
   end
 end

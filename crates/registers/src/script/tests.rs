@@ -2,8 +2,8 @@
 
 use super::*;
 
-const NAMES: [&str; 7] =
-    ["prepare", "accept", "read_register", "collect", "copy", "install", "mark"];
+const NAMES: [&str; 8] =
+    ["prepare", "accept", "read_register", "collect", "copy", "install", "mark", "raise"];
 
 #[test]
 fn the_bytes_that_nodes_get_are_those_that_are_written_down() {

@@ -1,25 +1,28 @@
 //! The record of a transaction, and its changes.
 
-use super::{NamesError, PARTICIPANTS_MAX};
+use super::NamesError;
 use crate::transaction;
 use std::fmt;
+use std::sync::Arc;
 
 /// The format of a record. A client that meets another one refuses it.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 
-const OPEN: u8 = 0;
-const COMMITTED: u8 = 1;
+/// How far a participant has come, as the record knows: it has voted; it has finished; and all
+/// nodes know that it has finished. Each is a byte at the end of the record, which is only ever
+/// raised.
+pub const VOTED: u8 = 1;
+pub const FINISHED: u8 = 2;
+pub const FORGOTTEN: u8 = 3;
 
 /// The record of a transaction that is neither aborted nor finished.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Record {
     /// Microseconds since 1970 by the clock of whoever began it. For people.
     begun: u64,
-    is_committed: bool,
-    /// Who has voted while it is open, and who has finished once it is committed: a bit for each
-    /// name.
-    marked: u16,
     names: Vec<String>,
+    /// How far each of them has come.
+    levels: Vec<u8>,
 }
 
 /// What a participant learns from the record.
@@ -50,8 +53,8 @@ impl Record {
     /// There cannot be these participants.
     pub fn begin(names: &[&str], begun: u64) -> Result<Self, NamesError> {
         transaction::check_names(names)?;
-        let names = names.iter().map(ToString::to_string).collect();
-        Ok(Self { begun, is_committed: false, marked: 0, names })
+        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+        Ok(Self { begun, levels: vec![0; names.len()], names })
     }
 
     /// What the record tells this participant.
@@ -61,8 +64,8 @@ impl Record {
     /// There is no such participant. That cannot be told without a record.
     pub fn look(record: Option<&Self>, name: &str) -> Result<RecordState, UnknownName> {
         let Some(record) = record else { return Ok(RecordState::Absent) };
-        let bit = record.bit(name)?;
-        Ok(match (record.is_committed, record.marked & bit != 0) {
+        let level = record.levels[record.index(name)?];
+        Ok(match (record.is_committed(), level >= FINISHED) {
             (false, _) => RecordState::Open,
             (true, false) => RecordState::Commit,
             (true, true) => RecordState::FinishedBefore,
@@ -79,12 +82,8 @@ impl Record {
         let Some(record) = record.as_mut().filter(|_| told == RecordState::Open) else {
             return Ok(told);
         };
-        record.marked |= record.bit(name)?;
-        if record.marked != record.all() {
-            return Ok(RecordState::Open);
-        }
-        (record.is_committed, record.marked) = (true, 0);
-        Ok(RecordState::Commit)
+        record.raise(name, VOTED)?;
+        Self::look(Some(record), name)
     }
 
     /// Aborts the transaction, unless it is committed. With a name, it is this participant who does
@@ -99,7 +98,7 @@ impl Record {
     ) -> Result<RecordState, UnknownName> {
         let told = match (name, record.as_ref()) {
             (Some(name), record) => Self::look(record, name)?,
-            (None, Some(record)) if record.is_committed => RecordState::Commit,
+            (None, Some(record)) if record.is_committed() => RecordState::Commit,
             (None, Some(_)) => RecordState::Open,
             (None, None) => RecordState::Absent,
         };
@@ -115,21 +114,51 @@ impl Record {
     /// # Errors
     ///
     /// There is no such participant.
-    pub fn finish(record: &mut Option<Self>, name: &str) -> Result<(), UnknownName> {
+    pub fn finish(record: &mut Option<Self>, name: &str) -> Result<RecordState, UnknownName> {
         let told = Self::look(record.as_ref(), name)?;
         let Some(committed) = record.as_mut().filter(|_| told == RecordState::Commit) else {
-            return Ok(());
+            return Ok(told);
         };
-        committed.marked |= committed.bit(name)?;
-        if committed.marked == committed.all() {
+        committed.raise(name, FINISHED)?;
+        if committed.is_over() {
             *record = None;
         }
-        Ok(())
+        Self::look(record.as_ref(), name)
     }
 
-    /// Is it decided?
+    /// Is it decided? All have voted.
     pub fn is_committed(&self) -> bool {
-        self.is_committed
+        self.levels.iter().all(|level| *level >= VOTED)
+    }
+
+    /// Have all finished? Then it counts as no record.
+    fn is_over(&self) -> bool {
+        self.levels.iter().all(|level| *level >= FINISHED)
+    }
+
+    /// Has this participant come so far?
+    ///
+    /// # Errors
+    ///
+    /// There is no such participant.
+    pub fn has(&self, name: &str, level: u8) -> Result<bool, UnknownName> {
+        Ok(self.levels[self.index(name)?] >= level)
+    }
+
+    /// How this participant comes so far in place, in one round.
+    ///
+    /// # Errors
+    ///
+    /// There is no such participant.
+    pub fn raised(&self, name: &str, to: u8) -> Result<Arc<[u8]>, UnknownName> {
+        let index = self.index(name)?;
+        Ok((0..self.levels.len()).map(|place| if place == index { to } else { 0 }).collect())
+    }
+
+    fn raise(&mut self, name: &str, to: u8) -> Result<(), UnknownName> {
+        let index = self.index(name)?;
+        self.levels[index] = self.levels[index].max(to);
+        Ok(())
     }
 
     /// Microseconds since 1970 by the clock of whoever began it.
@@ -139,63 +168,54 @@ impl Record {
 
     /// The participants, each with whether it has voted; or finished, if it is committed.
     pub fn participants(&self) -> impl Iterator<Item = (&str, bool)> {
-        let marked = |index: usize| self.marked & (1 << index) != 0;
-        self.names.iter().enumerate().map(move |(index, name)| (name.as_str(), marked(index)))
+        let level = if self.is_committed() { FINISHED } else { VOTED };
+        self.names.iter().zip(&self.levels).map(move |(name, it)| (name.as_str(), *it >= level))
     }
 
-    fn bit(&self, name: &str) -> Result<u16, UnknownName> {
-        let index = self.names.iter().position(|known| known == name).ok_or(UnknownName)?;
-        Ok(1 << index)
-    }
-
-    /// The bits of all names.
-    fn all(&self) -> u16 {
-        u16::MAX >> (PARTICIPANTS_MAX - self.names.len())
+    fn index(&self, name: &str) -> Result<usize, UnknownName> {
+        self.names.iter().position(|known| known == name).ok_or(UnknownName)
     }
 
     /// As the register keeps it.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = vec![FORMAT, if self.is_committed { COMMITTED } else { OPEN }];
+        let mut out = vec![FORMAT];
         out.extend(self.begun.to_be_bytes());
-        out.extend(self.marked.to_be_bytes());
+        // There are few names, of 64 bytes at most.
+        out.push(self.names.len() as u8);
         for name in &self.names {
-            // Names have 64 bytes at most.
             out.push(name.len() as u8);
             out.extend(name.bytes());
         }
+        out.extend(&self.levels);
         out
     }
 
-    /// Reads what a register keeps.
+    /// Reads what a register keeps. `None`: all have finished, and nothing is left to be known.
     ///
     /// # Errors
     ///
     /// It is not a record, or one of another format.
-    pub fn read(bytes: &[u8]) -> Result<Self, InvalidRecord> {
-        Self::read_all(bytes).ok_or(InvalidRecord {
+    pub fn read(bytes: &[u8]) -> Result<Option<Self>, InvalidRecord> {
+        let record = Self::read_all(bytes).ok_or(InvalidRecord {
             format: bytes.first().copied().filter(|format| *format > FORMAT),
-        })
+        })?;
+        Ok(Some(record).filter(|record| !record.is_over()))
     }
 
     fn read_all(bytes: &[u8]) -> Option<Self> {
         let rest = bytes.strip_prefix(&[FORMAT])?;
-        let (state, rest) = rest.split_first()?;
         let (begun, rest) = rest.split_first_chunk()?;
-        let (marked, mut rest) = rest.split_first_chunk()?;
+        let (count, mut rest) = rest.split_first()?;
         let mut names = Vec::new();
-        while let Some((length, others)) = rest.split_first() {
+        for _ in 0..*count {
+            let (length, others) = rest.split_first()?;
             let (name, others) = others.split_at_checked(usize::from(*length))?;
             names.push(std::str::from_utf8(name).ok()?);
             rest = others;
         }
-        let record = Self {
-            is_committed: *state == COMMITTED,
-            marked: u16::from_be_bytes(*marked),
-            ..Self::begin(&names, u64::from_be_bytes(*begun)).ok()?
-        };
-        // With all marks it would be in another state.
-        let is_valid = record.marked < record.all() && matches!(*state, OPEN | COMMITTED);
-        Some(record).filter(|_| is_valid)
+        let record = Self::begin(&names, u64::from_be_bytes(*begun)).ok()?;
+        let is_valid = rest.len() == names.len() && rest.iter().all(|it| *it <= FORGOTTEN);
+        is_valid.then(|| Self { levels: rest.to_vec(), ..record })
     }
 }
 

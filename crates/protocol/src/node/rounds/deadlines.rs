@@ -334,14 +334,15 @@ impl<W> Entry<W> {
     fn follow_up(&self) -> Option<SharedRequest> {
         let (request, command) = (self.request.as_deref()?, self.custom()?);
         let is_everywhere = self.tally.granted.len() == self.tally.nodes();
-        let command = Command::Custom(command.follow_up().filter(|_| is_everywhere)?);
+        let is_followed = is_everywhere && command.is_followed();
+        let command = Command::Custom(is_followed.then(|| command.follow_up(&self.said()))??);
         let nodes = NodeSet::all(self.tally.nodes());
         Some(Request::into(Request { command, nodes, ..*request }))
     }
 
     /// Does the entry of a decided round stay until all nodes have answered?
     pub(super) fn is_followed(&self) -> bool {
-        self.custom().is_some_and(|command| command.follow_up().is_some())
+        self.custom().is_some_and(|command| command.is_followed())
     }
 }
 

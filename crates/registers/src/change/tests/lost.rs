@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// The ballot after one that was lost: it is far above.
-const NEXT: u64 = 5 + 256;
+/// The ballot after one that was lost: it is far above the one that was promised with it.
+const NEXT: u64 = 6 + 256;
 
 /// The change after its accept, with ballot 5, was lost, and the next prepare has shown this.
 fn lost_and_found(found: Option<Accepted>, floor: u64) -> Talk {

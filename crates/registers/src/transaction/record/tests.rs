@@ -1,6 +1,7 @@
 //! Tests of the record.
 
 use super::*;
+use crate::transaction::PARTICIPANTS_MAX;
 
 fn begun() -> Option<Record> {
     Some(Record::begin(&["a", "b"], 7).unwrap())
@@ -114,9 +115,8 @@ fn every_record_is_read_back_and_no_part_of_one() {
     }
     for record in records.into_iter().flatten() {
         let bytes = record.to_bytes();
-        assert_eq!(Record::read(&bytes), Ok(record));
-        // With a name less there is another record, which nobody writes half.
-        for length in (0..bytes.len()).filter(|length| *length != bytes.len() - 2) {
+        assert_eq!(Record::read(&bytes), Ok(Some(record)));
+        for length in 0..bytes.len() {
             let invalid = Err(InvalidRecord { format: None });
             assert_eq!(Record::read(&bytes[..length]), invalid, "{length} of {bytes:?}");
         }
@@ -127,8 +127,30 @@ fn every_record_is_read_back_and_no_part_of_one() {
         bytes[index] = byte;
         Record::read(&bytes)
     };
-    assert_eq!(with(0, 2), Err(InvalidRecord { format: Some(2) }));
-    for (index, byte) in [(0, 0), (1, 2), (11, 3), (11, 4), (10, 1), (13, 0xff), (15, b'a')] {
+    assert_eq!(with(0, 3), Err(InvalidRecord { format: Some(3) }));
+    for (index, byte) in [(0, 1), (9, 1), (9, 3), (10, 0xff), (13, b'a'), (14, 4)] {
         assert_eq!(with(index, byte), Err(InvalidRecord { format: None }), "{index}: {byte}");
     }
+}
+
+#[test]
+fn what_is_raised_in_place_is_the_same_change() {
+    let mut record = begun();
+    for (level, change) in
+        [(VOTED, Record::vote as fn(&mut Option<Record>, &str) -> _), (FINISHED, Record::finish)]
+    {
+        for name in ["b", "a"] {
+            let mut bytes = record.as_ref().unwrap().to_bytes();
+            let levels = record.as_ref().unwrap().raised(name, level).unwrap();
+            let last = bytes.iter_mut().rev().zip(levels.iter().rev());
+            last.for_each(|(byte, level)| *byte = *level.max(byte));
+            assert_eq!(record.as_ref().unwrap().has(name, level), Ok(false));
+            change(&mut record, name).unwrap();
+            assert_eq!(Record::read(&bytes), Ok(record.clone()));
+        }
+    }
+    assert_eq!(record, None, "all have finished");
+    assert_eq!(begun().unwrap().raised("c", VOTED), Err(UnknownName));
+    let bytes = [&begun().unwrap().to_bytes()[..14], &[FORGOTTEN, FINISHED]].concat();
+    assert_eq!(Record::read(&bytes), Ok(None));
 }
