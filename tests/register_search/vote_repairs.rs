@@ -108,12 +108,11 @@ impl Walk<'_> {
         world.rounds[actor] = Some(round);
     }
 
-    /// May it arrive late, or again, and change anything? What empties a node before its refill
-    /// comes once: a repeat after the copies would remove them.
+    /// May it arrive late, or again, and change anything?
     fn changes(&self, command: Command) -> bool {
-        use RegisterCommand::{Copy, Install, Mark, Read};
+        use RegisterCommand::{Copy, Mark, Read};
         let command = &self.search.server.asked(command).command;
-        !matches!(command, Read { .. } | Copy | Mark(MarkStep::Look) | Install { state: None, .. })
+        !matches!(command, Read { .. } | Copy | Mark(MarkStep::Look))
     }
 
     fn carry_out(&mut self, world: &mut World, command: Command, node: usize) -> Answer {
