@@ -42,6 +42,8 @@ struct World {
     told: Told,
     losses_left: usize,
     is_lost: bool,
+    /// The client that is stopped from the first loss until a node was refilled, perhaps.
+    stopped: usize,
 }
 
 struct Walk<'a> {
@@ -86,6 +88,7 @@ impl Walk<'_> {
             told: Told::new(SIDES, is_voted),
             losses_left: losses,
             is_lost: false,
+            stopped: usize::MAX,
         }
     }
 
@@ -221,6 +224,10 @@ impl Walk<'_> {
             true => clients + random.below(all - clients),
             false => random.below(all),
         };
+        let is_refilled = world.repairers.iter().any(|it| it.entered > 0);
+        if index == world.stopped && world.is_lost && !is_refilled {
+            return Ok(());
+        }
         let Some(round) = &world.rounds[index] else { return self.begin(world, index, random) };
         let waiting: Vec<usize> = round.unanswered().collect();
         if waiting.is_empty() || round.is_decided() && random.one_in(3) {
@@ -296,6 +303,7 @@ impl Walk<'_> {
 
     /// Takes random steps until something is wrong. Returns how many nodes were given a vote.
     fn go(&mut self, mut world: World, random: &mut Chance) -> Result<u64, Violation> {
+        world.stopped = random.below(2 * SIDES);
         for number in 1..=400 {
             self.step(&mut world, random)?;
             if number % 40 == 0 {
