@@ -102,8 +102,8 @@ impl Options {
                 // A node is refilled while a round waits for the others: for all of them, since
                 // other rounds go on without a node that answers late.
                 self.faults = vec![Fault::Flush, Fault::Clog, Fault::Clog];
-                (self.fault_pause, registers.repair_permille) = (10 * MILLIS, 400);
-                (self.node_timeout, self.delay) = (TIMEOUT_MAX * 4, (20 * MICROS, 100 * MICROS));
+                (self.fault_pause, registers.repair_permille) = (20 * MILLIS, 700);
+                (self.node_timeout, self.delay) = (TIMEOUT_MAX * 12, (20 * MICROS, 100 * MICROS));
                 (self.nodes, self.tail_permille, self.wait_for_all) = (3, 0, true);
                 if mistake == Mistake::CopiedFromOne {
                     // Of many registers, one was changed at two nodes only.
