@@ -168,7 +168,13 @@ impl NodeConnection {
                 return;
             }
             match socket.stream.write(output) {
-                Ok(count) => conversation.wrote(self.node, count),
+                Ok(count) => {
+                    let is_whole = count == output.len();
+                    conversation.wrote(self.node, count);
+                    if is_whole && !socket.stream.has_unsent() {
+                        return;
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     socket.is_writable = false;
                 }

@@ -4,8 +4,9 @@
 //! reachable or known to fail does not change how many must agree: two clients that each see a
 //! different half of the nodes must never both find a majority.
 
-use std::fmt;
+use std::num::NonZeroU64;
 use std::time::Duration;
+use std::{fmt, iter};
 
 /// The most nodes of one client: the capacity of a [`NodeSet`], and far more than is useful.
 pub const NODES_MAX: usize = 64;
@@ -20,6 +21,7 @@ impl Node {
     /// # Panics
     ///
     /// If `index` is not below [`NODES_MAX`]; the configuration has checked that.
+    #[inline]
     pub fn new(index: usize) -> Self {
         assert!(index < NODES_MAX, "a configuration has at most {NODES_MAX} nodes");
         Self(index as u8)
@@ -38,7 +40,7 @@ impl NodeSet {
 
     /// All of the first `nodes` nodes.
     pub fn all(nodes: usize) -> Self {
-        (0..nodes).map(Node::new).collect()
+        Self(u64::MAX.checked_shr((NODES_MAX - nodes) as u32).unwrap_or(0))
     }
 
     pub fn insert(&mut self, node: Node) {
@@ -72,7 +74,12 @@ impl NodeSet {
 
     /// The nodes in ascending order.
     pub fn iter(self) -> impl Iterator<Item = Node> {
-        (0..NODES_MAX as u8).map(Node).filter(move |node| self.contains(*node))
+        let mut left = self.0;
+        iter::from_fn(move || {
+            let next = NonZeroU64::new(left)?.trailing_zeros();
+            left &= left - 1;
+            Some(Node(next as u8))
+        })
     }
 }
 

@@ -157,9 +157,14 @@ impl<W> Rounds<W> {
 
     /// Counts the answers of one node's session.
     fn collect(&mut self, now: Time, node: Node) {
-        if self.watch.is_none() && !self.sessions[node.index()].has_news() {
-            return;
+        if self.watch.is_some() || self.sessions[node.index()].has_news() {
+            self.collect_news(now, node);
         }
+    }
+
+    // It is not inlined, so that nothing is saved and restored where there is no news.
+    #[inline(never)]
+    fn collect_news(&mut self, now: Time, node: Node) {
         while let Some(answer) = self.sessions[node.index()].poll_answer() {
             self.note_answer(node, &answer);
             self.count(now, node, answer);

@@ -287,8 +287,10 @@ impl Session {
         if self.given_up_at().is_some_and(|limit| now >= limit) {
             self.closed(now, NodeError::TimedOut(self.phase()));
         }
-        self.fill(now);
-        self.fail_waiting(now);
+        if self.has_unwritten() {
+            self.fill(now);
+            self.fail_waiting(now);
+        }
     }
 }
 

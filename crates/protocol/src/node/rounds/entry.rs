@@ -206,12 +206,14 @@ impl<W> Entry<W> {
             let session = &sessions[node.index()];
             reply.problem.as_ref().is_some_and(|problem| session.is_lasting(problem))
         };
-        votes.permanent_failures =
-            self.replied().filter(is_permanent).map(|(node, _)| node).collect();
+        if self.replies.iter().flatten().any(|reply| reply.problem.is_some()) {
+            votes.permanent_failures =
+                self.replied().filter(is_permanent).map(|(node, _)| node).collect();
+            votes.quarantine = self.quarantine();
+        }
         votes.same_server = sessions.iter().any(Session::is_another_by_mistake);
         votes.counters = self.counters;
         votes.queue = self.queue_state();
-        votes.quarantine = self.quarantine();
         votes.permit = self.permit();
         votes.was_prolonged = self.is_prolonged || self.has_waited_beyond(now);
         votes.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
