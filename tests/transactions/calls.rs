@@ -63,24 +63,28 @@ fn two_sides_commit_and_leave_nothing() {
 
 #[test]
 fn a_record_that_a_node_has_missed_the_end_of_is_swept() {
-    let (servers, _) = formed(3);
+    let (servers, other) = formed(3);
     let quick = support::locks::with_long_timeout(servers.iter().map(Server::url))
         .node_timeout(Duration::from_millis(300))
         .build()
         .unwrap();
-    let id = begin(&quick);
+    let ids = [begin(&quick), begin(&quick)];
     servers[2].pause();
-    let join = |name| quick.transactions().join(&id, name, &mut Shelf::default(), LIMIT);
-    let decisions = thread::scope(|scope| {
-        let other = scope.spawn(|| join("paris"));
-        [join("berlin"), other.join().unwrap()]
-    });
-    assert_eq!(decisions, [Ok(Decision::Committed), Ok(Decision::Committed)]);
-    // It is over, and is there until it is known that all nodes know that.
-    assert_eq!((quick.transactions().list().unwrap(), keys(&servers[0])), (Vec::new(), 2));
-    assert_eq!(quick.transactions().abort(&id).unwrap(), Decision::Over);
+    for id in &ids {
+        let join = |name| quick.transactions().join(id, name, &mut Shelf::default(), LIMIT);
+        let decisions = thread::scope(|scope| {
+            let other = scope.spawn(|| join("paris"));
+            [join("berlin"), other.join().unwrap()]
+        });
+        assert_eq!(decisions, [Ok(Decision::Committed), Ok(Decision::Committed)]);
+    }
+    // They are over, and are there until it is known that all nodes know that.
+    assert_eq!((quick.transactions().list().unwrap(), keys(&servers[0])), (Vec::new(), 4));
+    assert_eq!(quick.transactions().abort(&ids[0]).unwrap(), Decision::Over);
+    // When that node goes on, nobody is there who would tell all nodes.
+    drop(quick);
     servers[2].resume();
-    assert!(eventually(LIMIT, || is_clean(&quick, &servers)));
+    assert!(eventually(LIMIT, || is_clean(&other, &servers)));
 }
 
 #[test]

@@ -74,12 +74,9 @@ impl NodeSet {
 
     /// The nodes in ascending order.
     pub fn iter(self) -> impl Iterator<Item = Node> {
-        let mut left = self.0;
-        iter::from_fn(move || {
-            let next = NonZeroU64::new(left)?.trailing_zeros();
-            left &= left - 1;
-            Some(Node(next as u8))
-        })
+        let rest = |left: &u64| Some(left & left.wrapping_sub(1));
+        let rests = iter::successors(Some(self.0), rest).take_while(|left| *left != 0);
+        rests.map(|left| Node(left.trailing_zeros() as u8))
     }
 }
 
