@@ -4,7 +4,6 @@
 //! reachable or known to fail does not change how many must agree: two clients that each see a
 //! different half of the nodes must never both find a majority.
 
-use std::num::NonZeroU64;
 use std::time::Duration;
 use std::{fmt, iter};
 
