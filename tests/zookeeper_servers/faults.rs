@@ -3,9 +3,9 @@
 
 use crate::client::{Client, now};
 use crate::contention::plan;
-use crate::drive::drive;
+use crate::drive::{LIMIT, drive};
 use redlatch_protocol::time::Time;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use support::needs_zookeeper;
 use support::zookeeper::Ensemble;
 
@@ -40,9 +40,16 @@ impl Pair {
     }
 
     /// Both have turns until the condition holds. Notes how long the lock is still valid for.
+    /// Panics with `what` after a generous limit.
     #[track_caller]
     fn run(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
+        let start = Instant::now();
         while !condition(self) {
+            let (is_lost, least) = (self.holder.contention().is_lost, self.least);
+            assert!(
+                start.elapsed() < LIMIT,
+                "{what} has not come. Lost: {is_lost}, valid for {least:?} more at least"
+            );
             let until = now().after(Duration::from_millis(10));
             drive(&mut [&mut self.holder, &mut self.waiter], what, |_| now() >= until);
             let valid_until = self.holder.contention().valid_until;

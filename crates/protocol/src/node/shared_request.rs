@@ -1,6 +1,7 @@
 //! A request that all sessions share.
 
 use super::command::{Form, encode_without_number, script_of};
+use super::flight::IN_FLIGHT_MAX;
 use crate::engine::Request;
 use crate::resp::encode_number;
 use std::collections::VecDeque;
@@ -73,9 +74,6 @@ impl Deref for SharedRequest {
 #[derive(Debug, Default)]
 pub(super) struct LastRequests(VecDeque<SharedRequest>);
 
-/// By how many commands a slow node is behind the others at most, if the machine is busy.
-const LAST: usize = 256;
-
 /// Memory for longer texts is given back.
 const TEXT_MAX: usize = 8 * 1024;
 
@@ -97,7 +95,7 @@ impl LastRequests {
     }
 
     fn keep(&mut self, shared: SharedRequest) -> SharedRequest {
-        if self.0.len() < LAST && shared.0.text.len() <= TEXT_MAX {
+        if self.0.len() < IN_FLIGHT_MAX && shared.0.text.len() <= TEXT_MAX {
             self.0.push_back(shared.clone());
         }
         shared
