@@ -50,6 +50,5 @@ pub use mark::{memberships, no_vote};
 pub use membership_view::{MembershipView, NoGroup, NodeMark};
 pub use refill::{GROUP_REGISTER, Refill, RefillEnd, RefillStep};
 pub use replies::Replies;
-pub use script::RegisterRequest;
-pub use script::{MarkStep, RegisterCommand, RegisterKeys, RegisterReply};
+pub use script::{MarkStep, RegisterCommand, RegisterKeys, RegisterReply, RegisterRequest};
 pub use value::{Accepted, COMBINED_MAX, InvalidValue, Stored, Version};

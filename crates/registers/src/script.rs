@@ -34,7 +34,7 @@ pub const MARK: Script = lua_script!("script/mark.lua");
 pub const RAISE: Script =
     lua_script!("script/member.lua", "script/promise.lua", "script/forget.lua", "script/raise.lua");
 
-/// The scripts. All but the last have their place as their number.
+/// The scripts, in the order of their numbers.
 pub static ALL: [Script; 8] = [PREPARE, ACCEPT, READ_REGISTER, COLLECT, COPY, INSTALL, MARK, RAISE];
 
 impl CustomCommand for RegisterRequest {
@@ -66,7 +66,7 @@ impl CustomCommand for RegisterRequest {
             RegisterCommand::Copy => 4,
             RegisterCommand::Install { .. } => 5,
             RegisterCommand::Mark(_) => 6,
-            RegisterCommand::Raise(_) => return (RAISE, 11),
+            RegisterCommand::Raise(_) => 7,
         };
         (ALL[number as usize], number)
     }

@@ -32,8 +32,7 @@ mod joining;
 mod record;
 
 pub use joining::{Disk, JoinEnd, JoinStep, TransactionSide};
-pub use record::{FINISHED, FORGOTTEN, VOTED};
-pub use record::{InvalidRecord, Record, RecordState, UnknownName};
+pub use record::{FINISHED, FORGOTTEN, InvalidRecord, Record, RecordState, UnknownName, VOTED};
 use std::fmt;
 use std::str::FromStr;
 

@@ -84,8 +84,8 @@ pub trait CustomCommand: fmt::Debug + Send + Sync {
     }
 
     /// Its script, and the script's number among those of custom commands, which is below 16.
-    /// Registers have 0 to 6 and 11, looks at locks 7 to 9, the markers of
-    /// groups 10, and the proof of the replies' order has 15.
+    /// Registers have 0 to 7, looks at locks 8 to 10, the markers of groups 11, and the proof of
+    /// the replies' order has 15.
     fn script(&self) -> (Script, u32);
 
     /// Calls `run` with the keys and the arguments of the script, without the number.

@@ -18,7 +18,7 @@ use std::time::Duration;
 pub const ALL: [Script; 3] = [REMOVE, INSPECT, SCAN];
 
 /// The number of the first one, among those of custom commands.
-const FIRST: u32 = 7;
+const FIRST: u32 = 8;
 
 // A lock, its holders and its waiters are looked at.
 

@@ -87,7 +87,7 @@ impl CustomCommand for MarkerChange {
     }
 
     fn script(&self) -> (Script, u32) {
-        (REIGN, 10)
+        (REIGN, 11)
     }
 
     fn call(&self, run: &mut RunScript<'_>) {
