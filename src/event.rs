@@ -36,12 +36,14 @@ use std::time::Duration;
 /// What an event is called, and how a log shows it.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    #[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "it is for logs"))]
     pub(crate) level: Level,
     pub(crate) message: &'static str,
 }
 
-pub(crate) enum Level {
+/// How loud an event is in a log: see [`Event::level`].
+#[derive(Clone, Copy, fmt::Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Level {
     /// Steps in between, and what goes on by itself all the time.
     Trace,
     /// What each call did.
@@ -287,6 +289,12 @@ impl Event<'_> {
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.row().name
+    }
+
+    /// The level that the event has in a log.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        self.row().level
     }
 
     /// The name of the resource or of the register, if the event is about a lock or a register.

@@ -146,6 +146,10 @@ mod tests {
         let mut lines = lines().into_iter();
         test_events::each(|event| {
             let (_, line) = lines.next().expect("a line for each");
+            assert!(
+                line.trim().starts_with(&format!("{:?}", event.level()).to_uppercase()),
+                "{line}"
+            );
             event.visit(|field, _| {
                 assert!(line.contains(&format!(" {field}=")), "no {field}: {line}");
             });

@@ -1,6 +1,7 @@
 //! Elections of a leader: one of the candidates leads, and another one when it is gone.
 
 use super::{LockClient, LockRequest};
+use crate::cancel_token::CancelToken;
 use crate::clock::{self, WallTime};
 use crate::error::{Error, LockLost};
 use crate::fencing::FencingToken;
@@ -64,8 +65,13 @@ impl Election<'_> {
         self
     }
 
-    /// Waits until this candidate leads, as long as that takes, in the order of the candidates. A
-    /// [token](LockClient::cancel_token) ends the wait.
+    /// As [`LockRequest::cancelled_by`]: `token` ends the wait for being elected.
+    pub fn cancelled_by(mut self, token: &CancelToken) -> Self {
+        self.request = self.request.cancelled_by(token);
+        self
+    }
+
+    /// Waits until this candidate leads, as long as that takes, in the order of the candidates.
     ///
     /// # Errors
     ///
@@ -171,6 +177,11 @@ impl Leadership {
     /// The lock: for how much longer it is valid, and waiting for its loss.
     pub fn lock(&self) -> &LockGuard {
         &self.lock
+    }
+
+    /// The lock alone: whoever has it leads, and resigns by releasing it.
+    pub fn into_lock(self) -> LockGuard {
+        self.lock
     }
 
     /// Resigns, and waits for the nodes' answers. The next candidate leads a round later.

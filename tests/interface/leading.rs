@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use redlatch::{Error, LockClient, LossReason};
+use redlatch::{CancelToken, Error, LockClient, LossReason};
 use support::backend::Backend;
 use support::loss::loss_in;
 use support::on_each_backend;
@@ -37,6 +37,9 @@ fn one_candidate_leads_at_a_time_and_the_next_has_a_larger_epoch(backend: &Backe
     }
     assert_eq!(leader(&two, "scheduler"), Some("one".to_owned()));
     assert_eq!(one.election("other").leader().unwrap(), None, "another election");
+    let token = CancelToken::new();
+    token.cancel();
+    assert_eq!(election.clone().cancelled_by(&token).campaign().err(), Some(Error::Cancelled));
     thread::scope(|scope| {
         let second = scope.spawn(|| election.campaign().unwrap());
         assert!(first.is_leader() && first.ensure().is_ok());
@@ -48,7 +51,10 @@ fn one_candidate_leads_at_a_time_and_the_next_has_a_larger_epoch(backend: &Backe
         assert_eq!(leader(&one, "scheduler"), Some("two".to_owned()));
         drop(second); // resigns as well
     });
-    assert!(one.election("scheduler").campaign_for(LIMIT).unwrap().is_some());
+    let third = one.election("scheduler").campaign_for(LIMIT).unwrap().unwrap();
+    let epoch = third.epoch();
+    let lock = third.into_lock();
+    assert!(lock.ensure_held().is_ok() && lock.fencing_token() == Some(epoch));
 }
 
 fn a_leader_that_is_deposed_is_told_and_does_not_lead_again(backend: &Backend) {

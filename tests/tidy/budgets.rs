@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 type Budget = (&'static str, fn(&[Source]) -> usize, usize, usize);
 
 const BUDGETS: [Budget; 4] = [
-    ("lines of the library, before inline tests", lines, 46_925, 37_000),
+    ("lines of the library, before inline tests", lines, 46_935, 37_000),
     ("files of the library", files, 211, 190),
-    ("lines that a build without features compiles", lines_without_features, 26_930, 20_000),
+    ("lines that a build without features compiles", lines_without_features, 26_941, 20_000),
     ("`unreachable!` in the library", unreachable, 7, 8),
 ];
 
