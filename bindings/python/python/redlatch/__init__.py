@@ -1,0 +1,51 @@
+"""A distributed lock for programs that block.
+
+    import redlatch
+
+    client = redlatch.Client(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
+    with client.lock("orders:42", ttl=10) as lock:  # kept alive; leaving the block releases
+        charge()
+        lock.ensure_held()  # raises LockLost: before the step that must not run twice
+        mark_as_paid()
+
+Times are seconds or ``timedelta``, names ``str`` or ``bytes``. What a lock promises is in the guide
+of the library, and what is special to Python in the README of this package.
+"""
+
+from ._client import AsyncLock, Client, Election
+from ._errors import (
+    Cancelled,
+    ConfigError,
+    LockLost,
+    LockTimeout,
+    NoQuorum,
+    OtherProcess,
+    RedlatchError,
+    RegisterError,
+)
+from ._native import Lock, Register, __version__
+from ._views import Holder, Inspection, NodeReport, NodeStatus, OncePerRun, Value, Waiter
+
+__all__ = [
+    "AsyncLock",
+    "Cancelled",
+    "Client",
+    "ConfigError",
+    "Election",
+    "Holder",
+    "Inspection",
+    "Lock",
+    "LockLost",
+    "LockTimeout",
+    "NoQuorum",
+    "NodeReport",
+    "NodeStatus",
+    "OncePerRun",
+    "OtherProcess",
+    "RedlatchError",
+    "Register",
+    "RegisterError",
+    "Value",
+    "Waiter",
+    "__version__",
+]

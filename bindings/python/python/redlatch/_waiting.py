@@ -1,0 +1,100 @@
+"""Where calls wait: so that signals have their handlers, and greenlets and coroutines go on.
+
+A native call waits without the GIL. But in the main thread no handler of a signal would run before
+it returns; under gevent, the other greenlets would stand still, the holder of the lock among them;
+under asyncio, the loop. So there the call waits in a thread of its own, with a token that ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Callable, Optional, TypeVar
+
+from ._errors import RedlatchError
+from ._native import CancelToken
+
+T = TypeVar("T")
+Call = Callable[[Optional[CancelToken]], T]
+
+
+def wait(call: Call[T]) -> T:
+    """Runs a call that may wait for long. ``KeyboardInterrupt``, and whatever else a handler
+    raises, ends it."""
+    if _gevent_has_patched():
+        return _in_gevent(call)
+    if threading.current_thread() is not threading.main_thread():
+        return call(None)
+    cancel, future = _start(call)
+    try:
+        return future.result()
+    except BaseException:
+        _give_up(cancel, future)
+        raise
+
+
+async def wait_async(call: Call[T]) -> T:
+    """The same in a coroutine: cancelling its task ends the call."""
+    cancel, future = _start(call)
+    waited = asyncio.wrap_future(future)
+    # asyncio complains of an exception that nobody has looked at, such as that of a cancelled call.
+    waited.add_done_callback(lambda done: done.exception())
+    try:
+        return await asyncio.shield(waited)
+    except asyncio.CancelledError:
+        _give_up(cancel, future)
+        raise
+
+
+def _start(call: Call[T]) -> tuple[CancelToken, Future[T]]:
+    cancel, future = CancelToken(), Future[T]()
+    # It does not keep the interpreter from ending: at its end, all waits are cancelled.
+    arguments = (future, call, cancel)
+    threading.Thread(target=_fill, args=arguments, name="redlatch-wait", daemon=True).start()
+    return cancel, future
+
+
+def _fill(future: Future[T], call: Call[T], cancel: CancelToken) -> None:
+    try:
+        future.set_result(call(cancel))
+    except BaseException as error:
+        future.set_exception(error)
+
+
+def _give_up(cancel: CancelToken, future: Future[T]) -> None:
+    cancel.cancel()
+    # It may have been granted at the same moment. Nobody holds it, and a traceback may keep it.
+    future.add_done_callback(_release)
+
+
+def _release(done: Any) -> None:
+    if done.exception() is None and done.result() is not None:
+        with suppress(RedlatchError):
+            done.result().release()
+
+
+def _gevent_has_patched() -> bool:
+    monkey = sys.modules.get("gevent.monkey")
+    return monkey is not None and monkey.is_module_patched("threading")
+
+
+def _in_gevent(call: Call[T]) -> T:
+    import gevent  # type: ignore[import-untyped]
+    from gevent.threadpool import ThreadPool  # type: ignore[import-untyped]
+
+    hub = gevent.get_hub()
+    pool = getattr(hub, "redlatch_pool", None)
+    if pool is None:
+        # A waiter takes a thread; a pool that is full would keep the holder's own calls waiting.
+        pool = hub.redlatch_pool = ThreadPool(10_000, hub=hub)
+    cancel, future = CancelToken(), Future[T]()
+    task = pool.spawn(_fill, future, call, cancel)
+    try:
+        task.get()
+        return future.result()
+    except BaseException:
+        _give_up(cancel, future)
+        raise

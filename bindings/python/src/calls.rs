@@ -1,0 +1,82 @@
+//! Calls without the GIL, and their end.
+
+use crate::errors::raise;
+use pyo3::prelude::*;
+use redlatch::Error;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How many calls run without the GIL, or are about to get it back.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+/// The interpreter ends: only the thread that ends it comes back from a call.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+
+struct Running;
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// Runs a call that may ask nodes, while other threads of Python go on.
+///
+/// A thread that wants the GIL back while the interpreter ends would be ended by it amid this code.
+/// So from [`end`] on, other threads stay here: they are daemons, and nobody waits for them.
+pub(crate) fn undisturbed<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> T {
+    RUNNING.fetch_add(1, Ordering::SeqCst);
+    let running = Running;
+    let ends_it = ENDS_IT.get();
+    let (result, _running) = py.detach(move || {
+        let result = call();
+        if IS_ENDING.load(Ordering::SeqCst) && !ends_it {
+            drop((result, running));
+            loop {
+                thread::park();
+            }
+        }
+        (result, running)
+    });
+    result
+}
+
+/// The same, of a call that may fail.
+pub(crate) fn detached<T: Send, E: Into<Error> + Send>(
+    py: Python<'_>,
+    call: impl FnOnce() -> Result<T, E> + Send,
+) -> PyResult<T> {
+    undisturbed(py, call).map_err(|error| raise(py, &error.into()))
+}
+
+thread_local! {
+    static ENDS_IT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has the calls of other threads end where they are, and waits for that for as long.
+#[pyfunction]
+pub(crate) fn end(py: Python<'_>, seconds: f64) {
+    ENDS_IT.set(true);
+    IS_ENDING.store(true, Ordering::SeqCst);
+    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    while RUNNING.load(Ordering::SeqCst) > 0 && Instant::now() < end {
+        py.detach(|| thread::sleep(Duration::from_millis(2)));
+    }
+}
+
+/// Cancels calls that wait.
+#[pyclass(frozen, module = "redlatch._native")]
+pub(crate) struct CancelToken(pub(crate) redlatch::CancelToken);
+
+#[pymethods]
+impl CancelToken {
+    #[new]
+    fn new() -> Self {
+        Self(redlatch::CancelToken::new())
+    }
+
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+}

@@ -1,0 +1,215 @@
+//! The client, which is built anew in each process that uses it.
+
+use crate::arguments::{Name, Names, Seconds};
+use crate::calls::{CancelToken, detached};
+use crate::errors::raise;
+use crate::events::{self, log};
+use crate::lock::Lock;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use redlatch::error::LockTokenError;
+use redlatch::{Builder, LockClient, LockRequest, LockToken, TlsSettings};
+use std::path::PathBuf;
+use std::process;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// The base of `redlatch.Client`.
+#[pyclass(subclass, frozen, module = "redlatch._native")]
+pub(crate) struct Client {
+    builder: Builder,
+    /// The client of this process. The mutex is taken with the GIL and for a moment, and a process
+    /// forks by a thread that has the GIL: so no child has a copy that is taken.
+    current: Mutex<(u32, LockClient)>,
+}
+
+impl Client {
+    /// The client of this process: in a forked child, another one than its parent's, with
+    /// connections of its own.
+    pub(crate) fn here(&self, py: Python<'_>) -> PyResult<LockClient> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.0 != process::id() {
+            *current = (process::id(), build(py, &self.builder)?);
+        }
+        Ok(current.1.clone())
+    }
+}
+
+fn build(py: Python<'_>, builder: &Builder) -> PyResult<LockClient> {
+    builder.clone().build().map_err(|error| raise(py, &error))
+}
+
+#[pymethods]
+impl Client {
+    #[new]
+    #[pyo3(signature = (nodes, **settings))]
+    fn new(
+        py: Python<'_>,
+        nodes: Vec<String>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
+        let mut builder = LockClient::builder().nodes(nodes);
+        let mut tls = None;
+        for (name, value) in settings.into_iter().flatten() {
+            if !value.is_none() {
+                builder = set(builder, &mut tls, &name.extract::<String>()?, &value)?;
+            }
+        }
+        builder = tls.into_iter().fold(builder, Builder::tls).on_event(log);
+        let current = Mutex::new((process::id(), build(py, &builder)?));
+        Ok(Self { builder, current })
+    }
+
+    /// Takes a lock. `wait`: 0 does not wait, and `None` waits as long as it takes.
+    #[pyo3(signature = (names, ttl, wait, cancelled_by, log_calls, **request))]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn _acquire(
+        &self,
+        py: Python<'_>,
+        names: Names,
+        ttl: Seconds,
+        wait: Option<Seconds>,
+        cancelled_by: Option<&CancelToken>,
+        log_calls: bool,
+        request: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Option<Lock>> {
+        events::log_calls(log_calls);
+        let client = self.here(py)?;
+        let mut request = requested(&client, &names, ttl, request)?;
+        if let Some(token) = cancelled_by {
+            request = request.cancelled_by(&token.0);
+        }
+        let taken = detached(py, || match wait {
+            None => request.lock().map(Some),
+            Some(Seconds(Duration::ZERO)) => request.try_lock(),
+            Some(Seconds(wait)) => request.try_lock_for(wait),
+        })?;
+        Ok(taken.map(Lock::new))
+    }
+
+    /// Ends the calls of this client that wait for a lock, now and from now on, with `Cancelled`.
+    /// Locks that are held stay held.
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        self.here(py)?.cancel_token().cancel();
+        Ok(())
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (client, token, names, ttl, **request))]
+pub(crate) fn resume(
+    py: Python<'_>,
+    client: &Client,
+    token: &str,
+    names: Names,
+    ttl: Seconds,
+    request: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Lock> {
+    let client = client.here(py)?;
+    let request = requested(&client, &names, ttl, request)?;
+    let token: LockToken =
+        token.parse().map_err(|error: LockTokenError| raise(py, &error.into()))?;
+    detached(py, || request.resume(&token)).map(Lock::new)
+}
+
+/// The request with what `Request` of `redlatch._options` has: methods of the library's request.
+fn requested<'a>(
+    client: &'a LockClient,
+    names: &Names,
+    ttl: Seconds,
+    options: Option<&Bound<'_, PyDict>>,
+) -> PyResult<LockRequest<'a>> {
+    let mut request = match names {
+        Names::One(name) => client.request(name),
+        Names::Several(names) => client.request_all(names),
+    }
+    .ttl(ttl.0);
+    let mut keep_alive = true;
+    for (name, value) in options.into_iter().flatten() {
+        if value.is_none() {
+            continue;
+        }
+        let time = || value.extract().map(|Seconds(time)| time);
+        request = match &*name.extract::<String>()? {
+            "keep_alive" => {
+                keep_alive = value.extract()?;
+                request
+            }
+            "fenced" => {
+                if value.extract()? {
+                    request.fenced()
+                } else {
+                    request
+                }
+            }
+            "shared" => {
+                if value.extract()? {
+                    request.shared()
+                } else {
+                    request
+                }
+            }
+            "one_of" => request.one_of(value.extract()?),
+            "owner" => request.owner(value.extract::<Name>()?),
+            "min_validity" => request.min_validity(time()?),
+            "max_hold" => request.max_hold(time()?),
+            "hold_at_least" => request.hold_at_least(time()?),
+            name => return Err(unexpected("a lock", name)),
+        };
+    }
+    Ok(if keep_alive { request.keep_alive() } else { request })
+}
+
+fn unexpected(of: &str, name: &str) -> PyErr {
+    PyTypeError::new_err(format!("{of} has no option {name:?}"))
+}
+
+/// Sets what `Settings` of `redlatch._options` has under this name: a method of the builder.
+fn set(
+    builder: Builder,
+    tls: &mut Option<TlsSettings>,
+    name: &str,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<Builder> {
+    let time = || value.extract().map(|Seconds(time)| time);
+    let mut with_tls = |change: &dyn Fn(TlsSettings) -> TlsSettings| {
+        *tls = Some(change(tls.take().unwrap_or_default()));
+    };
+    Ok(match name {
+        "nodes_from_env" => builder.nodes_from_env(&value.extract::<String>()?),
+        "node_timeout" => builder.node_timeout(time()?),
+        "connect_timeout" => builder.connect_timeout(time()?),
+        "session_timeout" => builder.session_timeout(time()?),
+        "max_ttl" => builder.max_ttl(time()?),
+        "max_hold" => builder.max_hold(time()?),
+        "min_validity" => builder.min_validity(time()?),
+        "failover_bound" => builder.failover_bound(time()?),
+        "waiter_lease" => builder.waiter_lease(time()?),
+        "fencing_expiry" => builder.fencing_expiry(time()?),
+        "drift_factor" => builder.drift_factor(value.extract()?),
+        "restart_guard" => builder.restart_guard(value.extract()?),
+        "wait_for_all" => builder.wait_for_all(value.extract()?),
+        "io_thread" => builder.io_thread(value.extract()?),
+        "queue" => builder.queue(value.extract()?),
+        "key_prefix" => builder.key_prefix(value.extract::<Name>()?),
+        "client_name" => builder.client_name(value.extract::<String>()?),
+        "ca_file" => {
+            let file: PathBuf = value.extract()?;
+            with_tls(&|tls| tls.ca_file(&file));
+            builder
+        }
+        "client_certificate" => {
+            let (certificate, key): (PathBuf, PathBuf) = value.extract()?;
+            with_tls(&|tls| tls.client_certificate(&certificate, &key));
+            builder
+        }
+        "bundled_roots" => {
+            if value.extract()? {
+                with_tls(&TlsSettings::bundled_roots);
+            }
+            builder
+        }
+        _ => return Err(unexpected("a client", name)),
+    })
+}

@@ -1,0 +1,49 @@
+//! `redlatch._native`: the blocking calls of redlatch for Python. What a program imports is the
+//! package in `python/redlatch`, which adds what Python alone has: context managers of asyncio,
+//! decorators, signals during a wait.
+//!
+//! No rule about a lock is here. What must stay true:
+//!
+//! * Whatever asks a node runs without the GIL ([`calls::detached`]).
+//! * A mutex is taken only after asking for the process: a forked child may have a copy of one that
+//!   a thread held which does not exist there.
+//! * A callback is called with the GIL only as long as Python runs, and never by the thread that
+//!   extends locks: that must not wait for the GIL.
+
+mod arguments;
+mod calls;
+mod client;
+mod errors;
+mod events;
+mod jobs;
+mod lock;
+mod registers;
+mod testing;
+mod views;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    use super::*;
+
+    #[pymodule_export]
+    use calls::{CancelToken, end};
+    #[pymodule_export]
+    use client::{Client, resume};
+    #[pymodule_export]
+    use jobs::{campaign, forget, leader, once_per};
+    #[pymodule_export]
+    use lock::Lock;
+    #[pymodule_export]
+    use registers::{Register, Version, form_registers, register};
+    #[pymodule_export]
+    use testing::{Ensemble, Nodes};
+    #[pymodule_export]
+    use views::{Seen, force_release, inspect, locks, nodes};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,144 @@
+//! A lock that is held.
+
+use crate::arguments::Seconds;
+use crate::calls::{detached, undisturbed};
+use crate::errors::{lost_lock, raise, released};
+use crate::views::name;
+use pyo3::prelude::*;
+use redlatch::{Error, LockGuard};
+use std::process;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A lock that this program holds. The stubs of this module describe its methods.
+#[pyclass(frozen, weakref, module = "redlatch")]
+pub(crate) struct Lock {
+    process: u32,
+    names: Vec<Vec<u8>>,
+    #[pyo3(get)]
+    fencing_token: Option<u64>,
+    #[pyo3(get)]
+    slot: Option<u32>,
+    /// Until it is released. Its mutex may be held for a round of the nodes: threads that have the
+    /// GIL give it back before they wait for it.
+    guard: Mutex<Option<LockGuard>>,
+}
+
+impl Lock {
+    pub(crate) fn new(guard: LockGuard) -> Self {
+        Self {
+            process: process::id(),
+            names: guard.resources().map(|name| name.as_bytes().to_vec()).collect(),
+            fencing_token: guard.fencing_token().map(redlatch::FencingToken::as_u64),
+            slot: guard.slot(),
+            guard: Mutex::new(Some(guard)),
+        }
+    }
+
+    /// A child of the process that took the lock may have a copy of a mutex that is taken.
+    fn is_forked(&self) -> bool {
+        self.process != process::id()
+    }
+
+    fn guard(&self) -> Result<MutexGuard<'_, Option<LockGuard>>, Error> {
+        if self.is_forked() {
+            return Err(Error::OtherProcess);
+        }
+        Ok(self.guard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Without the GIL. `None`: the lock was released.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut LockGuard) -> Result<T, Error> + Send,
+    ) -> PyResult<Option<T>> {
+        detached(py, || self.guard()?.as_mut().map(call).transpose())
+    }
+}
+
+#[pymethods]
+impl Lock {
+    /// Raises if the lock is not held any more.
+    fn ensure_held(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |guard| guard.ensure_held())?.ok_or_else(released)
+    }
+
+    #[getter]
+    fn is_held(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.remaining(py)? > 0.0)
+    }
+
+    #[getter]
+    fn remaining(&self, py: Python<'_>) -> PyResult<f64> {
+        if self.is_forked() {
+            return Ok(0.0);
+        }
+        let left = self.with(py, |guard| Ok(guard.remaining()))?;
+        Ok(left.map_or(0.0, |left| left.as_secs_f64()))
+    }
+
+    fn extend(&self, py: Python<'_>, ttl: Seconds) -> PyResult<()> {
+        self.with(py, |guard| guard.extend(ttl.0))?.ok_or_else(released)
+    }
+
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        let release = || self.guard()?.take().map(LockGuard::release).transpose();
+        detached(py, release)?.ok_or_else(released)
+    }
+
+    fn let_expire(&self, py: Python<'_>) -> PyResult<()> {
+        let expire = || Ok::<_, Error>(self.guard()?.take().map(LockGuard::let_expire));
+        detached(py, expire)?.ok_or_else(released)
+    }
+
+    fn into_token(&self, py: Python<'_>) -> PyResult<String> {
+        let token = || self.guard()?.take().map(LockGuard::into_token).transpose();
+        detached(py, token)?.map(|token| token.to_string()).ok_or_else(released)
+    }
+
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
+        self.names.iter().map(|bytes| name(py, bytes)).collect()
+    }
+
+    /// Calls `callback` with the exception in another thread if the lock is lost.
+    fn on_lost(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
+        let watched = self.with(py, |guard| {
+            guard.on_lost(move |lost| {
+                Python::try_attach(|py| {
+                    if let Err(error) = callback.call1(py, (lost_lock(&lost).into_value(py),)) {
+                        error.write_unraisable(py, Some(callback.bind(py)));
+                    }
+                });
+            })
+        });
+        watched?.ok_or_else(released)
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
+        slf.ensure_held(slf.py())?;
+        Ok(slf)
+    }
+
+    /// Raises if the lock was lost before the block ended well: it may not have been alone. That
+    /// too few nodes have answered the release is no loss. A block that a forked child leaves
+    /// releases nothing: the lock is its parent's.
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        _error: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        match undisturbed(py, || self.guard()?.take().map_or(Ok(()), LockGuard::release)) {
+            Err(error @ Error::Lost(_)) if kind.is_none() => Err(raise(py, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let names: Vec<String> =
+            self.names(py).iter().map(|name| name.repr()?.extract()).collect::<PyResult<_>>()?;
+        Ok(format!("<redlatch.Lock {}, {:.1} s left>", names.join(", "), self.remaining(py)?))
+    }
+}

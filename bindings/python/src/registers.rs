@@ -1,0 +1,117 @@
+//! Registers: small values that a majority of the nodes agrees on.
+
+use crate::arguments::Name;
+use crate::calls::{detached, undisturbed};
+use crate::client::Client;
+use crate::errors::raise;
+use crate::views::view;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use redlatch::FencingToken;
+use redlatch::register::Value;
+
+/// A version of a value: equal if and only if it is the same.
+#[pyclass(frozen, eq, hash, module = "redlatch._native")]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct Version(redlatch::register::Version);
+
+/// A register. It belongs to a client, which is asked for its process in each call.
+#[pyclass(frozen, module = "redlatch")]
+pub(crate) struct Register {
+    client: Py<Client>,
+    name: Vec<u8>,
+}
+
+fn value<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    view!(
+        py, Value,
+        data: PyBytes::new(py, value.bytes()),
+        version: Version(value.version()),
+        written_at: value.written_at(),
+        fence: value.fence().map(FencingToken::as_u64),
+    )
+}
+
+impl Register {
+    fn here(&self, py: Python<'_>) -> PyResult<redlatch::Register> {
+        let client = self.client.get().here(py)?;
+        client.register(&self.name).map_err(|error| raise(py, &error.into()))
+    }
+}
+
+#[pymethods]
+impl Register {
+    fn get<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let register = self.here(py)?;
+        let read = detached(py, || register.read())?;
+        read.map(|read| value(py, &read)).transpose()
+    }
+
+    fn set(&self, py: Python<'_>, new: &[u8]) -> PyResult<()> {
+        let register = self.here(py)?;
+        detached(py, || register.change(|_| Some(new.to_vec()))).map(drop)
+    }
+
+    /// `False`: the register has another version, or none.
+    #[pyo3(signature = (seen, new))]
+    fn compare_and_set(
+        &self,
+        py: Python<'_>,
+        seen: Option<&Version>,
+        new: &[u8],
+    ) -> PyResult<bool> {
+        let register = self.here(py)?;
+        let seen = seen.map(|version| version.0);
+        detached(py, || register.compare_and_set(seen, new)).map(|done| done.is_ok())
+    }
+
+    /// `False`: somebody with a later token has written.
+    fn write_fenced(&self, py: Python<'_>, token: u64, new: &[u8]) -> PyResult<bool> {
+        let register = self.here(py)?;
+        let token = FencingToken::try_from(token).map_err(|error| raise(py, &error.into()))?;
+        detached(py, || register.write_fenced(token, new)).map(|done| done.is_ok())
+    }
+
+    /// Calls `change` with the bytes, or `None`, and sets what it returns; `None` deletes. It may
+    /// be called several times.
+    fn change(&self, py: Python<'_>, change: Py<PyAny>) -> PyResult<()> {
+        let register = self.here(py)?;
+        let mut raised = None;
+        let changed = undisturbed(py, || {
+            register.change(|old| {
+                let new = Python::attach(|py| {
+                    let old = old.map(|old| PyBytes::new(py, old.bytes()));
+                    change.call1(py, (old,))?.extract::<Option<Vec<u8>>>(py)
+                });
+                new.unwrap_or_else(|error| {
+                    raised = Some(error);
+                    old.map(|old| old.bytes().to_vec())
+                })
+            })
+        });
+        match (raised, changed) {
+            (Some(error), _) => Err(error),
+            (None, changed) => changed.map(drop).map_err(|error| raise(py, &error.into())),
+        }
+    }
+
+    fn delete(&self, py: Python<'_>) -> PyResult<()> {
+        let register = self.here(py)?;
+        detached(py, || register.delete()).map(drop)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<redlatch.Register '{}'>", self.name.escape_ascii())
+    }
+}
+
+#[pyfunction]
+pub(crate) fn register(client: Py<Client>, name: Name) -> Register {
+    Register { client, name: name.0 }
+}
+
+#[pyfunction]
+pub(crate) fn form_registers(client: &Client, py: Python<'_>, in_memory: bool) -> PyResult<()> {
+    let client = client.here(py)?;
+    detached(py, || client.registers().form(in_memory))
+}

@@ -1,0 +1,292 @@
+"""What the calls of a lock do, on real servers."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+
+import redlatch
+from conftest import until
+
+
+def test_a_block_holds_the_lock_and_releases_it(client, urls):
+    other = redlatch.Client(urls, restart_guard=False)
+    with client.lock("orders:42", ttl=10) as lock:
+        lock.ensure_held()
+        assert lock.is_held and 9 < lock.remaining < 10
+        assert lock.names == ["orders:42"]
+        assert other.try_lock("orders:42") is None
+    assert not lock.is_held
+    with pytest.raises(redlatch.RedlatchError, match="released already"):
+        lock.ensure_held()
+    assert other.try_lock("orders:42") is not None
+
+
+def test_an_exception_of_the_block_passes_through_and_releases(client):
+    with pytest.raises(KeyError):
+        with client.lock("a"):
+            raise KeyError("a")
+    assert client.inspect("a").state == "free"
+
+
+def test_names_are_text_or_bytes_and_several_are_taken_together(client):
+    with client.lock(b"\xff"):
+        assert client.locks() == [b"\xff"]
+    with client.lock(name for name in ["a", b"b"]) as both:
+        assert both.names == ["a", "b"]
+        assert client.try_lock("b") is None
+        with pytest.raises(redlatch.LockTimeout):
+            client.lock(iter(["b", "c"]), timeout=0.05)
+    assert client.try_lock(["b", "c"]) is not None
+
+
+@pytest.mark.parametrize("ttl", [5, 5.0, timedelta(seconds=5)])
+def test_times_are_seconds_or_a_timedelta(client, ttl):
+    with client.lock("a", ttl) as lock:
+        assert 4 < lock.remaining < 5
+
+
+def test_a_lock_that_others_hold_is_waited_for_as_long_as_is_said(client):
+    held = client.lock("a")
+    began = time.monotonic()
+    with pytest.raises(redlatch.LockTimeout) as raised:
+        client.lock("a", timeout=timedelta(milliseconds=150))
+    assert isinstance(raised.value, TimeoutError)
+    assert client.try_lock("a", timeout=0.05) is None
+    assert time.monotonic() - began >= 0.2
+    threading.Timer(0.1, held.release).start()
+    with client.lock("a", timeout=60):
+        pass
+
+
+def test_a_lock_is_kept_alive_and_without_that_it_ends(client):
+    kept = client.lock("kept", ttl=0.5)
+    ended = client.lock("ended", ttl=0.5, keep_alive=False)
+    until(lambda: not ended.is_held)
+    with pytest.raises(redlatch.LockLost) as raised:
+        ended.ensure_held()
+    assert raised.value.reason == "expired"
+    time.sleep(0.5)
+    kept.release()
+
+
+def test_a_lock_may_be_extended(client):
+    lock = client.lock("a", ttl=5, keep_alive=False)
+    lock.extend(30)
+    assert lock.remaining > 20
+
+
+def test_a_lock_that_nothing_refers_to_is_released(client):
+    lock = client.lock("a")
+    assert client.try_lock("a") is None
+    del lock
+    gc.collect()
+    assert client.lock("a", timeout=30)
+
+
+def test_a_loss_is_told_and_raised_at_the_end_of_the_block(client, servers):
+    told = []
+    with pytest.raises(redlatch.LockLost) as raised:
+        with client.lock("a", ttl=1) as lock:
+            lock.on_lost(told.append)
+            for server in servers[:2]:
+                server.ask("DEL", "a")
+            until(lambda: told)
+    assert raised.value.reason == "gone"
+    assert isinstance(told[0], redlatch.LockLost)
+
+
+def test_a_callback_that_raises_is_reported_and_harms_nothing(client, servers, capsys, monkeypatch):
+    reported = []
+    monkeypatch.setattr("sys.unraisablehook", reported.append)
+    lock = client.lock("a", ttl=1)
+    lock.on_lost(lambda lost: 1 / 0)
+    for server in servers:
+        server.ask("FLUSHALL")
+    until(lambda: reported)
+    assert reported[0].exc_type is ZeroDivisionError
+    with client.lock("b", ttl=1) as other:
+        other.ensure_held()
+
+
+def test_readers_permits_and_fencing_tokens(client):
+    with client.lock("a", shared=True), client.lock("a", shared=True):
+        assert client.try_lock("a") is None
+        assert client.inspect("a").state == "shared"
+    with client.lock("p", one_of=2) as one, client.lock("p", one_of=2) as two:
+        assert {one.slot, two.slot} == {0, 1}
+        assert client.try_lock("p", one_of=2) is None
+    tokens = []
+    for _ in range(3):
+        with client.lock("f", fenced=True) as lock:
+            tokens.append(lock.fencing_token)
+    assert tokens == sorted(set(tokens)) and all(tokens)
+    assert client.lock("g").fencing_token is None
+
+
+def test_a_lock_passes_to_another_process_by_its_token(client, urls):
+    token = client.lock("a").into_token()
+    other = redlatch.Client(urls, restart_guard=False)
+    assert other.try_lock("a") is None
+    with other.resume(token, "a") as lock:
+        lock.ensure_held()
+    with pytest.raises(redlatch.ConfigError):
+        other.resume("no token", "a")
+
+
+def test_a_decorated_function_runs_under_the_lock(client):
+    @client.locked(lambda order: f"orders:{order}", ttl=5)
+    def charge(order: int) -> str:
+        """Charges."""
+        assert client.inspect(f"orders:{order}").state == "held"
+        return f"charged {order}"
+
+    assert charge(7) == "charged 7"
+    assert (charge.__name__, charge.__doc__) == ("charge", "Charges.")
+
+    @client.locked("nightly", wait=False)
+    def nightly() -> str:
+        return "ran"
+
+    assert nightly() == "ran"
+    with client.lock("nightly"):
+        assert nightly() is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda client: client.lock(""),
+        lambda client: client.lock([]),
+        lambda client: client.lock("a", ttl=0),
+        lambda client: client.lock("a", ttl=1e6),
+        lambda client: client.lock("a", one_of=0),
+        lambda client: redlatch.Client([]),
+        lambda client: redlatch.Client("http://localhost"),
+        lambda client: redlatch.Client("redis://:secret@localhost:x"),
+        lambda client: redlatch.Client("redis://localhost", node_timeout=0),
+    ],
+)
+def test_what_cannot_be_used_is_a_config_error(client, wrong):
+    with pytest.raises(redlatch.ConfigError) as raised:
+        wrong(client)
+    assert isinstance(raised.value, ValueError)
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [
+        (lambda client: client.lock(1), TypeError),
+        (lambda client: client.lock("a", ttl="10"), TypeError),
+        (lambda client: client.lock("a", ttl=-1), ValueError),
+        (lambda client: client.lock("a", ttl=float("nan")), ValueError),
+        (lambda client: client.lock("a", ttl=float("inf")), ValueError),
+        (lambda client: client.lock("a", tll=1), TypeError),
+        (lambda client: client.lock("a", one_of=-1), OverflowError),
+        (lambda client: redlatch.Client("redis://localhost", node_timout=1), TypeError),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_the_error_of_python(client, wrong, kind):
+    with pytest.raises(kind):
+        wrong(client)
+
+
+def test_too_few_nodes_are_an_error_with_a_report_of_each(client, servers):
+    with client.lock("warm"):
+        pass
+    for server in servers[:2]:
+        server.process.kill()
+        server.process.wait()
+    with pytest.raises(redlatch.NoQuorum) as raised:
+        client.try_lock("a")
+    error = raised.value
+    assert error.needed == 2 and error.answered < 2 and error.quarantine is None
+    assert [report.url for report in error.reports] == [f"{server.url}/0" for server in servers]
+    assert [report.has_failed for report in error.reports] == [True, True, False]
+
+
+def test_nodes_that_have_just_begun_do_not_count_yet(urls):
+    client = redlatch.Client(urls)
+    with pytest.raises(redlatch.NoQuorum) as raised:
+        client.try_lock("a")
+    assert 30 < raised.value.quarantine <= 60
+
+
+def test_what_an_operator_sees_and_does(client, servers):
+    lock = client.lock("a", owner="me")
+    seen = client.inspect("a")
+    assert (seen.state, seen.holders[0].owner) == ("held", "me")
+    assert client.locks("a*") == ["a"]
+    assert client.force_release(seen) and not client.force_release(seen)
+    with pytest.raises(redlatch.LockLost):
+        lock.release()
+    servers[0].process.kill()
+    servers[0].process.wait()
+    nodes = client.nodes()
+    assert [node.is_connected for node in nodes] == [False, True, True]
+    assert nodes[0].last_error and nodes[1].server == "redis"
+
+
+def test_a_job_runs_once_in_each_period(client):
+    ran = client.once_per("report", timedelta(days=1), lambda: 5)
+    assert (ran.ran, ran.value) == (True, 5)
+    again = client.once_per("report", timedelta(days=1), lambda: 5)
+    assert not again.ran and again.left > 70_000 and again.next.tzinfo
+    client.forget("report")
+    with pytest.raises(KeyError):
+        client.once_per("report", 3600, lambda: {}["x"])
+
+
+def test_a_leader_is_elected_and_resigns(client, urls):
+    election = client.election("leader", candidate="one", ttl=5)
+    with election.campaign() as term:
+        assert election.leader().owner == "one"
+        other = redlatch.Client(urls, restart_guard=False).election("leader", candidate="two")
+        with pytest.raises(redlatch.LockTimeout):
+            other.campaign(timeout=0.05)
+    assert other.campaign(timeout=30).fencing_token > term.fencing_token
+
+
+def test_registers_keep_what_a_majority_agrees_on(client):
+    with pytest.raises(redlatch.RegisterError):
+        client.register("config").get()
+    client.form_registers(in_memory=True)
+    register = client.register("config")
+    assert register.get() is None
+    assert register.compare_and_set(None, b"1")
+    value = register.get()
+    assert value.data == b"1"
+    register.set(b"2")
+    assert not register.compare_and_set(value.version, b"3")
+    register.change(lambda old: old + b"!")
+    assert register.get().data == b"2!"
+    with pytest.raises(ZeroDivisionError):
+        register.change(lambda old: 1 / 0)
+    assert register.write_fenced(7, b"7") and not register.write_fenced(6, b"6")
+    assert register.get().fence == 7
+    register.delete()
+    assert register.get() is None
+    with pytest.raises(redlatch.RegisterError) as raised:
+        register.set(b"x" * 20_000)
+    assert not raised.value.may_have_happened
+
+
+def test_events_are_records_of_logging(client, servers, caplog):
+    caplog.set_level("DEBUG", "redlatch")
+    with client.lock("a"):
+        pass
+    assert {"acquired", "released"} <= {record.redlatch_event for record in caplog.records}
+    caplog.clear()
+    caplog.set_level("INFO", "redlatch")
+    with client.lock("a"):
+        pass
+    assert not caplog.records
+    servers[0].process.kill()
+    servers[0].process.wait()
+    until(lambda: client.try_lock("b") and caplog.records)
+    assert caplog.records[0].levelname == "WARNING"

@@ -1,0 +1,306 @@
+"""Waits: signals, threads, forks, coroutines, greenlets, and the end of the interpreter."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import redlatch
+from conftest import until
+
+PRELUDE = """
+import os, signal, sys, threading, time, redlatch
+urls = sys.argv[1].split(",")
+client = redlatch.Client(urls, restart_guard=False)
+"""
+
+
+def waiters(client, name="a"):
+    return len(client.inspect(name).waiters)
+
+
+def test_ctrl_c_ends_a_wait_at_once_and_leaves_nothing_behind(client, urls, servers, program):
+    with client.lock("a"):
+        waiting = program(
+            PRELUDE
+            + """
+try:
+    client.lock("a")
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.stdin.readline()
+""",
+            ",".join(urls),
+        )
+        until(lambda: waiters(client) == 1)
+        began = time.monotonic()
+        waiting.process.send_signal(signal.SIGINT)
+        assert waiting.line() == "interrupted"
+        assert time.monotonic() - began < 5
+        until(lambda: waiters(client) == 0)
+        assert waiting.end() == (0, "")
+    until(lambda: all(server.keys() == b"*0\r\n" for server in servers))
+
+
+def test_handlers_of_signals_run_during_a_wait_and_it_goes_on(client, urls, program):
+    lock = client.lock("a")
+    waiting = program(
+        PRELUDE
+        + """
+signal.signal(signal.SIGUSR1, lambda *_: print("handled", flush=True))
+with client.lock("a"):
+    print("taken", flush=True)
+""",
+        ",".join(urls),
+    )
+    until(lambda: waiters(client) == 1)
+    waiting.process.send_signal(signal.SIGUSR1)
+    assert waiting.line() == "handled"
+    lock.release()
+    assert waiting.line() == "taken"
+    assert waiting.end() == (0, "")
+
+
+def test_other_threads_run_while_one_waits(client, urls):
+    other = redlatch.Client(urls, restart_guard=False)
+    lock = other.lock("a")
+    taken = []
+    waiting = threading.Thread(target=lambda: taken.append(client.lock("a", timeout=60)))
+    waiting.start()
+    until(lambda: waiters(client) == 1)
+    lock.release()
+    waiting.join(60)
+    assert taken
+
+
+def test_cancel_ends_the_waits_of_a_client(client, urls):
+    other = redlatch.Client(urls, restart_guard=False)
+    raised = []
+
+    def wait():
+        try:
+            other.lock("a")
+        except redlatch.Cancelled as error:
+            raised.append(error)
+
+    with client.lock("a"):
+        waiting = [threading.Thread(target=wait) for _ in range(3)]
+        for thread in waiting:
+            thread.start()
+        until(lambda: waiters(client) >= 1)
+        other.cancel()
+        for thread in waiting:
+            thread.join(60)
+    assert len(raised) == 3
+
+
+def test_two_hundred_clients_exclude_each_other_and_all_are_served(urls):
+    inside, most, served = 0, 0, 0
+
+    def work():
+        nonlocal inside, most, served
+        mine = redlatch.Client(urls, restart_guard=False)
+        for _ in range(2):
+            with mine.lock("crowd", ttl=30):
+                inside += 1
+                most = max(most, inside)
+                served += 1
+                inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(110)
+    assert (served, most) == (400, 1)
+
+
+def test_a_forked_child_connects_anew_and_leaves_the_parents_lock_alone(client):
+    with client.lock("parent") as lock:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                assert not lock.is_held
+                with pytest.raises(redlatch.OtherProcess):
+                    lock.ensure_held()
+                with pytest.raises(redlatch.OtherProcess):
+                    lock.release()
+                lock.__exit__(None, None, None)
+                assert client.try_lock("parent") is None
+                with client.lock("child"):
+                    code = 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+        lock.ensure_held()
+    assert client.inspect("parent").state == "free"
+
+
+def test_a_fork_while_another_thread_waits_or_extends(client, urls):
+    other = redlatch.Client(urls, restart_guard=False)
+    held = other.lock("a", ttl=5)
+    waiting = threading.Thread(target=lambda: client.try_lock("a", timeout=30))
+    waiting.start()
+    until(lambda: waiters(other) == 1)
+    for _ in range(5):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                with client.lock("b", timeout=30):
+                    code = 0
+            finally:
+                os._exit(code)
+        assert os.waitpid(child, 0)[1] == 0
+    held.release()
+    waiting.join(60)
+
+
+def in_child(client, name, results):
+    with client.lock(name, timeout=30) as lock:
+        lock.ensure_held()
+        results.put(os.getpid())
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_multiprocessing_passes_a_client_on(client, method):
+    context = multiprocessing.get_context(method)
+    results = context.Queue()
+    children = [context.Process(target=in_child, args=(client, "a", results)) for _ in range(3)]
+    with client.lock("a"):
+        for child in children:
+            child.start()
+        until(lambda: waiters(client) >= 1, 60)
+    pids = {results.get(timeout=60) for _ in children}
+    for child in children:
+        child.join(60)
+        assert child.exitcode == 0
+    assert pids == {child.pid for child in children}
+
+
+def test_asyncio_waits_without_stopping_the_loop(client):
+    async def main():
+        order = []
+
+        async def work(number):
+            async with client.alock("a", ttl=10) as lock:
+                lock.ensure_held()
+                order.append(number)
+                await asyncio.sleep(0.01)
+
+        async with client.alock("a"):
+            tasks = []
+            for number in range(40):
+                tasks.append(asyncio.create_task(work(number)))
+            await asyncio.sleep(0.1)
+            assert not order
+        await asyncio.gather(*tasks)
+        lock = await client.alock("b")
+        with pytest.raises(redlatch.LockTimeout):
+            await client.alock("b", timeout=0.05)
+        lock.release()
+        assert sorted(order) == list(range(40))
+
+    asyncio.run(main())
+
+
+def test_a_task_that_is_cancelled_leaves_the_queue(client, urls):
+    other = redlatch.Client(urls, restart_guard=False)
+
+    async def main():
+        with other.lock("a"):
+            task = asyncio.create_task(client.alock("a")._taken())
+            while waiters(other) == 0:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            while waiters(other) > 0:
+                await asyncio.sleep(0.01)
+
+        @client.locked("c", wait=False)
+        async def job():
+            return "ran"
+
+        assert await job() == "ran"
+        with other.lock("c"):
+            assert await job() is None
+
+    asyncio.run(main())
+    assert other.inspect("a").state == "free"
+
+
+def test_under_gevent_the_other_greenlets_go_on(urls, program):
+    gevent = program(
+        "from gevent import monkey; monkey.patch_all()\n"
+        + PRELUDE
+        + """
+import gevent
+order = []
+def work(number):
+    with client.lock("a", ttl=10) as lock:
+        order.append(number)
+        gevent.sleep(0.01)
+        lock.ensure_held()
+with client.lock("a"):
+    workers = [gevent.spawn(work, number) for number in range(30)]
+    gevent.sleep(0.2)
+    killed = workers.pop()
+    killed.kill()
+gevent.joinall(workers, timeout=60)
+print(sorted(order) == list(range(29)), flush=True)
+with client.lock("a", timeout=30):
+    print("free", flush=True)
+""",
+        ",".join(urls),
+    )
+    assert gevent.line() == "True"
+    assert gevent.line() == "free"
+    assert gevent.end() == (0, "")
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "sys.exit(0)",
+        "os.kill(os.getpid(), signal.SIGINT)",
+        "client.lock('other', ttl=5).on_lost(print)",
+        "background(lambda: [client.try_lock('z') for _ in range(99999)])",
+    ],
+)
+def test_the_interpreter_ends_at_once_and_quietly_while_daemons_wait(client, urls, program, end):
+    ending = program(
+        PRELUDE
+        + f"""
+import logging
+logging.basicConfig(level="DEBUG", stream=open(os.devnull, "w"))
+background = lambda target: threading.Thread(target=target, daemon=True).start()
+for _ in range(3):
+    background(lambda: client.lock("a"))
+    background(lambda: client.lock("b"))
+print("ready", flush=True)
+try:
+    {end}
+except KeyboardInterrupt:
+    pass
+""",
+        ",".join(urls),
+    )
+    with client.lock("a"), client.lock("b"):
+        assert ending.line() == "ready"
+        assert ending.end() == (0, "")
+        until(lambda: waiters(client) == 0 and waiters(client, "b") == 0)
+
+
+def test_a_lock_that_is_held_at_the_end_of_the_interpreter_is_released(client, urls, program):
+    ending = program(PRELUDE + "held = client.lock('a', ttl=60)\n", ",".join(urls))
+    assert ending.end() == (0, "")
+    with client.lock("a", timeout=30):
+        pass
