@@ -1,26 +1,35 @@
-/* redlatch: a distributed lock for programs that block.
+/* redlatch: a distributed lock for programs that block. README.md has an example, a daemon, and how
+ * to link.
  *
- * A lock is kept by a majority of N independent Redis or Valkey servers. Errors, times and
- * guarantees are those of the Rust library, whose guide says what a lock promises.
+ * Guarantees, times and errors are those of the Rust library: src/guide/guarantees.md.
  *
- * Texts have lengths and need no final zero byte: see redlatch_text(). A name may have any bytes.
- * Times are milliseconds. A function that can fail returns a status; redlatch_last_error() says
- * more, of this thread's last call.
+ * Texts that are passed have a length (redlatch_text() measures one) and are UTF-8, except names of
+ * locks, key prefixes and owners, which may have any bytes. They are copied. Texts that come back
+ * end with a zero byte. Times are milliseconds.
  *
- * Threads: a client may be used by any number of threads at once. A lock may be used and released
- * by any thread, by one at a time, except redlatch_ensure_held() and redlatch_remaining(), which
- * may be called beside anything but redlatch_release() and redlatch_drop().
+ * Statuses: a function that can fail returns one. redlatch_last_error() has the text of this
+ * thread's last call that returned another one than REDLATCH_OK; what returns no status leaves it
+ * as it was, so cleaning up does not overwrite it.
  *
- * fork: a client and its locks work only in the process that made them. In a child, every call
- * returns REDLATCH_OTHER_PROCESS at once and leaves the parent's locks alone; make a new client
- * there. redlatch_drop() and redlatch_client_free() may be called in a child, and free memory only.
+ * Threads: any number of them may use a client, and any thread may use a guard, whichever took the
+ * lock. redlatch_extend(), redlatch_release(), redlatch_drop() and redlatch_client_free() need
+ * theirs alone: no other thread is in a call with it. A thread in a call must not be ended by
+ * pthread_cancel() or pthread_exit(), nor leave it by longjmp().
  *
- * Signals: a call goes on after a signal handler has returned. No function may be called by one.
+ * fork: a client and its guards work only in the process that made them, so a daemon makes its
+ * client after its last fork or daemon(). In a child, every call with them fails at once with
+ * REDLATCH_OTHER_PROCESS, waits for nothing, and leaves the parent's locks alone; redlatch_drop(),
+ * redlatch_release() and redlatch_client_free() free memory. A child may make a client of its own.
+ * Programs that are started by exec inherit no connection.
+ *
+ * Signals: a call goes on after a signal handler has returned. No function may be called in one; to
+ * end a wait, call redlatch_client_cancel() in a thread that waits for signals (sigwait). The
+ * library raises no SIGPIPE, and its threads have the signal mask of the thread that made a lock
+ * kept alive or watched first.
  */
 #ifndef REDLATCH_H
 #define REDLATCH_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -29,142 +38,207 @@
 extern "C" {
 #endif
 
-typedef struct redlatch_client redlatch_client;
-typedef struct redlatch_lock redlatch_lock;
+/* The result must be looked at: the work goes on only after REDLATCH_OK. */
+#if defined(__GNUC__)
+#define REDLATCH_CHECKED __attribute__((warn_unused_result))
+#else
+#define REDLATCH_CHECKED
+#endif
 
-/* Bytes, in UTF-8 where they are a text. Zeroed: none. */
-typedef struct {
+typedef struct redlatch_client redlatch_client;
+/* A lock that is held, or was until it was lost. */
+typedef struct redlatch_guard redlatch_guard;
+
+typedef struct redlatch_bytes {
     const char *data;
     size_t size;
 } redlatch_bytes;
 
-typedef enum {
+/* An int, because the size of an enum depends on the compiler's options. A later version may have
+ * more: treat an unknown one as REDLATCH_OTHER. */
+typedef int redlatch_status;
+enum {
     REDLATCH_OK = 0,
-    /* Others hold the lock. Not an error. */
+    /* Others hold the lock. Not a fault. */
     REDLATCH_HELD = 1,
-    /* Too few nodes gave an answer that counts: whether the lock is free is not known. */
+    /* Too few nodes gave an answer that counts, or not in time. The text has a report of each. */
     REDLATCH_NO_QUORUM = 2,
-    /* The lock was held, and is not any more, or may not be. */
+    /* The lock is not held any more, or may not be: others may have it. */
     REDLATCH_LOST = 3,
     /* redlatch_client_cancel() was called. */
     REDLATCH_CANCELLED = 4,
-    /* An argument cannot be used: a null pointer, a URL, a name, a time. */
+    /* An argument cannot be used: a null pointer, a URL, a name, a time, a file. */
     REDLATCH_INVALID = 5,
-    /* The client belongs to another process, the parent of this one. */
+    /* The client belongs to the process that forked this one. */
     REDLATCH_OTHER_PROCESS = 6,
     /* Anything else; the text says what. */
     REDLATCH_OTHER = 7,
-    /* A bug of the library. The client must not be used any more. */
+    /* A bug of the library. Free what you have of it. */
     REDLATCH_PANIC = 8
-} redlatch_status;
+};
 
-/* How a client talks to its nodes. Zeroed: the defaults. */
-typedef struct {
-    /* How long a node may take to answer before others decide without it; 50 by default. */
-    uint32_t node_timeout;
-    /* The longest ttl, 60000 by default. After a restart of a node, its votes count again after
-     * this time. */
-    uint64_t max_ttl;
-    /* Do votes of nodes count at once after a restart? Only for nodes that write each change to
-     * disk, and for tests. */
-    bool without_restart_guard;
-    /* What stands before the name of each lock in the nodes' keys. */
+/* Flags of redlatch_options. An unknown flag is REDLATCH_INVALID. */
+/* Nodes have a vote right after they have started, not only max_ttl_ms later: for servers that
+ * write each change to disk before they answer, and for tests with servers that just began. */
+#define REDLATCH_NO_RESTART_GUARD 1u
+/* A thread of the library does the input and output, so that a thread of yours that is stopped in a
+ * call (by a slow signal handler, a debugger, a low priority) delays no other. */
+#define REDLATCH_IO_THREAD 2u
+
+/* How a client talks to its nodes. Begin with redlatch_default_options(), which sets `size`: by
+ * that a program works with a later library, where this has more members. */
+typedef struct redlatch_options {
+    size_t size;
+    uint32_t flags;
+    /* How long a node may take to answer before others decide without it; 0: 50. */
+    uint32_t node_timeout_ms;
+    /* The longest ttl, and how long a node that has restarted has no vote; 0: 60000. The same in
+     * all programs that share locks. */
+    uint64_t max_ttl_ms;
+    /* What stands before each lock's name in the nodes' keys. The same in all programs. */
     redlatch_bytes key_prefix;
-    /* The name that the nodes show for the connections. */
+    /* The name of the connections in CLIENT LIST. */
     redlatch_bytes client_name;
+    /* TLS, for rediss:// and zks:// URLs: files in PEM format. Without a ca_file, the system's
+     * certificates are trusted. `certificate` and `key` are the client's. */
+    redlatch_bytes ca_file;
+    redlatch_bytes certificate;
+    redlatch_bytes key;
 } redlatch_options;
 
 #define REDLATCH_FOREVER UINT64_MAX
 
-/* A lock that is asked for. Zeroed but for name and ttl: as redlatch_try_lock(). */
-typedef struct {
+/* Flags of redlatch_request. An unknown flag is REDLATCH_INVALID. */
+/* Extend the lock by its ttl in the background until it is released, lost, or max_hold_ms old. */
+#define REDLATCH_KEEP_ALIVE 1u
+/* Draw a fencing token. */
+#define REDLATCH_FENCED 2u
+/* Hold it beside other readers: those that ask with this flag. */
+#define REDLATCH_SHARED 4u
+
+/* A lock that is asked for. Begin with redlatch_request_for(), which sets `size`. */
+typedef struct redlatch_request {
+    size_t size;
+    uint32_t flags;
+    /* Hold one of so many slots, 1 to 1024; 0: the whole lock. */
+    uint32_t one_of;
     redlatch_bytes name;
     /* How long the nodes keep the lock if it is not extended. */
-    uint64_t ttl;
-    /* How long to wait while others hold it, in the order in which they asked. */
-    uint64_t wait;
-    /* Extend it in the background until it is released. */
-    bool keep_alive;
-    /* Draw a fencing token. */
-    bool fenced;
-    /* Hold it beside other readers. */
-    bool shared;
-    /* Hold one of so many slots; 0: the whole lock. */
-    uint32_t one_of;
+    uint64_t ttl_ms;
+    /* How long to wait, in the order in which programs asked; 0: one attempt. With REDLATCH_FOREVER
+     * also while too few nodes answer, unless waiting cannot help (a wrong password). */
+    uint64_t wait_ms;
+    /* For how long extensions keep it in all; 0: no limit, but a day with REDLATCH_KEEP_ALIVE. */
+    uint64_t max_hold_ms;
+    /* A label for people who look at the lock: `redlatch inspect`. At most 256 bytes. */
+    redlatch_bytes owner;
 } redlatch_request;
 
-/* Makes a client of these nodes, one URL each, or one for all of a group or an ensemble. `options`
- * may be null. Connects to nothing yet. */
-redlatch_status redlatch_client_new(const redlatch_bytes *urls, size_t count,
-                                    const redlatch_options *options, redlatch_client **client);
+/* Makes a client of these nodes, one URL each, or one for a whole group or ensemble. `options` may
+ * be null. Connects to nothing yet. On failure *client is null. */
+REDLATCH_CHECKED redlatch_status redlatch_client_new(const redlatch_bytes *urls, size_t count,
+                                                     const redlatch_options *options,
+                                                     redlatch_client **client);
 
-/* Ends all waits of the client, now and from now on, with REDLATCH_CANCELLED. */
+/* Ends all calls that take a lock, now and from now on, with REDLATCH_CANCELLED. Waits for nothing.
+ * Locks stay held. The calls have returned only when their threads say so: join them before
+ * redlatch_client_free(). Null is ignored. */
 void redlatch_client_cancel(const redlatch_client *client);
 
-/* Frees a client. Its locks stay valid, and must be freed by themselves. Null is ignored. */
+/* Frees a client. Its guards stay as they are, and are released by themselves. Null is ignored. */
 void redlatch_client_free(redlatch_client *client);
 
-/* Takes a lock. REDLATCH_HELD: others held it for all the time that it waited. */
-redlatch_status redlatch_acquire(const redlatch_client *client, const redlatch_request *request,
-                                 redlatch_lock **lock);
+/* Takes a lock. REDLATCH_HELD: others held it for all of wait_ms. Unless REDLATCH_OK, *guard is
+ * null. */
+REDLATCH_CHECKED redlatch_status redlatch_acquire(const redlatch_client *client,
+                                                  const redlatch_request *request,
+                                                  redlatch_guard **guard);
 
-/* Sets the rest of the lock's time to `ttl`. */
-redlatch_status redlatch_extend(redlatch_lock *lock, uint64_t ttl);
+/* Extends the lock to ttl_ms from now; never shortens it. REDLATCH_NO_QUORUM, REDLATCH_INVALID:
+ * it is held as before, until redlatch_remaining() is 0. */
+REDLATCH_CHECKED redlatch_status redlatch_extend(redlatch_guard *guard, uint64_t ttl_ms);
 
-/* For how long the lock is certainly held; 0 if it is not. */
-uint64_t redlatch_remaining(const redlatch_lock *lock);
+/* For how long the lock is certainly held from now; 0 if it is not. Asks no node. */
+uint64_t redlatch_remaining(const redlatch_guard *guard);
 
-/* Is the lock still held? Asks no node. Call it before each step that must not run twice. */
-redlatch_status redlatch_ensure_held(const redlatch_lock *lock);
+/* REDLATCH_OK: the lock is still held. Asks no node and does not wait: call it before each step
+ * that must not run twice. A lock that was lost does not come back. */
+REDLATCH_CHECKED redlatch_status redlatch_ensure_held(const redlatch_guard *guard);
 
-/* The number by which a resource rejects a stale writer; 0 if none was asked for. */
-uint64_t redlatch_fencing_token(const redlatch_lock *lock);
+/* The number, above 0, that grows with each grant, by which a resource refuses a writer of the
+ * past; 0 without REDLATCH_FENCED. */
+uint64_t redlatch_fencing_token(const redlatch_guard *guard);
 
-/* Which slot of redlatch_request.one_of it is, from 0; UINT32_MAX if none was asked for. */
-uint32_t redlatch_slot(const redlatch_lock *lock);
+/* Which slot of one_of it is, from 0; UINT32_MAX if none was asked for. */
+uint32_t redlatch_slot(const redlatch_guard *guard);
 
-/* Calls `lost` in another thread if the lock is lost before it is released, with the reason. It
- * must not call back, nor throw. Once for each lock. */
-redlatch_status redlatch_on_lost(const redlatch_lock *lock,
-                                 void (*lost)(void *data, redlatch_bytes why), void *data);
+/* Calls `lost` once, in a thread of the library, if the lock is lost before it is released; `why`
+ * is valid meanwhile. It must not throw, nor wait for another callback of this client. It may call
+ * the library, also redlatch_drop() on this guard. redlatch_release() and redlatch_drop() in
+ * another thread wait for a callback that runs: after them none runs or will, and `data` may be
+ * freed. Does not keep the lock alive. */
+typedef void (*redlatch_lost_callback)(void *data, const char *why);
+REDLATCH_CHECKED redlatch_status redlatch_on_lost(const redlatch_guard *guard,
+                                                  redlatch_lost_callback lost, void *data);
 
-/* Releases the lock on the nodes, and frees it whatever comes of that. REDLATCH_LOST: it was lost
- * before. */
-redlatch_status redlatch_release(redlatch_lock *lock);
+/* Releases the lock, waits for the nodes' answers, and frees the guard whatever comes of that.
+ * REDLATCH_LOST: it was lost before; others may have worked too. REDLATCH_NO_QUORUM: the lock ends
+ * with its ttl at the latest. */
+redlatch_status redlatch_release(redlatch_guard *guard);
 
-/* Releases the lock without waiting for the nodes, and frees it. Null is ignored. */
-void redlatch_drop(redlatch_lock *lock);
+/* Releases the lock without waiting for the nodes, and frees the guard. A process that exits right
+ * after it may leave the lock to its ttl: then use redlatch_release(). Null is ignored. */
+void redlatch_drop(redlatch_guard *guard);
 
-/* The state of each node, a line each, and what is wrong with it. Free it. */
-redlatch_status redlatch_nodes(const redlatch_client *client, char **text);
+/* The state of each node, a line each, with what is wrong with it. Asks the nodes. Free the text
+ * with redlatch_free(). On failure *text is null. */
+REDLATCH_CHECKED redlatch_status redlatch_nodes(const redlatch_client *client, char **text);
 
-/* Frees a text that redlatch_nodes() has returned. Null is ignored. */
+/* Frees a text of redlatch_nodes(). Null is ignored. */
 void redlatch_free(char *text);
 
-/* Why this thread's last call has failed, with a final zero byte; empty if it has not. Valid until
- * the thread's next call. */
+/* The text of this thread's last call that returned another status than REDLATCH_OK. Empty if there
+ * was none. Valid until the thread's next such call. Has no password. */
 const char *redlatch_last_error(void);
 
-/* The version of the library: "0.1.0". */
+/* The version of the library that runs, such as "0.1.0". */
 const char *redlatch_version(void);
 
+/* A text that ends with a zero byte. */
 static inline redlatch_bytes redlatch_text(const char *text) {
-    redlatch_bytes bytes = {text, text ? strlen(text) : 0};
+    redlatch_bytes bytes;
+    bytes.data = text;
+    bytes.size = text ? strlen(text) : 0;
     return bytes;
 }
 
-/* Takes a lock as soon as nobody holds it, and keeps it alive until it is released. */
-static inline redlatch_status redlatch_lock_name(const redlatch_client *client, const char *name,
-                                                 uint64_t ttl, redlatch_lock **lock) {
-    redlatch_request request = {redlatch_text(name), ttl, REDLATCH_FOREVER, true, false, false, 0};
-    return redlatch_acquire(client, &request, lock);
+static inline redlatch_options redlatch_default_options(void) {
+    redlatch_options options;
+    memset(&options, 0, sizeof options);
+    options.size = sizeof options;
+    return options;
 }
 
-/* Takes a lock if nobody holds it. */
-static inline redlatch_status redlatch_try_lock(const redlatch_client *client, const char *name,
-                                                uint64_t ttl, redlatch_lock **lock) {
-    redlatch_request request = {redlatch_text(name), ttl, 0, false, false, false, 0};
-    return redlatch_acquire(client, &request, lock);
+/* One attempt to take the whole lock of this name, which is not kept alive. `name` is not copied
+ * before redlatch_acquire(). */
+static inline redlatch_request redlatch_request_for(const char *name, uint64_t ttl_ms) {
+    redlatch_request request;
+    memset(&request, 0, sizeof request);
+    request.size = sizeof request;
+    request.name = redlatch_text(name);
+    request.ttl_ms = ttl_ms;
+    return request;
+}
+
+/* Takes a lock, waiting for up to wait_ms, and keeps it alive until it is released. */
+REDLATCH_CHECKED static inline redlatch_status redlatch_lock(const redlatch_client *client,
+                                                             const char *name, uint64_t ttl_ms,
+                                                             uint64_t wait_ms,
+                                                             redlatch_guard **guard) {
+    redlatch_request request = redlatch_request_for(name, ttl_ms);
+    request.wait_ms = wait_ms;
+    request.flags = REDLATCH_KEEP_ALIVE;
+    return redlatch_acquire(client, &request, guard);
 }
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
-// A lock that its scope releases: guard URL...
-#include "redlatch.h"
+// Classes round the functions of C: a lock that its scope releases. guard URL...
 #include <iostream>
 #include <memory>
+#include <redlatch.h>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -10,24 +10,24 @@ namespace redlatch {
 
 struct Error : std::runtime_error {
     redlatch_status status;
-    explicit Error(redlatch_status status)
-        : std::runtime_error(redlatch_last_error()), status(status) {}
+    explicit Error(redlatch_status code) : std::runtime_error(redlatch_last_error()), status(code) {}
 };
 
-inline void expect_ok(redlatch_status status) {
+inline void check(redlatch_status status) {
     if (status != REDLATCH_OK) throw Error(status);
 }
 
 class Guard {
     struct Drop {
-        void operator()(redlatch_lock *lock) const { redlatch_drop(lock); }
+        void operator()(redlatch_guard *guard) const { redlatch_drop(guard); }
     };
-    std::unique_ptr<redlatch_lock, Drop> lock;
+    std::unique_ptr<redlatch_guard, Drop> guard;
 
 public:
-    explicit Guard(redlatch_lock *lock) : lock(lock) {}
-    void ensure_held() const { expect_ok(redlatch_ensure_held(lock.get())); }
-    void release() { expect_ok(redlatch_release(lock.release())); }
+    explicit Guard(redlatch_guard *taken) : guard(taken) {}
+    void ensure_held() const { check(redlatch_ensure_held(guard.get())); }
+    // `guard` is null afterwards, whatever comes of it.
+    void release() { check(redlatch_release(guard.release())); }
 };
 
 class Client {
@@ -37,18 +37,17 @@ class Client {
     std::unique_ptr<redlatch_client, Free> client;
 
 public:
-    Client(const std::vector<std::string> &urls, const redlatch_options &options) {
+    explicit Client(const std::vector<std::string> &urls) {
         std::vector<redlatch_bytes> bytes;
         for (const std::string &url : urls) bytes.push_back({url.data(), url.size()});
         redlatch_client *made = nullptr;
-        expect_ok(redlatch_client_new(bytes.data(), bytes.size(), &options, &made));
+        check(redlatch_client_new(bytes.data(), bytes.size(), nullptr, &made));
         client.reset(made);
     }
-    Guard lock(const std::string &name, uint64_t ttl) const {
-        redlatch_lock *taken = nullptr;
-        redlatch_request request{{name.data(), name.size()}, ttl, REDLATCH_FOREVER,
-                                 true, false, false, 0};
-        expect_ok(redlatch_acquire(client.get(), &request, &taken));
+    // Throws an Error with the status REDLATCH_HELD if others hold it for all that time.
+    Guard lock(const std::string &name, uint64_t ttl_ms, uint64_t wait_ms) const {
+        redlatch_guard *taken = nullptr;
+        check(redlatch_lock(client.get(), name.c_str(), ttl_ms, wait_ms, &taken));
         return Guard(taken);
     }
 };
@@ -56,10 +55,8 @@ public:
 } // namespace redlatch
 
 int main(int argc, char **argv) try {
-    redlatch_options options{};
-    options.without_restart_guard = true; // only because the nodes of this example have just begun
-    redlatch::Client client(std::vector<std::string>(argv + 1, argv + argc), options);
-    redlatch::Guard guard = client.lock("orders:42", 10000);
+    redlatch::Client client(std::vector<std::string>(argv + 1, argv + argc));
+    redlatch::Guard guard = client.lock("orders:42", 10000, 5000);
     std::cout << "charging the card\n";
     guard.ensure_held(); // before the step that must not run twice
     std::cout << "marking the order as paid\n";

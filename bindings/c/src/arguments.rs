@@ -1,108 +1,239 @@
 //! What C passes, as the header declares it.
 
-use crate::last_error::Failure;
-use redlatch::{Builder, Error, LockClient, LockGuard};
+use crate::last_error::{Failure, Status};
+use redlatch::{Builder, Error, LockClient, LockGuard, TlsSettings};
 use std::ffi::c_char;
+use std::mem::{offset_of, size_of};
 use std::time::Duration;
 
 /// `redlatch_bytes`.
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct Bytes {
     data: *const c_char,
     size: usize,
 }
 
 impl Bytes {
-    pub(crate) fn of(text: &str) -> Self {
-        Self { data: text.as_ptr().cast(), size: text.len() }
+    pub(crate) fn get(&self) -> Result<&[u8], Failure> {
+        // SAFETY: the header says that these bytes are valid for the call.
+        unsafe { array(self.data.cast(), self.size) }
     }
 
-    pub(crate) fn get(&self) -> &[u8] {
-        if self.data.is_null() {
-            return &[];
-        }
-        // SAFETY: the header says that the bytes are valid for the call.
-        unsafe { std::slice::from_raw_parts(self.data.cast(), self.size) }
+    pub(crate) fn text(&self) -> Result<&str, Failure> {
+        std::str::from_utf8(self.get()?).map_err(|_| Failure::invalid("a text is not UTF-8"))
     }
 
-    pub(crate) fn text(&self) -> Result<String, Failure> {
-        let text = std::str::from_utf8(self.get());
-        text.map(ToOwned::to_owned).map_err(|_| Failure::invalid("a text is not UTF-8"))
+    /// What is set, if anything is.
+    fn set_text(&self) -> Result<Option<&str>, Failure> {
+        Ok(Some(self.text()?).filter(|text| !text.is_empty()))
     }
+}
+
+/// A structure that may have more members in another version of the header.
+///
+/// # Safety
+///
+/// It is `repr(C)`, its first member is its size in bytes, and any bytes are a value of it.
+pub(crate) unsafe trait Versioned {
+    const NAME: &str;
 }
 
 /// `redlatch_options`.
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct Options {
-    node_timeout: u32,
-    max_ttl: u64,
-    without_restart_guard: bool,
+    size: usize,
+    flags: u32,
+    node_timeout_ms: u32,
+    max_ttl_ms: u64,
     key_prefix: Bytes,
     client_name: Bytes,
+    ca_file: Bytes,
+    certificate: Bytes,
+    key: Bytes,
+}
+
+// SAFETY: it has only numbers and pointers, and its size first.
+unsafe impl Versioned for Options {
+    const NAME: &str = "redlatch_options";
 }
 
 impl Options {
+    const NO_RESTART_GUARD: u32 = 1;
+    const IO_THREAD: u32 = 2;
+
     pub(crate) fn apply(&self, mut builder: Builder) -> Result<Builder, Failure> {
-        if self.node_timeout > 0 {
-            builder = builder.node_timeout(Duration::from_millis(self.node_timeout.into()));
-        }
-        if self.max_ttl > 0 {
-            builder = builder.max_ttl(Duration::from_millis(self.max_ttl));
-        }
-        if self.without_restart_guard {
+        known(self.flags, Self::NO_RESTART_GUARD | Self::IO_THREAD)?;
+        if self.flags & Self::NO_RESTART_GUARD != 0 {
             builder = builder.restart_guard(false);
         }
-        if !self.key_prefix.get().is_empty() {
-            builder = builder.key_prefix(self.key_prefix.get());
+        if self.node_timeout_ms > 0 {
+            builder = builder.node_timeout(Duration::from_millis(self.node_timeout_ms.into()));
         }
-        if !self.client_name.get().is_empty() {
-            builder = builder.client_name(self.client_name.text()?);
+        if self.max_ttl_ms > 0 {
+            builder = builder.max_ttl(Duration::from_millis(self.max_ttl_ms));
         }
-        Ok(builder)
+        if let Some(name) = self.client_name.set_text()? {
+            builder = builder.client_name(name);
+        }
+        builder = builder.io_thread(self.flags & Self::IO_THREAD != 0);
+        Ok(builder.key_prefix(self.key_prefix.get()?).tls(self.tls()?))
+    }
+
+    fn tls(&self) -> Result<TlsSettings, Failure> {
+        let mut tls = TlsSettings::default();
+        if let Some(file) = self.ca_file.set_text()? {
+            tls = tls.ca_file(file);
+        }
+        match (self.certificate.set_text()?, self.key.set_text()?) {
+            (Some(file), Some(key)) => tls = tls.client_certificate(file, key),
+            (None, None) => {}
+            _ => {
+                return Err(Failure::invalid(
+                    "a certificate needs its key, and a key its certificate",
+                ));
+            }
+        }
+        Ok(tls)
     }
 }
 
 /// `redlatch_request`.
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct Request {
-    name: Bytes,
-    ttl: u64,
-    wait: u64,
-    keep_alive: bool,
-    fenced: bool,
-    shared: bool,
+    size: usize,
+    flags: u32,
     one_of: u32,
+    name: Bytes,
+    ttl_ms: u64,
+    wait_ms: u64,
+    max_hold_ms: u64,
+    owner: Bytes,
+}
+
+// SAFETY: it has only numbers and pointers, and its size first.
+unsafe impl Versioned for Request {
+    const NAME: &str = "redlatch_request";
 }
 
 impl Request {
-    pub(crate) fn acquire(&self, client: &LockClient) -> Result<Option<LockGuard>, Error> {
-        let mut request = client.request(self.name.get()).ttl(Duration::from_millis(self.ttl));
-        if self.keep_alive {
+    const KEEP_ALIVE: u32 = 1;
+    const FENCED: u32 = 2;
+    const SHARED: u32 = 4;
+
+    pub(crate) fn acquire(&self, client: &LockClient) -> Result<Option<LockGuard>, Failure> {
+        known(self.flags, Self::KEEP_ALIVE | Self::FENCED | Self::SHARED)?;
+        let mut request = client.request(self.name.get()?).ttl(Duration::from_millis(self.ttl_ms));
+        if self.flags & Self::KEEP_ALIVE != 0 {
             request = request.keep_alive();
         }
-        if self.fenced {
+        if self.flags & Self::FENCED != 0 {
             request = request.fenced();
         }
-        if self.shared {
-            request = request.shared();
+        if self.max_hold_ms > 0 {
+            request = request.max_hold(Duration::from_millis(self.max_hold_ms));
         }
-        if self.one_of > 0 {
-            request = request.one_of(self.one_of);
-        }
-        match self.wait {
+        request = request.owner(self.owner.get()?);
+        request = match (self.flags & Self::SHARED != 0, self.one_of) {
+            (false, 0) => request,
+            (true, 0) => request.shared(),
+            (false, count) => request.one_of(count),
+            (true, _) => return Err(Failure::invalid("a reader has no slot: one_of must be 0")),
+        };
+        let acquired: Result<_, Error> = match self.wait_ms {
             0 => request.try_lock(),
             u64::MAX => request.lock().map(Some),
             wait => request.try_lock_for(Duration::from_millis(wait)),
-        }
+        };
+        Ok(acquired?)
     }
+}
+
+/// A flag that a later header has must not be ignored by this library.
+fn known(flags: u32, known: u32) -> Result<(), Failure> {
+    let unknown = flags & !known;
+    if unknown != 0 {
+        return Err(Failure::invalid(&format!("flags {unknown:#x} are unknown to this version")));
+    }
+    Ok(())
 }
 
 /// What C has given.
 ///
 /// # Safety
 ///
-/// It is null, or valid for the call.
+/// It is null, or valid for as long as the result is used.
 pub(crate) unsafe fn read<'a, T>(given: *const T) -> Result<&'a T, Failure> {
     // SAFETY: as the caller says.
     unsafe { given.as_ref() }.ok_or_else(Failure::null)
+}
+
+/// A structure that C has given. One of a later header is accepted if what this library does not
+/// know of it is zero.
+///
+/// # Safety
+///
+/// It is null, or as many bytes as its first member says can be read.
+pub(crate) unsafe fn read_sized<T: Versioned + Copy>(given: *const T) -> Result<T, Failure> {
+    // SAFETY: as the caller says; the first member is the size.
+    let size = *unsafe { read(given.cast::<usize>()) }?;
+    if size < size_of::<T>() {
+        let name = T::NAME;
+        return Err(Failure::invalid(&format!("{name}.size is {size}: it was not initialized")));
+    }
+    // SAFETY: as the caller says, it has at least this size, and any bytes are a value.
+    let (known, all) = unsafe { (*given, array(given.cast::<u8>(), size)?) };
+    if all[size_of::<T>()..].iter().any(|byte| *byte != 0) {
+        let name = T::NAME;
+        return Err(Failure::invalid(&format!("{name} has members unknown to this version")));
+    }
+    Ok(known)
+}
+
+/// # Safety
+///
+/// So many elements can be read from there, for as long as the result is used.
+pub(crate) unsafe fn array<'a, T>(data: *const T, count: usize) -> Result<&'a [T], Failure> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if data.is_null() {
+        return Err(Failure::null());
+    }
+    if count.checked_mul(size_of::<T>()).is_none_or(|size| isize::try_from(size).is_err()) {
+        return Err(Failure::invalid("a size is negative or too large"));
+    }
+    // SAFETY: as the caller says; it is not null, and not too large.
+    Ok(unsafe { std::slice::from_raw_parts(data, count) })
+}
+
+/// The sizes, the places of all members and the numbers, as `tests/layout.c` prints those of the
+/// header.
+#[doc(hidden)]
+#[must_use]
+pub fn layout() -> String {
+    macro_rules! layout {
+        ($($name:literal $type:ident: $($member:ident)*),*) => {[$(
+            format!(concat!($name, " {}"), size_of::<$type>()),
+            $(format!(concat!($name, ".", stringify!($member), " {}"), offset_of!($type, $member)),)*
+        )*].join("\n")};
+    }
+    let members = layout!(
+        "bytes" Bytes: data size,
+        "options" Options: size flags node_timeout_ms max_ttl_ms key_prefix client_name ca_file
+            certificate key,
+        "request" Request: size flags one_of name ttl_ms wait_ms max_hold_ms owner
+    );
+    let statuses = {
+        use Status::*;
+        [Ok, Held, NoQuorum, Lost, Cancelled, Invalid, OtherProcess, Other, Panic]
+    };
+    let statuses: Vec<String> = statuses.map(|it| (it as i32).to_string()).into();
+    let flags = [Options::NO_RESTART_GUARD, Options::IO_THREAD];
+    let flags = flags.into_iter().chain([Request::KEEP_ALIVE, Request::FENCED, Request::SHARED]);
+    let flags: Vec<String> = flags.map(|flag| flag.to_string()).collect();
+    let (size, statuses, flags) = (size_of::<Status>(), statuses.join(" "), flags.join(" "));
+    format!("{members}\nstatus {size}: {statuses}\nflags: {flags}\n")
 }

@@ -1,13 +1,13 @@
-//! Statuses, and why the last call of each thread has failed.
+//! Statuses, and the text of the last failure of each thread.
 
-use redlatch::Error;
+use redlatch::{Error, LossReason};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// `redlatch_status`.
-#[repr(C)]
+#[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     Ok,
@@ -27,6 +27,10 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
+    pub(crate) fn held() -> Self {
+        Self { status: Status::Held, text: "others hold the lock".to_owned() }
+    }
+
     pub(crate) fn null() -> Self {
         Self::invalid("a null pointer was passed")
     }
@@ -40,9 +44,12 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let status = match &error {
             Error::NoQuorum(_) | Error::TooSlow { .. } => Status::NoQuorum,
-            Error::Lost(_) | Error::HeldTooLong { .. } => Status::Lost,
+            Error::Lost(lost) if lost.reason() == LossReason::OtherProcess => Status::OtherProcess,
+            Error::Lost(_) => Status::Lost,
             Error::Cancelled => Status::Cancelled,
-            Error::Config(_) | Error::Resource(_) | Error::Ttl(_) => Status::Invalid,
+            Error::Config(_) | Error::Resource(_) | Error::Ttl(_) | Error::HeldTooLong { .. } => {
+                Status::Invalid
+            }
             Error::OtherProcess => Status::OtherProcess,
             _ => Status::Other,
         };
@@ -54,26 +61,60 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// The text is valid until the next call of this thread.
+/// The text is valid until this thread's next failure. Empty also in a thread that is about to end,
+/// whose texts are freed.
 pub(crate) fn text() -> *const c_char {
-    LAST.with_borrow(|last| last.as_ptr())
+    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
-/// Runs a call, and keeps why it has failed.
-pub(crate) fn attempt(call: impl FnOnce() -> Result<Status, Failure>) -> Status {
-    let result = catch_unwind(AssertUnwindSafe(call));
-    let (status, text) = match result {
-        Ok(Ok(status)) => (status, String::new()),
-        Ok(Err(failure)) => (failure.status, failure.text),
-        Err(panic) => (Status::Panic, message(&*panic)),
+/// Runs a call, and keeps the text if it fails.
+pub(crate) fn attempt(call: impl FnOnce() -> Result<(), Failure>) -> Status {
+    let Failure { status, text } = match contain(call) {
+        Ok(Ok(())) => return Status::Ok,
+        Ok(Err(failure)) => failure,
+        Err(text) => Failure { status: Status::Panic, text },
     };
-    let text = CString::new(text.replace('\0', "?")).unwrap_or_default();
-    LAST.set(text);
+    let text = c_text(&text);
+    let _ = LAST.try_with(|last| last.replace(text));
     status
 }
 
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("a panic: {}", text.unwrap_or("without a text"))
+/// Runs what must not unwind into C. The error is the text of a panic.
+pub(crate) fn contain<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|thrown| {
+        let text = panic_text(&*thrown);
+        // The payload may panic when it is dropped.
+        std::mem::forget(thrown);
+        text
+    })
+}
+
+pub(crate) fn c_text(text: &str) -> CString {
+    CString::new(text.replace('\0', "?")).unwrap_or_default()
+}
+
+fn panic_text(thrown: &(dyn Any + Send)) -> String {
+    let text = thrown.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| thrown.downcast_ref::<String>().map(String::as_str));
+    format!("a bug of redlatch: {}", text.unwrap_or("a panic without a text"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::CStr;
+
+    fn last() -> String {
+        // SAFETY: it is a text, and this thread fails only below.
+        unsafe { CStr::from_ptr(text()) }.to_str().expect("UTF-8").to_owned()
+    }
+
+    #[test]
+    fn a_panic_is_a_status_and_a_success_leaves_the_text() {
+        assert_eq!(last(), "");
+        assert_eq!(attempt(|| panic!("so it goes\0on")), Status::Panic);
+        assert_eq!(last(), "a bug of redlatch: so it goes?on");
+        assert_eq!(attempt(|| Ok(())), Status::Ok);
+        assert_eq!(last(), "a bug of redlatch: so it goes?on");
+    }
 }

@@ -1,41 +1,53 @@
 //! The functions of `redlatch.h`, which says what each does. No rule about a lock is here: each
 //! function reads its arguments, calls the library, and turns the result into a status.
 //!
-//! A panic ends at the border, as [`Status::Panic`].
+//! A panic ends at the border, as `REDLATCH_PANIC`. Besides what the header says of a function, it
+//! relies on this: a client or a guard is null, or was returned by a function here and not freed;
+//! other pointers are null or valid for the call.
+
+#![expect(clippy::missing_safety_doc, reason = "what C must keep to is in the header and above")]
 
 mod arguments;
 mod last_error;
+mod loss;
 
-use arguments::{Bytes, Options, Request, read};
-use last_error::{Failure, Status, attempt};
-use redlatch::{LockClient, LockGuard};
+#[doc(hidden)]
+pub use arguments::layout;
+use arguments::{Bytes, Options, Request, array, read, read_sized};
+use last_error::{Failure, Status, attempt, c_text, contain};
+use loss::{Callback, Gate, is_of_other_process};
+use redlatch::{Error, FencingToken, LockClient, LockGuard, NodeError, NodeStatus};
 use std::ffi::{CString, c_char, c_void};
 use std::ptr;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// A lock that C holds.
-pub struct Lock(LockGuard);
-
-/// A client that C holds.
+/// `redlatch_client`.
 pub struct Client(LockClient);
 
-fn millis(time: Duration) -> u64 {
-    time.as_millis().try_into().unwrap_or(u64::MAX)
+/// `redlatch_guard`.
+pub struct Guard {
+    lock: LockGuard,
+    gate: Arc<Gate>,
 }
 
-/// Gives C what it frees by a function of its own.
-///
-/// # Safety
-///
-/// `place` can be written.
-unsafe fn give<T>(place: *mut *mut T, value: T) {
-    // SAFETY: as the caller says.
-    unsafe { place.write(Box::into_raw(Box::new(value))) };
+/// Any thread may have a client or a guard, and several may have it at a time.
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Client>();
+    is_shared::<Guard>();
+};
+
+/// Writes null where the result will be, so that C may free it whatever comes.
+unsafe fn clear<T>(place: *mut *mut T) -> Result<(), Failure> {
+    if place.is_null() {
+        return Err(Failure::null());
+    }
+    // SAFETY: it is not null, so it can be written.
+    unsafe { place.write(ptr::null_mut()) };
+    Ok(())
 }
 
-/// # Safety
-///
-/// `urls` has `count` elements, `options` is null or valid, `client` can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn redlatch_client_new(
     urls: *const Bytes,
@@ -44,223 +56,172 @@ pub unsafe extern "C" fn redlatch_client_new(
     client: *mut *mut Client,
 ) -> Status {
     attempt(|| {
-        if client.is_null() || urls.is_null() {
-            return Err(Failure::null());
-        }
-        // SAFETY: the caller says that these are valid for the call.
-        let (urls, options) =
-            unsafe { (std::slice::from_raw_parts(urls, count), options.as_ref()) };
-        let urls: Vec<String> = urls.iter().map(Bytes::text).collect::<Result<_, _>>()?;
+        // SAFETY: as the head of this file says.
+        let urls = unsafe {
+            clear(client)?;
+            array(urls, count)?
+        };
+        let urls: Vec<&str> = urls.iter().map(Bytes::text).collect::<Result<_, _>>()?;
         let mut builder = LockClient::builder().nodes(urls);
-        if let Some(options) = options {
-            builder = options.apply(builder)?;
+        if !options.is_null() {
+            // SAFETY: it is not null, and the header says how its size is set.
+            builder = unsafe { read_sized(options) }?.apply(builder)?;
         }
-        // SAFETY: it is not null, and the caller says that it can be written.
-        unsafe { give(client, Client(builder.build()?)) };
-        Ok(Status::Ok)
+        let built = Box::new(Client(builder.build()?));
+        // SAFETY: `clear` has written there.
+        unsafe { client.write(Box::into_raw(built)) };
+        Ok(())
     })
 }
 
-/// # Safety
-///
-/// `client` is one that was not freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn redlatch_client_cancel(client: *const Client) {
-    // SAFETY: as the caller says.
-    let _ = attempt(|| unsafe { read(client) }.map(|client| client.0.cancel_token().cancel()).map(|()| Status::Ok));
-}
-
-/// # Safety
-///
-/// `client` is null, or one that was not freed and that no thread uses.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn redlatch_client_free(client: *mut Client) {
-    if !client.is_null() {
-        // SAFETY: it was made by `give`, and is not used any more.
-        let client = unsafe { Box::from_raw(client) };
-        let _ = attempt(|| {
-            drop(client);
-            Ok(Status::Ok)
-        });
+    // SAFETY: as the head of this file says.
+    if let Some(client) = unsafe { client.as_ref() } {
+        let _ = contain(|| client.0.cancel_token().cancel());
     }
 }
 
-/// # Safety
-///
-/// `client` was not freed, `request` is valid, `lock` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn redlatch_client_free(client: *mut Client) {
+    if !client.is_null() {
+        // SAFETY: it is of `redlatch_client_new`, and the header says that nobody uses it.
+        let client = unsafe { Box::from_raw(client) };
+        let _ = contain(|| drop(client));
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn redlatch_acquire(
     client: *const Client,
     request: *const Request,
-    lock: *mut *mut Lock,
+    guard: *mut *mut Guard,
 ) -> Status {
     attempt(|| {
-        // SAFETY: as the caller says.
-        let (client, request) = unsafe { (read(client)?, read(request)?) };
-        if lock.is_null() {
-            return Err(Failure::null());
-        }
-        // SAFETY: it is not null, and the caller says that it can be written.
-        unsafe { lock.write(ptr::null_mut()) };
-        match request.acquire(&client.0)? {
-            // SAFETY: as before.
-            Some(guard) => unsafe { give(lock, Lock(guard)) },
-            None => return Ok(Status::Held),
-        }
-        Ok(Status::Ok)
+        // SAFETY: as the head of this file says.
+        let (client, request) = unsafe {
+            clear(guard)?;
+            (read(client)?, read_sized(request)?)
+        };
+        let lock = request.acquire(&client.0)?.ok_or_else(Failure::held)?;
+        let held = Box::new(Guard { lock, gate: Arc::default() });
+        // SAFETY: `clear` has written there.
+        unsafe { guard.write(Box::into_raw(held)) };
+        Ok(())
     })
 }
 
-/// # Safety
-///
-/// `lock` was not freed, and no other thread uses it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn redlatch_extend(lock: *mut Lock, ttl: u64) -> Status {
+pub unsafe extern "C" fn redlatch_extend(guard: *mut Guard, ttl_ms: u64) -> Status {
     attempt(|| {
-        // SAFETY: as the caller says.
-        let lock = unsafe { lock.as_mut() }.ok_or_else(Failure::null)?;
-        lock.0.extend(Duration::from_millis(ttl))?;
-        Ok(Status::Ok)
+        // SAFETY: as the head of this file says, and no other thread uses it.
+        let guard = unsafe { guard.as_mut() }.ok_or_else(Failure::null)?;
+        Ok(guard.lock.extend(Duration::from_millis(ttl_ms))?)
     })
 }
 
-/// # Safety
-///
-/// `lock` was not freed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn redlatch_remaining(lock: *const Lock) -> u64 {
-    let mut left = 0;
-    attempt(|| {
-        // SAFETY: as the caller says.
-        left = millis(unsafe { read(lock)? }.0.remaining());
-        Ok(Status::Ok)
-    });
-    left
+pub unsafe extern "C" fn redlatch_remaining(guard: *const Guard) -> u64 {
+    // SAFETY: as the head of this file says.
+    let guard = unsafe { guard.as_ref() };
+    let left = contain(|| guard.map_or(Duration::ZERO, |guard| guard.lock.remaining()));
+    left.map_or(0, |left| left.as_millis().try_into().unwrap_or(u64::MAX))
 }
 
-/// # Safety
-///
-/// `lock` was not freed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn redlatch_ensure_held(lock: *const Lock) -> Status {
-    attempt(|| {
-        // SAFETY: as the caller says.
-        unsafe { read(lock)? }.0.ensure_held()?;
-        Ok(Status::Ok)
-    })
+pub unsafe extern "C" fn redlatch_ensure_held(guard: *const Guard) -> Status {
+    // SAFETY: as the head of this file says.
+    attempt(|| Ok(unsafe { read(guard)? }.lock.ensure_held()?))
 }
 
-/// # Safety
-///
-/// `lock` was not freed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn redlatch_fencing_token(lock: *const Lock) -> u64 {
-    // SAFETY: as the caller says.
-    unsafe { lock.as_ref() }.and_then(|lock| lock.0.fencing_token()).map_or(0, |it| it.as_u64())
+pub unsafe extern "C" fn redlatch_fencing_token(guard: *const Guard) -> u64 {
+    // SAFETY: as the head of this file says.
+    let guard = unsafe { guard.as_ref() };
+    guard.and_then(|guard| guard.lock.fencing_token()).map_or(0, FencingToken::as_u64)
 }
 
-/// # Safety
-///
-/// `lock` was not freed.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn redlatch_slot(lock: *const Lock) -> u32 {
-    // SAFETY: as the caller says.
-    unsafe { lock.as_ref() }.and_then(|lock| lock.0.slot()).unwrap_or(u32::MAX)
+pub unsafe extern "C" fn redlatch_slot(guard: *const Guard) -> u32 {
+    // SAFETY: as the head of this file says.
+    unsafe { guard.as_ref() }.and_then(|guard| guard.lock.slot()).unwrap_or(u32::MAX)
 }
 
-/// What a callback is given. C says that another thread may use it.
-struct Data(*mut c_void);
-
-// SAFETY: `redlatch_on_lost` says that the callback runs in another thread.
-unsafe impl Send for Data {}
-
-/// # Safety
-///
-/// `lock` was not freed, and `lost` may be called with `data` by any thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn redlatch_on_lost(
-    lock: *const Lock,
-    lost: Option<extern "C" fn(*mut c_void, Bytes)>,
+    guard: *const Guard,
+    lost: Option<Callback>,
     data: *mut c_void,
 ) -> Status {
     attempt(|| {
-        // SAFETY: as the caller says.
-        let lock = unsafe { read(lock)? };
-        let (lost, data) = (lost.ok_or_else(Failure::null)?, Data(data));
-        lock.0.on_lost(move |why| {
-            let Data(data) = { data };
-            let why = why.to_string();
-            lost(data, Bytes::of(&why));
-        })?;
-        Ok(Status::Ok)
+        // SAFETY: as the head of this file says.
+        let guard = unsafe { read(guard)? };
+        let lost = lost.ok_or_else(Failure::null)?;
+        Ok(loss::on_lost(&guard.lock, &guard.gate, lost, data)?)
     })
 }
 
-/// # Safety
-///
-/// `lock` was not freed, and no thread uses it any more.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn redlatch_release(lock: *mut Lock) -> Status {
-    if lock.is_null() {
-        return attempt(|| Err(Failure::null()));
+/// Gives the lock up by `verb`. Afterwards no callback of the guard runs.
+unsafe fn end<T>(guard: *mut Guard, verb: impl FnOnce(LockGuard) -> T) -> Result<T, Failure> {
+    if guard.is_null() {
+        return Err(Failure::null());
     }
-    // SAFETY: it was made by `give`, and is not used any more.
-    let lock = unsafe { Box::from_raw(lock) };
-    attempt(|| {
-        lock.0.release()?;
-        Ok(Status::Ok)
-    })
+    // SAFETY: it is of `redlatch_acquire`, and the header says that nobody uses it.
+    let Guard { lock, gate } = *unsafe { Box::from_raw(guard) };
+    let is_forked = is_of_other_process(&lock);
+    let result = verb(lock);
+    if !is_forked {
+        gate.close();
+    }
+    Ok(result)
 }
 
-/// # Safety
-///
-/// `lock` is null, or was not freed and is not used any more.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn redlatch_drop(lock: *mut Lock) {
-    if !lock.is_null() {
-        // SAFETY: it was made by `give`, and is not used any more.
-        let lock = unsafe { Box::from_raw(lock) };
-        let _ = attempt(|| {
-            drop(lock);
-            Ok(Status::Ok)
-        });
-    }
+pub unsafe extern "C" fn redlatch_release(guard: *mut Guard) -> Status {
+    // SAFETY: as the head of this file says.
+    attempt(|| Ok(unsafe { end(guard, LockGuard::release) }??))
 }
 
-/// # Safety
-///
-/// `client` was not freed, `text` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn redlatch_drop(guard: *mut Guard) {
+    // SAFETY: as the head of this file says.
+    let _ = contain(|| unsafe { end(guard, drop) }.is_ok());
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn redlatch_nodes(client: *const Client, text: *mut *mut c_char) -> Status {
     attempt(|| {
-        // SAFETY: as the caller says.
-        let client = unsafe { read(client)? };
-        if text.is_null() {
-            return Err(Failure::null());
+        // SAFETY: as the head of this file says.
+        let nodes = unsafe {
+            clear(text)?;
+            read(client)?.0.nodes()
+        };
+        if nodes.iter().any(|node| node.last_error == Some(NodeError::OtherProcess)) {
+            return Err(Error::OtherProcess.into());
         }
-        let lines = client.0.nodes().into_iter().map(|status| {
-            let state = match &status.last_error {
-                Some(error) if !status.is_connected => error.to_string(),
-                _ if status.is_connected => "connected".to_owned(),
-                _ => "not connected".to_owned(),
-            };
-            let warnings = status.warnings().iter().map(|warning| format!("; {warning}"));
-            format!("{}: {state}{}\n", status.url, warnings.collect::<String>())
-        });
-        let lines = CString::new(lines.collect::<String>().replace('\0', "?"));
-        // SAFETY: it is not null, and the caller says that it can be written.
-        unsafe { text.write(lines.unwrap_or_default().into_raw()) };
-        Ok(Status::Ok)
+        let lines = c_text(&nodes.iter().map(line).collect::<String>());
+        // SAFETY: `clear` has written there.
+        unsafe { text.write(lines.into_raw()) };
+        Ok(())
     })
 }
 
-/// # Safety
-///
-/// `text` is null, or was returned by `redlatch_nodes` and not freed.
+/// A line about a node.
+fn line(node: &NodeStatus) -> String {
+    let mut facts = vec![if node.is_connected { "connected" } else { "not connected" }.to_owned()];
+    let software = node.server.iter().chain(&node.version);
+    facts.extend(software.cloned().reduce(|name, version| format!("{name} {version}")));
+    facts.extend(node.round_trip.map(|time| format!("round trip {time:.1?}")));
+    facts.extend(node.quarantine.map(|left| format!("no vote for {left:.0?}: just started")));
+    facts.extend(node.last_error.as_ref().map(|error| format!("last error: {error}")));
+    facts.extend(node.warnings().iter().map(|warning| format!("warning: {warning}")));
+    format!("{}: {}\n", node.url, facts.join("; "))
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn redlatch_free(text: *mut c_char) {
     if !text.is_null() {
-        // SAFETY: it was made by `CString::into_raw`.
+        // SAFETY: it is of `redlatch_nodes`, by `CString::into_raw`.
         drop(unsafe { CString::from_raw(text) });
     }
 }

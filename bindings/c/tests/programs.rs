@@ -1,56 +1,231 @@
-//! C and C++ programs that use the header, against embedded nodes: compiled without a warning, and
-//! run under AddressSanitizer.
+//! C and C++ programs against embedded nodes: compiled without a warning, linked with what `install`
+//! has installed, and run under sanitizers or valgrind.
 
 use redlatch::embedded::Nodes;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::OnceLock;
 
-/// The folder of this test's executable is `deps`, beside the library.
-fn library() -> PathBuf {
-    let exe = std::env::current_exe().expect("this program has a path");
-    exe.parent().expect("deps").join("libredlatch_c.a")
+const PREFIX: &str = "/opt/redlatch";
+const WARNINGS: [&str; 6] =
+    ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"];
+const SANITIZED: [&str; 3] =
+    ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"];
+
+fn package() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn compile(compiler: &str, standard: &str, source: &str) -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(source.replace(['/', '.'], "-"));
-    let compiled = Command::new(compiler)
-        .args([standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-g"])
-        .args(["-fsanitize=address,undefined", "-I"])
-        .arg(here)
-        .arg("-o")
-        .arg(&out)
-        .arg(here.join(source))
-        .arg(library())
-        .args(["-lpthread", "-ldl", "-lm"])
-        .output()
-        .expect("the compiler runs");
-    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+/// The folder below which everything is installed, as for a package. It has a folder of its own for
+/// what is built, because these tests enable other features of the library.
+fn installed() -> &'static Path {
+    static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
+    INSTALLED.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let destination = folder.join("installed");
+        let mut install = Command::new(package().join("install"));
+        let install = install.arg(PREFIX).env("DESTDIR", &destination).env("PROFILE", "dev");
+        succeed(install.env("CARGO_TARGET_DIR", folder.join("c")));
+        destination
+    })
+}
+
+fn library(name: &str) -> PathBuf {
+    installed().join("opt/redlatch/lib").join(name)
+}
+
+/// What it prints, without errors.
+fn succeed(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().expect("it runs");
+    let (output, errors) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    assert!(status.success(), "{command:?}: {status}\n{output}{errors}");
+    output.into_owned()
+}
+
+/// The flags of the package, with those for a static library or without.
+fn flags(is_static: bool) -> Vec<String> {
+    let mut command = Command::new("pkg-config");
+    command.args(["--cflags", "--libs", "redlatch"]).args(is_static.then_some("--static"));
+    command.env("PKG_CONFIG_PATH", library("pkgconfig"));
+    let flags = succeed(command.env("PKG_CONFIG_SYSROOT_DIR", installed()));
+    let flags = flags.split_whitespace().map(|flag| match flag {
+        "-lredlatch" if is_static => "-l:libredlatch.a".to_owned(), // as README.md says
+        flag => flag.to_owned(),
+    });
+    flags.collect()
+}
+
+fn compile(source: &str, options: &[&str], is_static: bool) -> PathBuf {
+    let name = format!("{source} {} {is_static}", options.join("")).replace(['/', ' ', '.'], "-");
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let (compiler, standard) =
+        if source.ends_with(".c") { ("cc", "-std=gnu99") } else { ("c++", "-std=c++11") };
+    let mut command = Command::new(compiler);
+    command.args(WARNINGS).arg(standard).args(options).arg("-o").arg(&out);
+    command.arg(package().join(source)).arg("-pthread").args(flags(is_static));
+    assert_eq!(succeed(&mut command), "");
     out
 }
 
-fn run(program: &Path, nodes: &Nodes) -> String {
-    let output = Command::new(program).args(nodes.urls()).output().expect("it runs");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{errors}");
-    assert_eq!(errors, "");
-    String::from_utf8(output.stdout).expect("it prints text")
+fn sanitized(source: &str) -> PathBuf {
+    compile(source, &SANITIZED, true)
+}
+
+fn nodes() -> Nodes {
+    Nodes::start(3).expect("loopback")
+}
+
+/// A program that runs, and is ended with the test.
+struct Running(Child);
+
+impl Running {
+    fn start(program: &Path, arguments: &[String]) -> Self {
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        Self(command.stderr(Stdio::piped()).spawn().expect("it starts"))
+    }
+
+    /// Reads its output to a line with this text, and returns the line.
+    fn read_to(output: &mut impl BufRead, text: &str) -> String {
+        let (mut line, mut before) = (String::new(), String::new());
+        while !line.contains(text) {
+            before.push_str(&line);
+            line.clear();
+            assert!(output.read_line(&mut line).expect("text") > 0, "no {text:?} in:\n{before}");
+        }
+        line
+    }
+
+    fn terminate(&self) {
+        succeed(Command::new("sh").args(["-c", "kill -TERM $0"]).arg(self.0.id().to_string()));
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        self.0.wait().expect("it ends")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]
 fn every_function_does_what_the_header_says() {
-    let nodes = Nodes::start(3).expect("loopback");
-    let program = compile("cc", "-std=c11", "tests/calls.c");
-    assert_eq!(run(&program, &nodes), "done\n");
+    let nodes = nodes();
+    let version = format!("-DVERSION=\"{}\"", env!("CARGO_PKG_VERSION"));
+    let program = compile("tests/calls.c", &[&SANITIZED[..], &[&version]].concat(), true);
+    assert_eq!(succeed(Command::new(program).args(nodes.urls())), "done\n");
+    // What the library reads and writes, and not only the program.
+    let program = compile("tests/calls.c", &["-g", &version], true);
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["-q", "--error-exitcode=9", "--leak-check=full"]).arg(program);
+    assert_eq!(succeed(valgrind.args(nodes.urls())), "done\n");
 }
 
 #[test]
-fn the_examples_run() {
-    let nodes = Nodes::start(3).expect("loopback");
-    for (compiler, standard, source) in
-        [("cc", "-std=c99", "examples/charge.c"), ("c++", "-std=c++11", "examples/guard.cpp")]
-    {
-        let program = compile(compiler, standard, source);
-        assert_eq!(run(&program, &nodes), "charging the card\nmarking the order as paid\n");
+fn many_threads_work_and_a_forked_child_leaves_the_locks_of_its_parent_alone() {
+    let (nodes, program) = (nodes(), sanitized("tests/threads.c"));
+    assert_eq!(succeed(Command::new(program).arg("64").args(nodes.urls())), "done\n");
+    let program = compile("tests/threads.c", &["-g"], true);
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["-q", "--error-exitcode=9"]).arg(program).arg("4");
+    assert_eq!(succeed(valgrind.args(nodes.urls())), "done\n");
+}
+
+#[test]
+fn the_loss_of_a_lock_is_told_and_no_callback_runs_after_a_release() {
+    let (nodes, program) = (nodes(), sanitized("tests/lost.c"));
+    let mut running = Running::start(&program, &nodes.urls());
+    let mut output = BufReader::new(running.0.stdout.take().expect("it is piped"));
+    Running::read_to(&mut output, "held");
+    (0..2).for_each(|node| nodes.stop(node));
+    running.0.stdin.take().expect("it is piped").write_all(b"\n").expect("it reads");
+    let mut errors = String::new();
+    running.0.stderr.take().expect("it is piped").read_to_string(&mut errors).expect("text");
+    assert_eq!(errors, "");
+    Running::read_to(&mut output, "done");
+    assert!(running.wait().success());
+}
+
+#[test]
+fn an_exception_of_a_callback_ends_the_process() {
+    let (nodes, program) = (nodes(), compile("tests/throws.cpp", &[], true));
+    let mut running = Running::start(&program, &nodes.urls());
+    let mut output = BufReader::new(running.0.stdout.take().expect("it is piped"));
+    Running::read_to(&mut output, "held");
+    (0..3).for_each(|node| nodes.stop(node));
+    assert!(!running.wait().success());
+}
+
+#[test]
+fn the_header_stands_alone_and_has_the_layout_of_the_library() {
+    let header = package().join("redlatch.h");
+    let cpp = ["-xc++", "-std=c++11", "-Wold-style-cast"];
+    for flags in [&["-xc", "-std=c99"][..], &["-xc", "-std=c99", "-fshort-enums"], &cpp] {
+        let mut command = Command::new("cc");
+        command.args(WARNINGS).args(flags).args(["-c", "-o", "/dev/null"]).arg(&header);
+        assert_eq!(succeed(&mut command), "");
     }
+    let program = compile("tests/layout.c", &["-fshort-enums"], true);
+    assert_eq!(succeed(&mut Command::new(program)), redlatch_c::layout());
+}
+
+#[test]
+fn the_shared_library_has_a_name_and_the_functions_of_the_header() {
+    let dynamic = succeed(Command::new("readelf").arg("-d").arg(library("libredlatch.so")));
+    assert!(dynamic.contains("soname: [libredlatch.so.0]") && dynamic.contains("NODELETE"));
+    let symbols =
+        succeed(Command::new("nm").arg("-D").arg("--defined-only").arg(library("libredlatch.so")));
+    let mut symbols: Vec<_> = symbols.lines().filter_map(|line| line.split(' ').nth(2)).collect();
+    let header = std::fs::read_to_string(package().join("redlatch.h")).expect("it is there");
+    let code = header.lines().filter(|line| !line.starts_with([' ', '/']));
+    let functions = code.filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next());
+    let functions = functions.filter(|name| name.starts_with("redlatch_"));
+    let mut functions: Vec<_> = functions.collect();
+    assert_eq!(functions.len(), 20, "{functions:?}");
+    let inline =
+        ["text", "default_options", "request_for", "lock"].map(|it| format!("redlatch_{it}"));
+    functions.retain(|name| !inline.iter().any(|it| it == name));
+    symbols.sort_unstable();
+    functions.sort_unstable();
+    assert_eq!(symbols, functions);
+}
+
+#[test]
+fn the_examples_run_with_either_library() {
+    let nodes = nodes();
+    for source in ["examples/charge.c", "examples/guard.cpp"] {
+        let programs = [sanitized(source), compile(source, &[], false), compile(source, &[], true)];
+        for program in programs {
+            let mut command = Command::new(program);
+            command.env("LD_LIBRARY_PATH", library("")).args(nodes.urls());
+            let output = succeed(&mut command);
+            assert_eq!(output, "charging the card\nmarking the order as paid\n");
+        }
+    }
+}
+
+#[test]
+fn one_of_the_daemons_leads_and_the_next_when_it_ends() {
+    let (nodes, program) = (nodes(), sanitized("examples/daemon.c"));
+    let start = || {
+        let mut running = Running::start(&program, &nodes.urls());
+        let log = BufReader::new(running.0.stderr.take().expect("it is piped"));
+        (running, log)
+    };
+    let (mut first, mut first_log) = start();
+    let led = Running::read_to(&mut first_log, "the leader, term");
+    let (mut second, mut second_log) = start();
+    first.terminate();
+    assert!(first.wait().success());
+    assert_ne!(Running::read_to(&mut second_log, "the leader, term"), led);
+    // A majority is silent: the loss is told, and SIGTERM ends the wait for another term.
+    (0..2).for_each(|node| nodes.pause(node));
+    Running::read_to(&mut second_log, "not the leader any more");
+    second.terminate();
+    assert!(second.wait().success());
 }

@@ -1,0 +1,44 @@
+/* What a test of these expects. The line on stderr fails it. */
+#include <redlatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ASSERT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition,                     \
+                    redlatch_last_error());                                                        \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+#define EXPECT(status, call)                                                                       \
+    do {                                                                                           \
+        redlatch_status got = (call);                                                              \
+        if (got != (status)) {                                                                     \
+            fprintf(stderr, "%s:%d: %s is %d: %s\n", __FILE__, __LINE__, #call, got,               \
+                    redlatch_last_error());                                                        \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static redlatch_bytes urls[16];
+static size_t count;
+
+static void read_urls(int argc, char **argv) {
+    for (int i = 1; i < argc && count < 16; i++) urls[count++] = redlatch_text(argv[i]);
+    ASSERT(count > 0);
+}
+
+static redlatch_client *new_client(void) {
+    redlatch_client *client = NULL;
+    EXPECT(REDLATCH_OK, redlatch_client_new(urls, count, NULL, &client));
+    return client;
+}
+
+/* Says what was reached, and waits until the test has done its part. */
+static inline void reach(const char *what) {
+    puts(what);
+    fflush(stdout);
+    ASSERT(getchar() == '\n');
+}

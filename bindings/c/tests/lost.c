@@ -1,0 +1,74 @@
+/* Locks that are lost, because the nodes are stopped: lost URL... */
+#include "expect.h"
+#include <pthread.h>
+#include <unistd.h>
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+
+struct told {
+    int times, has_left;
+    redlatch_guard *drops;
+    char why[200];
+};
+
+static void lost(void *data, const char *why) {
+    struct told *told = data;
+    redlatch_drop(told->drops);
+    pthread_mutex_lock(&mutex);
+    told->times++;
+    strncat(told->why, why, sizeof told->why - 1);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+    usleep(100000); /* a release waits for this */
+    pthread_mutex_lock(&mutex);
+    told->has_left = 1;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void wait_for(int *flag) {
+    pthread_mutex_lock(&mutex);
+    while (*flag == 0) pthread_cond_wait(&changed, &mutex);
+    pthread_mutex_unlock(&mutex);
+}
+
+static struct told *watch(redlatch_guard *guard) {
+    struct told *told = calloc(1, sizeof *told);
+    ASSERT(told);
+    EXPECT(REDLATCH_OK, redlatch_on_lost(guard, lost, told));
+    return told;
+}
+
+int main(int argc, char **argv) {
+    read_urls(argc, argv);
+    redlatch_client *client = new_client();
+    redlatch_guard *first = NULL, *second = NULL, *third = NULL, *refused = NULL;
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "a", 1000, 0, &first));
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "b", 1000, 0, &second));
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "c", 1000, 0, &third));
+    struct told *by_first = watch(first), *by_second = watch(second), *by_third = watch(third);
+    by_second->drops = second;
+    reach("held");
+
+    wait_for(&by_first->times);
+    EXPECT(REDLATCH_LOST, redlatch_ensure_held(first));
+    EXPECT(REDLATCH_LOST, redlatch_extend(first, 1000));
+    ASSERT(redlatch_remaining(first) == 0);
+    EXPECT(REDLATCH_NO_QUORUM, redlatch_lock(client, "d", 1000, 0, &refused));
+    ASSERT(strstr(redlatch_last_error(), "no quorum") && refused == NULL);
+    ASSERT(redlatch_release(first) != REDLATCH_OK);
+    ASSERT(by_first->has_left && by_first->times == 1 && strlen(by_first->why) > 0);
+    free(by_first); /* no callback runs or will */
+
+    /* Its own callback has dropped it. */
+    wait_for(&by_second->has_left);
+    wait_for(&by_third->times);
+    redlatch_drop(third);
+    ASSERT(by_third->has_left);
+    free(by_second);
+    free(by_third);
+    redlatch_client_free(client);
+    puts("done");
+    return 0;
+}
