@@ -1,6 +1,5 @@
 /* Every function, with arguments that are right and that are wrong: calls URL... */
 #include "expect.h"
-#include <unistd.h>
 
 static redlatch_client *client;
 static redlatch_guard *guard;
@@ -11,8 +10,9 @@ static void ignore(void *data, const char *why) {
 
 static void null_pointers(void) {
     redlatch_request request = redlatch_request_for("a", 10000);
+    redlatch_client *made = NULL;
     char *text = NULL;
-    EXPECT(REDLATCH_INVALID, redlatch_client_new(NULL, 1, NULL, &client));
+    EXPECT(REDLATCH_INVALID, redlatch_client_new(NULL, 1, NULL, &made));
     EXPECT(REDLATCH_INVALID, redlatch_client_new(urls, count, NULL, NULL));
     EXPECT(REDLATCH_INVALID, redlatch_acquire(NULL, &request, &guard));
     EXPECT(REDLATCH_INVALID, redlatch_acquire(client, NULL, &guard));
@@ -132,8 +132,8 @@ static void locks(void) {
     EXPECT(REDLATCH_OK, redlatch_release(guard));
     request.flags = 1u << 31;
     EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &request, &guard));
-    request.flags = 0;
-    request.max_hold_ms = 5000;
+    request.flags = REDLATCH_KEEP_ALIVE;
+    request.max_hold_ms = 5000; /* less than the ttl */
     EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &request, &guard));
 
     request = redlatch_request_for("b", 10000);

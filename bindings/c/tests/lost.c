@@ -1,7 +1,6 @@
 /* Locks that are lost, because the nodes are stopped: lost URL... */
 #include "expect.h"
 #include <pthread.h>
-#include <unistd.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;

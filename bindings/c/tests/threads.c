@@ -1,8 +1,7 @@
-/* Many threads, a wait that is cancelled, and forks: threads COUNT URL... */
+/* Many threads, forks meanwhile, and a wait that is cancelled: threads COUNT FORKS URL... */
 #include "expect.h"
 #include <pthread.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 static redlatch_client *client;
 static int inside;
@@ -41,6 +40,7 @@ static void exits_with_zero(pid_t child) {
 static void as_a_child(redlatch_guard *kept) {
     redlatch_guard *guard = NULL;
     char *text = NULL;
+    alarm(60);
     EXPECT(REDLATCH_OTHER_PROCESS, redlatch_lock(client, "x", 10000, REDLATCH_FOREVER, &guard));
     EXPECT(REDLATCH_OTHER_PROCESS, redlatch_extend(kept, 10000));
     EXPECT(REDLATCH_OTHER_PROCESS, redlatch_ensure_held(kept));
@@ -61,8 +61,8 @@ static void as_a_child(redlatch_guard *kept) {
 
 int main(int argc, char **argv) {
     pthread_t threads[64];
-    int all = atoi(argv[1]);
-    read_urls(argc - 1, argv + 1);
+    int all = atoi(argv[1]), forks = atoi(argv[2]);
+    read_urls(argc - 2, argv + 2);
     client = new_client();
     for (int i = 0; i < all; i++) ASSERT(pthread_create(&threads[i], NULL, work, NULL) == 0);
 
@@ -70,18 +70,20 @@ int main(int argc, char **argv) {
     redlatch_guard *kept = NULL;
     EXPECT(REDLATCH_OK, redlatch_lock(client, "kept", 10000, 0, &kept));
     EXPECT(REDLATCH_OK, redlatch_on_lost(kept, ignore, NULL));
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < forks; i++) {
         pid_t child = fork();
         if (child == 0) as_a_child(kept);
         exits_with_zero(child);
     }
-    pid_t dropping = fork();
-    if (dropping == 0) {
-        redlatch_drop(kept);
-        redlatch_client_free(client);
-        _exit(0);
+    for (int i = 0; i < forks; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            redlatch_drop(kept);
+            redlatch_client_free(client);
+            _exit(0);
+        }
+        exits_with_zero(child);
     }
-    exits_with_zero(dropping);
     for (int i = 0; i < all; i++) pthread_join(threads[i], NULL);
     EXPECT(REDLATCH_OK, redlatch_ensure_held(kept));
 
