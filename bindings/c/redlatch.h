@@ -24,8 +24,8 @@
  *
  * Signals: a call goes on after a signal handler has returned. No function may be called in one; to
  * end a wait, call redlatch_client_cancel() in a thread that waits for signals (sigwait). The
- * library raises no SIGPIPE, and its threads have the signal mask of the thread that made a lock
- * kept alive or watched first.
+ * library raises no SIGPIPE, and its threads have the signal mask of the thread whose call started
+ * them: block first what no thread of yours but one is to get.
  */
 #ifndef REDLATCH_H
 #define REDLATCH_H

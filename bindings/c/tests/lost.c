@@ -1,6 +1,7 @@
 /* Locks that are lost, because the nodes are stopped: lost URL... */
 #include "expect.h"
 #include <pthread.h>
+#include <sys/wait.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -19,7 +20,7 @@ static void lost(void *data, const char *why) {
     strncat(told->why, why, sizeof told->why - 1);
     pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&mutex);
-    usleep(100000); /* a release waits for this */
+    usleep(300000); /* a release waits for this */
     pthread_mutex_lock(&mutex);
     told->has_left = 1;
     pthread_cond_broadcast(&changed);
@@ -43,9 +44,9 @@ int main(int argc, char **argv) {
     read_urls(argc, argv);
     redlatch_client *client = new_client();
     redlatch_guard *first = NULL, *second = NULL, *third = NULL, *refused = NULL;
-    EXPECT(REDLATCH_OK, redlatch_lock(client, "a", 1000, 0, &first));
-    EXPECT(REDLATCH_OK, redlatch_lock(client, "b", 1000, 0, &second));
-    EXPECT(REDLATCH_OK, redlatch_lock(client, "c", 1000, 0, &third));
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "a", 2000, 0, &first));
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "b", 2000, 0, &second));
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "c", 2000, 0, &third));
     struct told *by_first = watch(first), *by_second = watch(second), *by_third = watch(third);
     by_second->drops = second;
     reach("held");
@@ -63,6 +64,15 @@ int main(int argc, char **argv) {
     /* Its own callback has dropped it. */
     wait_for(&by_second->has_left);
     wait_for(&by_third->times);
+    pid_t child = fork(); /* while a callback runs, most likely: the child does not wait for it */
+    if (child == 0) {
+        alarm(60);
+        redlatch_drop(third);
+        redlatch_client_free(client);
+        _exit(0);
+    }
+    int status = 1;
+    ASSERT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     redlatch_drop(third);
     ASSERT(by_third->has_left);
     free(by_second);

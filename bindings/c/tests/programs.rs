@@ -57,7 +57,8 @@ fn flags(is_static: bool) -> Vec<String> {
 }
 
 fn compile(source: &str, options: &[&str], is_static: bool) -> PathBuf {
-    let name = format!("{source} {} {is_static}", options.join("")).replace(['/', ' ', '.'], "-");
+    let name = Path::new(source).file_name().and_then(|name| name.to_str()).expect("text");
+    let name = format!("{name} {} {is_static}", options.join("")).replace(['/', ' ', '.'], "-");
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let (compiler, standard) =
         if source.ends_with(".c") { ("cc", "-std=gnu99") } else { ("c++", "-std=c++11") };
@@ -143,8 +144,11 @@ fn many_threads_work_and_a_forked_child_leaves_the_locks_of_its_parent_alone() {
 
 #[test]
 fn the_loss_of_a_lock_is_told_and_no_callback_runs_after_a_release() {
-    let (nodes, program) = (nodes(), sanitized("tests/lost.c"));
-    let mut running = Running::start(&program, &nodes.urls());
+    let (nodes, program) = (nodes(), compile("tests/lost.c", &["-g"], true));
+    let valgrind = ["-q", "--error-exitcode=9", program.to_str().expect("text")];
+    let arguments: Vec<String> =
+        valgrind.map(str::to_owned).into_iter().chain(nodes.urls()).collect();
+    let mut running = Running::start(Path::new("valgrind"), &arguments);
     let mut output = BufReader::new(running.0.stdout.take().expect("it is piped"));
     Running::read_to(&mut output, "held");
     (0..2).for_each(|node| nodes.stop(node));
@@ -212,6 +216,15 @@ fn the_examples_run_with_either_library() {
             assert_eq!(output, "charging the card\nmarking the order as paid\n");
         }
     }
+}
+
+#[test]
+fn the_example_of_the_readme_is_a_program() {
+    let page = std::fs::read_to_string(package().join("README.md")).expect("it is there");
+    let code = page.split("```c\n").nth(1).and_then(|code| code.split("```").next());
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme.c");
+    std::fs::write(&file, code.expect("it has an example")).expect("it can be written");
+    compile(file.to_str().expect("text"), &[], false);
 }
 
 #[test]
