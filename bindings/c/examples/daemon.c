@@ -1,4 +1,4 @@
-/* Works while it holds the lock "scheduler", of which any number of copies may run: daemon [-d] URL...
+/* One of any number of copies works: the one that holds the lock "scheduler". daemon [-d] URL...
  * With -d it goes into the background. SIGTERM and SIGINT end it at once, and release the lock. */
 #define _DEFAULT_SOURCE /* daemon() */
 #include <pthread.h>
@@ -83,7 +83,9 @@ int main(int argc, char **argv) {
     /* Behind the fork: a client works only in the process that made it. */
     redlatch_bytes urls[64];
     size_t count = 0;
-    for (int i = 1 + background; i < argc && count < 64; i++) urls[count++] = redlatch_text(argv[i]);
+    for (int i = 1 + background; i < argc && count < 64; i++) {
+        urls[count++] = redlatch_text(argv[i]);
+    }
     redlatch_status status = redlatch_client_new(urls, count, NULL, &client);
     pthread_t thread;
     int has_thread = status == REDLATCH_OK;

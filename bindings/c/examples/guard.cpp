@@ -10,7 +10,8 @@ namespace redlatch {
 
 struct Error : std::runtime_error {
     redlatch_status status;
-    explicit Error(redlatch_status code) : std::runtime_error(redlatch_last_error()), status(code) {}
+    explicit Error(redlatch_status code)
+        : std::runtime_error(redlatch_last_error()), status(code) {}
 };
 
 inline void check(redlatch_status status) {

@@ -69,9 +69,17 @@ static void wrong_clients(void) {
     options.certificate = redlatch_text("/etc/client.crt");
     refused(url, size, &options); /* without its key */
     options.key = redlatch_text("/etc/client.key");
+    refused("rediss://localhost", 18, &options);
+    ASSERT(strstr(redlatch_last_error(), "/etc/client.crt"));
     options.ca_file = redlatch_text("/does/not/exist");
     refused("rediss://localhost", 18, &options);
     ASSERT(strstr(redlatch_last_error(), "/does/not/exist"));
+    options = redlatch_default_options();
+    options.key_prefix = redlatch_text("a:redlatch:");
+    refused(url, size, &options);
+    options = redlatch_default_options();
+    options.node_timeout_ms = UINT32_MAX;
+    refused(url, size, &options);
     options = redlatch_default_options();
     options.max_ttl_ms = UINT64_MAX;
     refused(url, size, &options);
@@ -130,6 +138,12 @@ static void locks(void) {
     EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
     ASSERT(redlatch_fencing_token(guard) > token);
     EXPECT(REDLATCH_OK, redlatch_release(guard));
+    char owner[257];
+    memset(owner, 'x', sizeof owner);
+    request.owner.data = owner;
+    request.owner.size = sizeof owner;
+    EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &request, &guard));
+    request.owner.size = 0;
     request.flags = 1u << 31;
     EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &request, &guard));
     request.flags = REDLATCH_KEEP_ALIVE;
@@ -152,6 +166,7 @@ static void locks(void) {
     redlatch_drop(guard);
     redlatch_drop(other);
     EXPECT(REDLATCH_INVALID, redlatch_lock(client, "a", 0, 0, &guard));
+    EXPECT(REDLATCH_INVALID, redlatch_lock(client, "a", 40001, 0, &guard)); /* max_ttl_ms */
     EXPECT(REDLATCH_INVALID, redlatch_lock(client, "a", UINT64_MAX, 0, &guard));
 }
 
