@@ -109,7 +109,8 @@ typedef struct redlatch_options {
 #define REDLATCH_FOREVER UINT64_MAX
 
 /* Flags of redlatch_request. An unknown flag is REDLATCH_INVALID. */
-/* Extend the lock by its ttl in the background until it is released, lost, or max_hold_ms old. */
+/* Extend the lock by its ttl in the background until it is released, lost, or max_hold_ms old. The
+ * ttl must be a little more than three node_timeout_ms. */
 #define REDLATCH_KEEP_ALIVE 1u
 /* Draw a fencing token. */
 #define REDLATCH_FENCED 2u

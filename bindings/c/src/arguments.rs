@@ -217,7 +217,7 @@ pub fn layout() -> String {
     macro_rules! layout {
         ($($name:literal $type:ident: $($member:ident)*),*) => {[$(
             format!(concat!($name, " {}"), size_of::<$type>()),
-            $(format!(concat!($name, ".", stringify!($member), " {}"), offset_of!($type, $member)),)*
+            $(format!("{}.{} {}", $name, stringify!($member), offset_of!($type, $member)),)*
         )*].join("\n")};
     }
     let members = layout!(

@@ -200,7 +200,7 @@ int main(int argc, char **argv) {
     ASSERT(strcmp(redlatch_last_error(), "") == 0);
     redlatch_options options = redlatch_default_options();
     options.flags = REDLATCH_NO_RESTART_GUARD | REDLATCH_IO_THREAD;
-    options.node_timeout_ms = 200;
+    options.node_timeout_ms = 1000;
     options.max_ttl_ms = 40000;
     options.key_prefix = redlatch_text("c:");
     options.client_name = redlatch_text("calls");

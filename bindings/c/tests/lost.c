@@ -53,9 +53,9 @@ int main(int argc, char **argv) {
 
     wait_for(&by_first->times);
     EXPECT(REDLATCH_LOST, redlatch_ensure_held(first));
-    EXPECT(REDLATCH_LOST, redlatch_extend(first, 1000));
+    EXPECT(REDLATCH_LOST, redlatch_extend(first, 2000));
     ASSERT(redlatch_remaining(first) == 0);
-    EXPECT(REDLATCH_NO_QUORUM, redlatch_lock(client, "d", 1000, 0, &refused));
+    EXPECT(REDLATCH_NO_QUORUM, redlatch_lock(client, "d", 2000, 0, &refused));
     ASSERT(strstr(redlatch_last_error(), "no quorum") && refused == NULL);
     ASSERT(redlatch_release(first) != REDLATCH_OK);
     ASSERT(by_first->has_left && by_first->times == 1 && strlen(by_first->why) > 0);

@@ -1,5 +1,5 @@
-//! C and C++ programs against embedded nodes: compiled without a warning, linked with what `install`
-//! has installed, and run under sanitizers or valgrind.
+//! C and C++ programs against embedded nodes: compiled without a warning, linked with what
+//! `install` has installed, and run under sanitizers or valgrind.
 
 use redlatch::embedded::Nodes;
 use std::io::{BufRead, BufReader, Read, Write};
