@@ -25,7 +25,6 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
         | Error::FencingToken(_) => of::ConfigError::new_err(text),
         Error::NoQuorum(why) => no_quorum(py, why, text),
         Error::Lost(lost) => lost_lock(lost),
-        Error::HeldTooLong { .. } => of::LockLost::new_err((text, "held_too_long")),
         Error::Cancelled => of::Cancelled::new_err(text),
         Error::OtherProcess => of::OtherProcess::new_err(text),
         Error::Register(RegisterError::NoQuorum { error: why, may_have_happened: false }) => {

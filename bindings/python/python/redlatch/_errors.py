@@ -52,7 +52,8 @@ class LockLost(RedlatchError):
     """
 
     #: ``"expired"``: its time has passed, as the nodes could not be reached or this process was
-    #: stopped. ``"gone"``: the nodes do not have it any more. ``"held_too_long"``: ``max_hold``.
+    #: stopped, or it was kept alive for as long as ``max_hold`` allows. ``"gone"``: the nodes do not
+    #: have it any more. ``"other_process"``: it is its parent's.
     reason: str
 
     def __init__(self, text: str, reason: str = "other") -> None:
