@@ -89,7 +89,8 @@ fn library() -> Vec<Source> {
 }
 
 /// The folders with code of ours.
-const FOLDERS: [&str; 7] = ["src", "crates", "cli", "tests", "examples", "fuzz", "benches"];
+const FOLDERS: [&str; 8] =
+    ["src", "crates", "bindings", "cli", "tests", "examples", "fuzz", "benches"];
 
 /// Fails with a list of the broken rules, if there are any.
 fn assert_none(rule: &str, broken: &[String]) {

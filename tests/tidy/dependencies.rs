@@ -1,6 +1,6 @@
 //! The dependencies are few, and those of a feature are optional.
 
-use super::root;
+use super::{FOLDERS, assert_none, files, root};
 use std::fs;
 
 #[test]
@@ -47,4 +47,19 @@ fn the_pure_crates_depend_on_nothing_that_reads_or_writes() {
         assert_eq!(found.collect::<Vec<_>>(), Vec::from_iter(needed), "{name}");
         assert!(!manifest.contains(".dependencies]"), "{name}");
     }
+}
+
+#[test]
+fn only_the_binding_to_c_has_unsafe_code_of_its_own() {
+    let (mut found, mut of_c) = (Vec::new(), 0);
+    for source in FOLDERS.iter().flat_map(|folder| files(folder, "rs")) {
+        let block = concat!("unsafe", " {");
+        let unsafe_lines = source.statements().filter(|(_, line)| line.contains(block));
+        match source.path.starts_with("bindings/c/src/") {
+            true => of_c += unsafe_lines.count(),
+            false => found.extend(unsafe_lines.map(|(n, _)| format!("{}:{n}", source.path))),
+        }
+    }
+    assert!(of_c > 0, "the rule sees none where there is some");
+    assert_none("unsafe code", &found);
 }

@@ -114,7 +114,7 @@ fn pictures(html: &str) -> Vec<(String, Option<String>)> {
 
 fn pages() -> BTreeMap<String, Page> {
     let mut sources = files("docs", "md");
-    for folder in ["src", "cli", "fuzz"] {
+    for folder in ["src", "bindings", "cli", "fuzz"] {
         sources.extend(files(folder, "md"));
     }
     for name in ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] {

@@ -39,7 +39,13 @@ pub(crate) fn report<'py>(py: Python<'py>, node: &NodeReport) -> PyResult<Bound<
         answer => (answer.to_string(), false),
     };
     let has_failed = matches!(node.answer, NodeAnswer::Failed(_));
-    view!(py, NodeReport, url: &*node.url, answer: answer, has_failed: has_failed, is_permanent: is_permanent)
+    view!(
+        py, NodeReport,
+        url: &*node.url,
+        answer: answer,
+        has_failed: has_failed,
+        is_permanent: is_permanent,
+    )
 }
 
 fn status<'py>(py: Python<'py>, node: &NodeStatus) -> PyResult<Bound<'py, PyAny>> {
