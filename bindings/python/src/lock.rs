@@ -91,7 +91,8 @@ impl Lock {
         detached(py, expire)?.ok_or_else(released)
     }
 
-    fn into_token(&self, py: Python<'_>) -> PyResult<String> {
+    #[pyo3(name = "into_token")]
+    fn token(&self, py: Python<'_>) -> PyResult<String> {
         let token = || self.guard()?.take().map(LockGuard::into_token).transpose();
         detached(py, token)?.map(|token| token.to_string()).ok_or_else(released)
     }
