@@ -50,6 +50,14 @@ pub(crate) fn detached<T: Send, E: Into<Error> + Send>(
     undisturbed(py, call).map_err(|error| raise(py, &error.into()))
 }
 
+/// Drops what the last reference of Python was to. That may send a request, and wait for threads of
+/// the library; those may be in a callback, which needs the GIL.
+pub(crate) fn let_go<T: Send>(value: T) {
+    let mut value = Some(value);
+    Python::try_attach(|py| undisturbed(py, || value = None));
+    drop(value);
+}
+
 thread_local! {
     static ENDS_IT: Cell<bool> = const { Cell::new(false) };
 }

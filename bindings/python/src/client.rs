@@ -1,7 +1,7 @@
 //! The client, which is built anew in each process that uses it.
 
 use crate::arguments::{Name, Names, Seconds};
-use crate::calls::{CancelToken, detached};
+use crate::calls::{CancelToken, detached, let_go};
 use crate::errors::raise;
 use crate::events::{self, log};
 use crate::lock::Lock;
@@ -21,7 +21,13 @@ pub(crate) struct Client {
     builder: Builder,
     /// The client of this process. The mutex is taken with the GIL and for a moment, and a process
     /// forks by a thread that has the GIL: so no child has a copy that is taken.
-    current: Mutex<(u32, LockClient)>,
+    current: Mutex<Option<(u32, LockClient)>>,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let_go(self.current.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+    }
 }
 
 impl Client {
@@ -29,10 +35,13 @@ impl Client {
     /// connections of its own.
     pub(crate) fn here(&self, py: Python<'_>) -> PyResult<LockClient> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.0 != process::id() {
-            *current = (process::id(), build(py, &self.builder)?);
+        match &*current {
+            Some((process, client)) if *process == process::id() => return Ok(client.clone()),
+            _ => {}
         }
-        Ok(current.1.clone())
+        let client = build(py, &self.builder)?;
+        *current = Some((process::id(), client.clone()));
+        Ok(client)
     }
 }
 
@@ -57,7 +66,7 @@ impl Client {
             }
         }
         builder = tls.into_iter().fold(builder, Builder::tls).on_event(log);
-        let current = Mutex::new((process::id(), build(py, &builder)?));
+        let current = Mutex::new(Some((process::id(), build(py, &builder)?)));
         Ok(Self { builder, current })
     }
 

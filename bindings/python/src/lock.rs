@@ -1,7 +1,7 @@
 //! A lock that is held.
 
 use crate::arguments::Seconds;
-use crate::calls::{detached, undisturbed};
+use crate::calls::{detached, let_go, undisturbed};
 use crate::errors::{lost_lock, raise, released};
 use crate::views::name;
 use pyo3::prelude::*;
@@ -53,6 +53,12 @@ impl Lock {
         call: impl FnOnce(&mut LockGuard) -> Result<T, Error> + Send,
     ) -> PyResult<Option<T>> {
         detached(py, || self.guard()?.as_mut().map(call).transpose())
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let_go(self.guard.get_mut().unwrap_or_else(PoisonError::into_inner).take());
     }
 }
 

@@ -211,6 +211,41 @@ def test_asyncio_waits_without_stopping_the_loop(client):
     asyncio.run(main())
 
 
+def test_tasks_that_share_a_lock_leave_it_one_by_one(client):
+    async def main():
+        readers = client.alock("a", shared=True)
+        inside, may_leave = [], asyncio.Event()
+
+        async def read(number):
+            async with readers as lock:
+                inside.append(lock)
+                await may_leave.wait() if number else None
+                lock.ensure_held()
+
+        tasks = [asyncio.create_task(read(number)) for number in range(3)]
+        await tasks[0]
+        while len(inside) < 3:
+            await asyncio.sleep(0.01)
+        assert sorted(lock.is_held for lock in inside) == [False, True, True]
+        may_leave.set()
+        await asyncio.gather(*tasks)
+
+    asyncio.run(main())
+    assert client.inspect("a").state == "free"
+
+
+def test_calls_that_fill_the_executor_of_a_loop_do_not_keep_a_lock(client):
+    async def main():
+        loop = asyncio.get_running_loop()
+        async with client.alock("a"):
+            filling = [loop.run_in_executor(None, client.lock, "a", 30) for _ in range(64)]
+            await asyncio.sleep(0.05)
+        for future in asyncio.as_completed(filling):
+            (await future).release()
+
+    asyncio.run(main())
+
+
 def test_a_task_that_is_cancelled_leaves_the_queue(client, urls):
     other = redlatch.Client(urls, restart_guard=False)
 

@@ -7,6 +7,7 @@ import atexit
 import functools
 import inspect
 import weakref
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from logging import DEBUG
 from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, TypeVar, Union, cast
@@ -141,13 +142,14 @@ class Client(_native.Client):
             @functools.wraps(function)
             async def run_async(*args: Any, **kwargs: Any) -> Any:
                 limit = timeout if wait else 0
-                try:
-                    lock = await self.alock(names(args, kwargs), ttl, timeout=limit, **request)
-                except LockTimeout:
-                    if wait:
-                        raise
-                    return None
-                async with _Entered(lock):
+                alock = self.alock(names(args, kwargs), ttl, timeout=limit, **request)
+                async with AsyncExitStack() as stack:
+                    try:
+                        await stack.enter_async_context(alock)
+                    except LockTimeout:
+                        if wait:
+                            raise
+                        return None
                     return await function(*args, **kwargs)
 
             chosen = run_async if inspect.iscoroutinefunction(function) else run
@@ -242,7 +244,7 @@ class Client(_native.Client):
 
 
 class AsyncLock:
-    """A lock that is awaited: with ``async with``, or with ``await``."""
+    """A lock that is awaited: with ``async with``, or with ``await``. Each takes it anew."""
 
     def __init__(
         self, client: Client, name: Names, ttl: Seconds, timeout: Seconds | None, request: Request
@@ -256,6 +258,8 @@ class AsyncLock:
             **request,
         )
         self._text = f"others hold {name!r}, and did for all of the {timeout} s"
+        # Several tasks may be within the block, of a lock that is shared.
+        self._held: dict[asyncio.Task[Any] | None, list[Lock]] = {}
 
     def __await__(self) -> Generator[Any, Any, Lock]:
         return self._taken().__await__()
@@ -267,27 +271,17 @@ class AsyncLock:
         return lock
 
     async def __aenter__(self) -> Lock:
-        self._entered = _Entered(await self._taken())
-        return self._entered.lock
+        lock = await self._taken()
+        self._held.setdefault(asyncio.current_task(), []).append(lock)
+        return lock
 
     async def __aexit__(self, *error: Any) -> None:
-        await self._entered.__aexit__(*error)
-
-
-class _Entered:
-    """Leaves a lock's block in a thread."""
-
-    def __init__(self, lock: Lock) -> None:
-        self.lock = lock
-
-    async def __aenter__(self) -> Lock:
-        return self.lock
-
-    async def __aexit__(self, *error: Any) -> None:
-        loop = asyncio.get_running_loop()
-        leave = functools.partial(self.lock.__exit__, *error)
-        # Also if the task is cancelled meanwhile.
-        await asyncio.shield(loop.run_in_executor(None, leave))
+        task = asyncio.current_task()
+        lock = self._held[task].pop()
+        if not self._held[task]:
+            del self._held[task]
+        # Not in the loop's executor: calls that wait for this lock may fill it.
+        await wait_async(lambda _: lock.__exit__(*error))
 
 
 class Election:
