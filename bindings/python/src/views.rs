@@ -119,10 +119,10 @@ pub(crate) fn nodes<'py>(client: &Client, py: Python<'py>) -> PyResult<Vec<Bound
 pub(crate) fn inspect<'py>(
     client: &Client,
     py: Python<'py>,
-    lock: Name,
+    name: Name,
 ) -> PyResult<Bound<'py, PyAny>> {
     let client = client.here(py)?;
-    inspection(py, detached(py, || client.inspect(&lock))?)
+    inspection(py, detached(py, || client.inspect(&name))?)
 }
 
 #[pyfunction]

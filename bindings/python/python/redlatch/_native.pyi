@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Callable, Iterable
+from typing import Any, Callable, final
 
-from typing_extensions import Self, Unpack
+from typing_extensions import Self, Unpack, disjoint_base
 
 from ._options import Request, Seconds, Settings
 from ._views import Holder, Inspection, NodeStatus, OncePerRun, Value
@@ -14,12 +14,16 @@ _Name = str | bytes
 
 __version__: str
 
+@final
 class CancelToken:
     def cancel(self) -> None: ...
 
+@final
 class Version: ...
+@final
 class Seen: ...
 
+@disjoint_base
 class Client:
     def __new__(cls, nodes: list[str], **settings: Unpack[Settings]) -> Self: ...
     def _acquire(
@@ -37,6 +41,7 @@ class Client:
         Locks that are held stay held. Any thread may call it.
         """
 
+@final
 class Lock:
     """A lock that is held: until it is released, lost, or not referred to any more."""
 
@@ -79,6 +84,7 @@ class Lock:
         traceback: TracebackType | None,
     ) -> None: ...
 
+@final
 class Register:
     """A value of up to 16 KiB that a majority of the nodes agrees on."""
 
@@ -92,8 +98,9 @@ class Register:
         """Sets it to ``change(value)``, which may be called several times; ``None`` deletes."""
     def delete(self) -> None: ...
 
+@final
 class Nodes:
-    def __init__(self, count: int) -> None: ...
+    def __new__(cls, count: int) -> Self: ...
     @property
     def urls(self) -> list[str]: ...
     def stop(self, node: int) -> None: ...
@@ -102,6 +109,7 @@ class Nodes:
     def resume(self, node: int) -> None: ...
     def __len__(self) -> int: ...
 
+@final
 class Ensemble:
     @property
     def url(self) -> str: ...
