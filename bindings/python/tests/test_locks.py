@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import threading
 import time
@@ -72,6 +73,15 @@ def test_a_lock_is_kept_alive_and_without_that_it_ends(client):
     assert raised.value.reason == "expired"
     time.sleep(0.5)
     kept.release()
+
+
+def test_code_that_keeps_the_interpreter_for_long_does_not_lose_a_lock(client, caplog):
+    caplog.set_level("DEBUG", "redlatch")  # its records are made by a thread that waits
+    keeps_it = ctypes.PyDLL(None).usleep
+    with client.lock("a", ttl=0.6) as lock:
+        for _ in range(3):
+            keeps_it(900_000)
+            lock.ensure_held()
 
 
 def test_a_lock_may_be_extended(client):
