@@ -1,5 +1,6 @@
 //! Calls without the GIL, and their end.
 
+use crate::client::Client;
 use crate::errors::raise;
 use pyo3::prelude::*;
 use redlatch::Error;
@@ -8,12 +9,21 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How many calls run without the GIL, or are about to get it back.
+/// How many calls run without the GIL or are about to get it back, and callbacks are about to run.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 /// The interpreter ends: only the thread that ends it comes back from a call.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
+/// It has ended, as far as callbacks are concerned: none is called any more.
+static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-struct Running;
+pub(crate) struct Running;
+
+impl Running {
+    pub(crate) fn new() -> Self {
+        RUNNING.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -25,9 +35,11 @@ impl Drop for Running {
 ///
 /// A thread that wants the GIL back while the interpreter ends would be ended by it amid this code.
 /// So from [`end`] on, other threads stay here: they are daemons, and nobody waits for them.
+///
+/// `call` must not come back to Python: under gevent, another greenlet would go on with the stack of
+/// this one below it.
 pub(crate) fn undisturbed<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> T {
-    RUNNING.fetch_add(1, Ordering::SeqCst);
-    let running = Running;
+    let running = Running::new();
     let ends_it = ENDS_IT.get();
     let (result, _running) = py.detach(move || {
         let result = call();
@@ -62,14 +74,26 @@ thread_local! {
     static ENDS_IT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Has the calls of other threads end where they are, and waits for that for as long.
+pub(crate) fn is_over() -> bool {
+    IS_OVER.load(Ordering::SeqCst)
+}
+
+/// Cancels what waits, so that it leaves the nodes' queue; has the calls of other threads end where
+/// they are; and waits for that for as long.
 #[pyfunction]
-pub(crate) fn end(py: Python<'_>, seconds: f64) {
+pub(crate) fn end(py: Python<'_>, clients: Vec<Py<Client>>, seconds: f64) {
     ENDS_IT.set(true);
     IS_ENDING.store(true, Ordering::SeqCst);
+    for client in clients {
+        let _ = client.get().cancel(py);
+    }
     let end = Instant::now() + Duration::from_secs_f64(seconds);
-    while RUNNING.load(Ordering::SeqCst) > 0 && Instant::now() < end {
-        py.detach(|| thread::sleep(Duration::from_millis(2)));
+    // What ends may be logged. After that, so may nothing: it could be amid that when all ends.
+    for flag in [&IS_ENDING, &IS_OVER] {
+        flag.store(true, Ordering::SeqCst);
+        while RUNNING.load(Ordering::SeqCst) > 0 && Instant::now() < end {
+            py.detach(|| thread::sleep(Duration::from_millis(2)));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::arguments::{Name, Names, Seconds};
 use crate::calls::{CancelToken, detached, let_go};
 use crate::errors::raise;
-use crate::events::{self, log};
+use crate::events;
 use crate::lock::Lock;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -46,7 +46,7 @@ impl Client {
 }
 
 fn build(py: Python<'_>, builder: &Builder) -> PyResult<LockClient> {
-    builder.clone().build().map_err(|error| raise(py, &error))
+    builder.clone().on_event(events::listener()).build().map_err(|error| raise(py, &error))
 }
 
 #[pymethods]
@@ -65,7 +65,7 @@ impl Client {
                 builder = set(builder, &mut tls, &name.extract::<String>()?, &value)?;
             }
         }
-        builder = tls.into_iter().fold(builder, Builder::tls).on_event(log);
+        builder = tls.into_iter().fold(builder, Builder::tls);
         let current = Mutex::new(Some((process::id(), build(py, &builder)?)));
         Ok(Self { builder, current })
     }
@@ -99,7 +99,7 @@ impl Client {
 
     /// Ends the calls of this client that wait for a lock, now and from now on, with `Cancelled`.
     /// Locks that are held stay held.
-    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         self.here(py)?.cancel_token().cancel();
         Ok(())
     }

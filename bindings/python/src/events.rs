@@ -1,8 +1,12 @@
 //! Events as records of `logging`.
 
+use crate::calls::{Running, is_over};
 use pyo3::prelude::*;
 use redlatch::event::{Event, Level};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
 
 /// Are records of calls wanted, those of level `DEBUG`? Asked with the GIL, at the begin of calls
 /// that take locks; read by threads that have not got it and need not get it.
@@ -12,21 +16,53 @@ pub(crate) fn log_calls(are_logged: bool) {
     ARE_CALLS_LOGGED.store(are_logged, Ordering::Relaxed);
 }
 
-/// Logs an event to the logger `redlatch`. Not if Python is ending.
-pub(crate) fn log(event: &Event<'_>) {
-    let level = match event.level() {
-        Level::Warn => 30,
-        Level::Info => 20,
-        _ if ARE_CALLS_LOGGED.load(Ordering::Relaxed) => 10,
-        _ => return,
-    };
-    let text = event.to_string();
-    Python::try_attach(|py| {
-        let logged = py
-            .import("redlatch._log")
-            .and_then(|log| log.getattr("log")?.call1((level, event.name(), text)));
-        if let Err(error) = logged {
-            error.write_unraisable(py, None);
+/// How many records of a client may wait to be logged. More are dropped.
+const RECORDS_MAX: usize = 1000;
+
+struct Record {
+    level: u8,
+    event: &'static str,
+    text: String,
+    /// The interpreter waits for it when it ends.
+    _running: Running,
+}
+
+/// The listener of a client, which logs events to the logger `redlatch` in a thread of its own,
+/// from the first one on. Not in the thread that the event is of: a handler may switch greenlets,
+/// which no call of the library on the same stack would survive, or wait for what the call holds.
+pub(crate) fn listener() -> impl Fn(&Event<'_>) + Send + Sync {
+    let records = OnceLock::new();
+    move |event| {
+        let level = match event.level() {
+            Level::Warn => 30,
+            Level::Info => 20,
+            _ if ARE_CALLS_LOGGED.load(Ordering::Relaxed) => 10,
+            _ => return,
+        };
+        let (event, text) = (event.name(), event.to_string());
+        let record = Record { level, event, text, _running: Running::new() };
+        let _ = records.get_or_init(start).try_send(record);
+    }
+}
+
+fn start() -> SyncSender<Record> {
+    let (sender, records) = sync_channel(RECORDS_MAX);
+    // Without a thread, nothing is logged, and all else goes on.
+    let _ = thread::Builder::new().name("redlatch-log".to_owned()).spawn(|| log(records));
+    sender
+}
+
+fn log(records: Receiver<Record>) {
+    for record in records {
+        if is_over() {
+            continue;
         }
-    });
+        Python::try_attach(|py| {
+            let arguments = (record.level, record.event, &record.text);
+            let log = py.import("redlatch._log").and_then(|log| log.getattr("log"));
+            if let Err(error) = log.and_then(|log| log.call1(arguments)) {
+                error.write_unraisable(py, None);
+            }
+        });
+    }
 }

@@ -9,10 +9,28 @@ use crate::views::{holder, view};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use redlatch::{Election, Error, OncePerRun};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
-/// The error of a job, which passes through the library.
+/// The job is to be run, or the call has ended.
+enum Step {
+    Run,
+    Done(Result<OncePerRun<()>, JobError>),
+}
+
+/// A call of a job that may run. The library's call is in a thread of its own, and the job is run by
+/// Python between [`next`](Self::next) and [`tell`](Self::tell): it may take long, raise, and switch
+/// greenlets.
+#[pyclass(frozen, module = "redlatch._native")]
+pub(crate) struct OncePerCall {
+    steps: Mutex<Receiver<Step>>,
+    /// Whether the job has succeeded. Dropped with this: it has not.
+    verdict: SyncSender<bool>,
+}
+
 enum JobError {
-    Job(PyErr),
+    Raised,
     Lock(Error),
 }
 
@@ -22,34 +40,61 @@ impl From<Error> for JobError {
     }
 }
 
-#[pyfunction]
-#[expect(clippy::too_many_arguments, reason = "they have names in Python")]
-pub(crate) fn once_per<'py>(
-    client: &Client,
-    py: Python<'py>,
-    name: Name,
-    period: Seconds,
-    job: Py<PyAny>,
-    tolerance: Option<Seconds>,
-    retry_failed: bool,
-    exact: bool,
-) -> PyResult<Bound<'py, PyAny>> {
-    let client = client.here(py)?;
-    let mut once = client.once_per(&name, period.0);
-    once = tolerance.into_iter().fold(once, |once, time| once.tolerance(time.0));
-    once = if retry_failed { once.retry_failed() } else { once };
-    once = if exact { once.exact() } else { once };
-    let run = undisturbed(py, || {
-        once.run(|_lock| Python::attach(|py| job.call0(py)).map_err(JobError::Job))
-    });
-    match run {
-        Ok(OncePerRun::Ran(value)) => view!(py, OncePerRun, ran: true, value: value),
-        Ok(OncePerRun::NotDue { left, next, .. }) => {
-            view!(py, OncePerRun, ran: false, left: left.as_secs_f64(), next: next)
-        }
-        Ok(_) => view!(py, OncePerRun, ran: false, is_held_by_other: true),
-        Err(JobError::Job(error)) => Err(error),
-        Err(JobError::Lock(error)) => Err(raise(py, &error)),
+#[pymethods]
+impl OncePerCall {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        client: &Client,
+        name: Name,
+        period: Seconds,
+        tolerance: Option<Seconds>,
+        retry_failed: bool,
+        exact: bool,
+    ) -> PyResult<Self> {
+        let client = client.here(py)?;
+        let (step, steps) = sync_channel(2);
+        let (verdict, verdicts) = sync_channel(1);
+        let call = move || {
+            let mut once = client.once_per(&name, period.0);
+            once = tolerance.into_iter().fold(once, |once, time| once.tolerance(time.0));
+            once = if retry_failed { once.retry_failed() } else { once };
+            once = if exact { once.exact() } else { once };
+            let run = once.run(|_lock| {
+                let _ = step.send(Step::Run);
+                verdicts
+                    .recv()
+                    .is_ok_and(|succeeded| succeeded)
+                    .then_some(())
+                    .ok_or(JobError::Raised)
+            });
+            let _ = step.send(Step::Done(run));
+        };
+        thread::Builder::new().name("redlatch-once".to_owned()).spawn(call)?;
+        Ok(Self { steps: Mutex::new(steps), verdict })
+    }
+
+    /// `None`: now the job is to be run.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let step = undisturbed(py, || {
+            self.steps.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+        });
+        let view = match step {
+            Some(Step::Run) => return Ok(None),
+            Some(Step::Done(Ok(OncePerRun::NotDue { left, next, .. }))) => {
+                view!(py, OncePerRun, ran: false, left: left.as_secs_f64(), next: next)
+            }
+            Some(Step::Done(Ok(OncePerRun::HeldByOther))) => {
+                view!(py, OncePerRun, ran: false, is_held_by_other: true)
+            }
+            Some(Step::Done(Err(JobError::Lock(error)))) => return Err(raise(py, &error)),
+            _ => view!(py, OncePerRun, ran: true),
+        };
+        view.map(Some)
+    }
+
+    fn tell(&self, succeeded: bool) {
+        let _ = self.verdict.try_send(succeeded);
     }
 }
 

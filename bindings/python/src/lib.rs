@@ -7,8 +7,9 @@
 //! * Whatever asks a node runs without the GIL ([`calls::detached`]).
 //! * A mutex is taken only after asking for the process: a forked child may have a copy of one that
 //!   a thread held which does not exist there.
-//! * A callback is called with the GIL only as long as Python runs, and never by the thread that
-//!   extends locks: that must not wait for the GIL.
+//! * Python is called only in threads of the library's own ([`events`], `on_lost`), never within a
+//!   call of Python's, as long as the interpreter runs, and never in the thread that extends locks:
+//!   that must not wait for the GIL.
 
 mod arguments;
 mod calls;
@@ -32,7 +33,7 @@ mod _native {
     #[pymodule_export]
     use client::{Client, resume};
     #[pymodule_export]
-    use jobs::{campaign, forget, leader, once_per};
+    use jobs::{OncePerCall, campaign, forget, leader};
     #[pymodule_export]
     use lock::Lock;
     #[pymodule_export]

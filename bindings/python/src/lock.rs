@@ -1,7 +1,7 @@
 //! A lock that is held.
 
 use crate::arguments::Seconds;
-use crate::calls::{detached, let_go, undisturbed};
+use crate::calls::{Running, detached, is_over, let_go, undisturbed};
 use crate::errors::{lost_lock, raise, released};
 use crate::views::name;
 use pyo3::prelude::*;
@@ -112,6 +112,10 @@ impl Lock {
     fn on_lost(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
         let watched = self.with(py, |guard| {
             guard.on_lost(move |lost| {
+                let _running = Running::new();
+                if is_over() {
+                    return;
+                }
                 Python::try_attach(|py| {
                     if let Err(error) = callback.call1(py, (lost_lock(&lost).into_value(py),)) {
                         error.write_unraisable(py, Some(callback.bind(py)));

@@ -1,7 +1,7 @@
 //! Registers: small values that a majority of the nodes agrees on.
 
 use crate::arguments::Name;
-use crate::calls::{detached, undisturbed};
+use crate::calls::detached;
 use crate::client::Client;
 use crate::errors::raise;
 use crate::views::view;
@@ -70,29 +70,6 @@ impl Register {
         let register = self.here(py)?;
         let token = FencingToken::try_from(token).map_err(|error| raise(py, &error.into()))?;
         detached(py, || register.write_fenced(token, new)).map(|done| done.is_ok())
-    }
-
-    /// Calls `change` with the bytes, or `None`, and sets what it returns; `None` deletes. It may
-    /// be called several times.
-    fn change(&self, py: Python<'_>, change: Py<PyAny>) -> PyResult<()> {
-        let register = self.here(py)?;
-        let mut raised = None;
-        let changed = undisturbed(py, || {
-            register.change(|old| {
-                let new = Python::attach(|py| {
-                    let old = old.map(|old| PyBytes::new(py, old.bytes()));
-                    change.call1(py, (old,))?.extract::<Option<Vec<u8>>>(py)
-                });
-                new.unwrap_or_else(|error| {
-                    raised = Some(error);
-                    old.map(|old| old.bytes().to_vec())
-                })
-            })
-        });
-        match (raised, changed) {
-            (Some(error), _) => Err(error),
-            (None, changed) => changed.map(drop).map_err(|error| raise(py, &error.into())),
-        }
     }
 
     fn delete(&self, py: Python<'_>) -> PyResult<()> {

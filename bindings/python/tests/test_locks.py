@@ -250,6 +250,12 @@ def test_a_job_runs_once_in_each_period(client):
     client.forget("report")
     with pytest.raises(KeyError):
         client.once_per("report", 3600, lambda: {}["x"])
+    assert not client.once_per("report", 3600, lambda: 5).ran, "a run that failed counts"
+    for _ in range(2):
+        with pytest.raises(KeyError):
+            client.once_per("again", 3600, lambda: {}["x"], retry_failed=True)
+    with client.lock("busy"):
+        assert client.once_per("busy", 3600, lambda: 5).is_held_by_other
 
 
 def test_a_leader_is_elected_and_resigns(client, urls):
@@ -273,10 +279,6 @@ def test_registers_keep_what_a_majority_agrees_on(client):
     assert value.data == b"1"
     register.set(b"2")
     assert not register.compare_and_set(value.version, b"3")
-    register.change(lambda old: old + b"!")
-    assert register.get().data == b"2!"
-    with pytest.raises(ZeroDivisionError):
-        register.change(lambda old: 1 / 0)
     assert register.write_fenced(7, b"7") and not register.write_fenced(6, b"6")
     assert register.get().fence == 7
     register.delete()
@@ -290,13 +292,12 @@ def test_events_are_records_of_logging(client, servers, caplog):
     caplog.set_level("DEBUG", "redlatch")
     with client.lock("a"):
         pass
-    assert {"acquired", "released"} <= {record.redlatch_event for record in caplog.records}
-    caplog.clear()
+    until(lambda: {"acquired", "released"} <= {each.redlatch_event for each in caplog.records})
     caplog.set_level("INFO", "redlatch")
     with client.lock("a"):
         pass
-    assert not caplog.records
+    caplog.clear()
     servers[0].process.kill()
     servers[0].process.wait()
     until(lambda: client.try_lock("b") and caplog.records)
-    assert caplog.records[0].levelname == "WARNING"
+    assert {record.levelname for record in caplog.records} == {"WARNING"}

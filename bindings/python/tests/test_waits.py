@@ -301,6 +301,34 @@ with client.lock("a", timeout=30):
     assert gevent.end() == (0, "")
 
 
+def test_under_gevent_jobs_and_handlers_of_logs_may_switch_greenlets(urls, program):
+    gevent = program(
+        "from gevent import monkey; monkey.patch_all()\n"
+        + PRELUDE
+        + """
+import gevent, logging
+class Handler(logging.Handler):
+    def emit(self, record): gevent.sleep(0.001)
+logging.getLogger("redlatch").addHandler(Handler())
+logging.getLogger("redlatch").setLevel("DEBUG")
+def job(number):
+    for turn in range(5):
+        gevent.sleep(0.01 * ((number * 7 + turn) % 3))
+        with client.lock(f"lock {number % 2}"):
+            gevent.sleep(0.001)
+    return number
+def run(number):
+    return client.once_per(f"job {number}", 100, lambda: job(number)).value
+running = [gevent.spawn(run, number) for number in range(20)]
+gevent.joinall(running, timeout=60)
+print([each.value for each in running] == list(range(20)), flush=True)
+""",
+        ",".join(urls),
+    )
+    assert gevent.line() == "True"
+    assert gevent.end() == (0, "")
+
+
 @pytest.mark.parametrize(
     "end",
     [

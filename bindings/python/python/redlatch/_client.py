@@ -8,6 +8,7 @@ import functools
 import inspect
 import weakref
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from datetime import timedelta
 from logging import DEBUG
 from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, TypeVar, Union, cast
@@ -126,9 +127,11 @@ class Client(_native.Client):
         that of :meth:`alock`.
         """
 
+        fixed = [] if callable(name) else _names(name)
+
         def decorate(function: Function) -> Function:
             def names(args: Any, kwargs: Any) -> Names:
-                return name(*args, **kwargs) if callable(name) else name
+                return name(*args, **kwargs) if callable(name) else fixed
 
             @functools.wraps(function)
             def run(*args: Any, **kwargs: Any) -> Any:
@@ -198,7 +201,19 @@ class Client(_native.Client):
         ``retry_failed``: a run that raised does not count. ``exact``: remembered by a register,
         and measured by the nodes' clocks; see :meth:`form_registers`.
         """
-        return _native.once_per(self, name, period, job, tolerance, retry_failed, exact)
+        call = _native.OncePerCall(self, name, period, tolerance, retry_failed, exact)
+        run = wait(lambda _: call.next())
+        if run is not None:
+            return run
+        try:
+            value = job()
+        except BaseException:
+            call.tell(False)
+            wait(lambda _: call.next())
+            raise
+        call.tell(True)
+        run = wait(lambda _: call.next())
+        return replace(run, value=value) if run else OncePerRun(True, value)
 
     def forget(self, name: Name, *, exact: bool = False) -> None:
         """Forgets the last run of a job of :meth:`once_per`: it is due at once."""
@@ -325,7 +340,5 @@ _clients: weakref.WeakSet[Client] = weakref.WeakSet()
 
 @atexit.register
 def _end() -> None:
-    # What waits leaves the nodes' queue. Threads that are no daemons have ended before.
-    for client in list(_clients):
-        client.cancel()
-    _native.end(2.0)
+    # Threads that are no daemons have ended before.
+    _native.end(list(_clients), 2.0)

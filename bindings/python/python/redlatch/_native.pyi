@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Callable, final
+from typing import Callable, final
 
 from typing_extensions import Self, Unpack, disjoint_base
 
@@ -94,8 +94,6 @@ class Register:
         """Sets it if its version is still ``seen``; ``None``: if it has no value."""
     def write_fenced(self, token: int, new: bytes) -> bool:
         """Sets it unless somebody with a later fencing token did."""
-    def change(self, change: Callable[[bytes | None], bytes | None]) -> None:
-        """Sets it to ``change(value)``, which may be called several times; ``None`` deletes."""
     def delete(self) -> None: ...
 
 @final
@@ -114,19 +112,24 @@ class Ensemble:
     @property
     def url(self) -> str: ...
 
-def end(seconds: float) -> None: ...
+@final
+class OncePerCall:
+    def __new__(
+        cls,
+        client: Client,
+        name: _Name,
+        period: Seconds,
+        tolerance: Seconds | None,
+        retry_failed: bool,
+        exact: bool,
+    ) -> Self: ...
+    def next(self) -> OncePerRun | None: ...
+    def tell(self, succeeded: bool) -> None: ...
+
+def end(clients: list[Client], seconds: float) -> None: ...
 def resume(
     client: Client, token: str, names: _Name | list[_Name], ttl: Seconds, **request: Unpack[Request]
 ) -> Lock: ...
-def once_per(
-    client: Client,
-    name: _Name,
-    period: Seconds,
-    job: Callable[[], Any],
-    tolerance: Seconds | None,
-    retry_failed: bool,
-    exact: bool,
-) -> OncePerRun: ...
 def forget(client: Client, name: _Name, exact: bool) -> None: ...
 def campaign(
     client: Client,

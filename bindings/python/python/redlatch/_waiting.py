@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, Callable, Optional, TypeVar
 
 from ._errors import RedlatchError
-from ._native import CancelToken
+from ._native import CancelToken, Lock
 
 T = TypeVar("T")
 Call = Callable[[Optional[CancelToken]], T]
@@ -28,8 +28,9 @@ def wait(call: Call[T]) -> T:
         return _in_gevent(call)
     if threading.current_thread() is not threading.main_thread():
         return call(None)
-    cancel, future = _start(call)
+    cancel, future = CancelToken(), Future[T]()
     try:
+        _start(future, call, cancel)
         return future.result()
     except BaseException:
         _give_up(cancel, future)
@@ -38,7 +39,8 @@ def wait(call: Call[T]) -> T:
 
 async def wait_async(call: Call[T]) -> T:
     """The same in a coroutine: cancelling its task ends the call."""
-    cancel, future = _start(call)
+    cancel, future = CancelToken(), Future[T]()
+    _start(future, call, cancel)
     waited = asyncio.wrap_future(future)
     # asyncio complains of an exception that nobody has looked at, such as that of a cancelled call.
     waited.add_done_callback(lambda done: done.exception())
@@ -49,12 +51,9 @@ async def wait_async(call: Call[T]) -> T:
         raise
 
 
-def _start(call: Call[T]) -> tuple[CancelToken, Future[T]]:
-    cancel, future = CancelToken(), Future[T]()
+def _start(*arguments: Any) -> None:
     # It does not keep the interpreter from ending: at its end, all waits are cancelled.
-    arguments = (future, call, cancel)
     threading.Thread(target=_fill, args=arguments, name="redlatch-wait", daemon=True).start()
-    return cancel, future
 
 
 def _fill(future: Future[T], call: Call[T], cancel: CancelToken) -> None:
@@ -71,7 +70,7 @@ def _give_up(cancel: CancelToken, future: Future[T]) -> None:
 
 
 def _release(done: Any) -> None:
-    if done.exception() is None and done.result() is not None:
+    if done.exception() is None and isinstance(done.result(), Lock):
         with suppress(RedlatchError):
             done.result().release()
 
