@@ -69,3 +69,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seconds {
         time.map(Self).map_err(|_| PyValueError::new_err(format!("not a time: {seconds} s")))
     }
 }
+
+/// A time as a number, for what Python itself asks of it.
+#[pyfunction]
+pub(crate) fn seconds(time: Seconds) -> f64 {
+    time.0.as_secs_f64()
+}

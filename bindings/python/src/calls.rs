@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use redlatch::Error;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{process, thread};
 
 /// How many calls run without the GIL or are about to get it back, and callbacks are about to run.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
@@ -16,18 +16,29 @@ static IS_ENDING: AtomicBool = AtomicBool::new(false);
 /// It has ended, as far as callbacks are concerned: none is called any more.
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
-pub(crate) struct Running;
+pub(crate) struct Running {
+    process: u32,
+}
 
 impl Running {
     pub(crate) fn new() -> Self {
         RUNNING.fetch_add(1, Ordering::SeqCst);
-        Self
+        Self { process: process::id() }
     }
+}
+
+/// A forked child has none of the calls of its parent's threads, and need not wait for them.
+#[pyfunction]
+pub(crate) fn forked() {
+    RUNNING.store(0, Ordering::SeqCst);
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        RUNNING.fetch_sub(1, Ordering::SeqCst);
+        // Where it began: a child that was forked amid it counts from 0.
+        if self.process == process::id() {
+            RUNNING.fetch_sub(1, Ordering::SeqCst);
+        }
     }
 }
 

@@ -29,7 +29,9 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
-    use calls::{CancelToken, end};
+    use arguments::seconds;
+    #[pymodule_export]
+    use calls::{CancelToken, end, forked};
     #[pymodule_export]
     use client::{Client, resume};
     #[pymodule_export]

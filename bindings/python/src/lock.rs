@@ -5,9 +5,10 @@ use crate::calls::{Running, detached, is_over, let_go, undisturbed};
 use crate::errors::{lost_lock, raise, released};
 use crate::views::name;
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 use redlatch::{Error, LockGuard};
 use std::process;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A lock that this program holds. The stubs of this module describe its methods.
 #[pyclass(frozen, weakref, module = "redlatch")]
@@ -21,6 +22,9 @@ pub(crate) struct Lock {
     /// Until it is released. Its mutex may be held for a round of the nodes: threads that have the
     /// GIL give it back before they wait for it.
     guard: Mutex<Option<LockGuard>>,
+    /// Those of `on_lost`. They are kept here, where the garbage collector sees them: a bound method
+    /// of the lock's owner would keep the lock for ever. The mutex is taken with the GIL only.
+    callbacks: Mutex<Vec<Arc<Py<PyAny>>>>,
 }
 
 impl Lock {
@@ -31,6 +35,7 @@ impl Lock {
             fencing_token: guard.fencing_token().map(redlatch::FencingToken::as_u64),
             slot: guard.slot(),
             guard: Mutex::new(Some(guard)),
+            callbacks: Mutex::default(),
         }
     }
 
@@ -110,6 +115,9 @@ impl Lock {
 
     /// Calls `callback` with the exception in another thread if the lock is lost.
     fn on_lost(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
+        let callback = Arc::new(callback);
+        let kept = Arc::downgrade(&callback);
+        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).push(callback);
         let watched = self.with(py, |guard| {
             guard.on_lost(move |lost| {
                 let _running = Running::new();
@@ -117,6 +125,7 @@ impl Lock {
                     return;
                 }
                 Python::try_attach(|py| {
+                    let Some(callback) = kept.upgrade() else { return };
                     if let Err(error) = callback.call1(py, (lost_lock(&lost).into_value(py),)) {
                         error.write_unraisable(py, Some(callback.bind(py)));
                     }
@@ -124,6 +133,16 @@ impl Lock {
             })
         });
         watched?.ok_or_else(released)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let callbacks = self.callbacks.try_lock();
+        callbacks.iter().flat_map(|all| all.iter()).try_for_each(|each| visit.call(&**each))
+    }
+
+    fn __clear__(&self) {
+        let callbacks = self.callbacks.try_lock().map(|mut all| std::mem::take(&mut *all));
+        drop(callbacks); // which may run code of Python: without the mutex
     }
 
     fn __enter__(slf: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {

@@ -301,3 +301,42 @@ def test_events_are_records_of_logging(client, servers, caplog):
     servers[0].process.wait()
     until(lambda: client.try_lock("b") and caplog.records)
     assert {record.levelname for record in caplog.records} == {"WARNING"}
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), -1, "5"])
+def test_a_timeout_is_looked_at_also_if_the_lock_is_free(client, wrong):
+    with pytest.raises((ValueError, TypeError)):
+        client.lock("a", timeout=wrong)
+    assert client.try_lock("a", timeout=timedelta(0)) is not None
+
+
+def test_a_generator_is_not_decorated_since_it_would_run_without_the_lock(client):
+    def rows():
+        yield 1
+
+    async def more_rows():
+        yield 1
+
+    for function in (rows, more_rows):
+        with pytest.raises(TypeError):
+            client.locked("a")(function)
+
+    @client.locked(name for name in ("a", "b"))
+    def work():
+        return [client.inspect(name).state for name in ("a", "b")]
+
+    assert [work(), work()] == [["held", "held"]] * 2
+
+
+def test_a_cycle_through_a_callback_does_not_keep_a_lock(client):
+    class Worker:
+        def __init__(self):
+            self.lock = client.lock("a")
+            self.lock.on_lost(self.stop)
+
+        def stop(self, error):
+            pass
+
+    Worker()
+    gc.collect()
+    until(lambda: client.inspect("a").state == "free")

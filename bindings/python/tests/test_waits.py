@@ -367,3 +367,45 @@ def test_a_lock_that_is_held_at_the_end_of_the_interpreter_is_released(client, u
     assert ending.end() == (0, "")
     with client.lock("a", timeout=30):
         pass
+
+
+def test_a_child_forked_amid_a_call_does_not_wait_for_it_at_its_end(client, urls, program):
+    forking = program(
+        PRELUDE
+        + """
+threading.Thread(target=lambda: client.lock("a"), daemon=True).start()
+while not client.inspect("a").waiters:
+    time.sleep(0.005)
+child = os.fork()
+if child == 0:
+    sys.exit(0)
+began = time.monotonic()
+os.waitpid(child, 0)
+print(time.monotonic() - began < 1.5, flush=True)
+""",
+        ",".join(urls),
+    )
+    with client.lock("a"):
+        assert forking.line() == "True"
+        assert forking.end() == (0, "")
+
+
+def test_the_interpreter_waits_for_a_callback_that_has_begun(urls, program):
+    ending = program(
+        PRELUDE
+        + """
+begun = threading.Event()
+def lost(error):
+    begun.set()
+    for _ in range(200):
+        time.sleep(0.001)
+    print("undone", flush=True)
+lock = client.lock("a", ttl=5)
+lock.on_lost(lost)
+client.force_release(client.inspect("a"))
+begun.wait()
+""",
+        ",".join(urls),
+    )
+    assert ending.line() == "undone"
+    assert ending.end() == (0, "")

@@ -6,6 +6,7 @@ import asyncio
 import atexit
 import functools
 import inspect
+import os
 import weakref
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -130,6 +131,10 @@ class Client(_native.Client):
         fixed = [] if callable(name) else _names(name)
 
         def decorate(function: Function) -> Function:
+            if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+                # Its body runs after it has returned, and would run without the lock.
+                raise TypeError(f"{function!r} is a generator: take the lock inside of it")
+
             def names(args: Any, kwargs: Any) -> Names:
                 return name(*args, **kwargs) if callable(name) else fixed
 
@@ -169,6 +174,7 @@ class Client(_native.Client):
     def _take(
         self, name: Names, ttl: Seconds, timeout: Seconds | None, request: Request
     ) -> Lock | None:
+        timeout = None if timeout is None else _native.seconds(timeout)
         acquire = functools.partial(
             self._acquire, _names(name), ttl, log_calls=logger.isEnabledFor(DEBUG), **request
         )
@@ -336,6 +342,9 @@ def _make(kind: type[Client], urls: list[str], settings: Settings) -> Client:
 
 
 _clients: weakref.WeakSet[Client] = weakref.WeakSet()
+
+
+os.register_at_fork(after_in_child=_native.forked)
 
 
 @atexit.register

@@ -46,14 +46,19 @@ async def wait_async(call: Call[T]) -> T:
     waited.add_done_callback(lambda done: done.exception())
     try:
         return await asyncio.shield(waited)
-    except asyncio.CancelledError:
+    except BaseException:  # also GeneratorExit: the loop was closed before the task has ended
         _give_up(cancel, future)
         raise
 
 
-def _start(*arguments: Any) -> None:
+def _start(future: Future[T], call: Call[T], cancel: CancelToken) -> None:
+    arguments = (future, call, cancel)
     # It does not keep the interpreter from ending: at its end, all waits are cancelled.
-    threading.Thread(target=_fill, args=arguments, name="redlatch-wait", daemon=True).start()
+    thread = threading.Thread(target=_fill, args=arguments, name="redlatch-wait", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # no thread can be started: there are too many, or the interpreter ends
+        _fill(*arguments)
 
 
 def _fill(future: Future[T], call: Call[T], cancel: CancelToken) -> None:
