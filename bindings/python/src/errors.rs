@@ -2,7 +2,7 @@
 
 use crate::views::{report, seconds};
 use pyo3::prelude::*;
-use redlatch::{Error, LockLost, LossReason, NoQuorum, RegisterError};
+use redlatch::{Error, LockLost, LossReason, NoQuorum, OncePerError, RegisterError};
 
 mod exceptions {
     pyo3::import_exception!(redlatch._errors, RedlatchError);
@@ -22,7 +22,8 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
         | Error::Resource(_)
         | Error::Ttl(_)
         | Error::LockToken(_)
-        | Error::FencingToken(_) => of::ConfigError::new_err(text),
+        | Error::FencingToken(_)
+        | Error::OncePer(OncePerError::Period { .. }) => of::ConfigError::new_err(text),
         Error::NoQuorum(why) => no_quorum(py, why, text),
         Error::Lost(lost) => lost_lock(lost),
         Error::Cancelled => of::Cancelled::new_err(text),

@@ -1,11 +1,20 @@
 //! Nodes inside the process, for the tests of programs.
 
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use redlatch::embedded;
 use std::io;
 
 #[pyclass(frozen, module = "redlatch._native")]
 pub(crate) struct Nodes(embedded::Nodes);
+
+impl Nodes {
+    fn index(&self, node: usize) -> PyResult<usize> {
+        let count = self.0.len();
+        let text = || format!("no node {node}: there are {count}, from 0");
+        if node < count { Ok(node) } else { Err(PyIndexError::new_err(text())) }
+    }
+}
 
 #[pymethods]
 impl Nodes {
@@ -19,20 +28,27 @@ impl Nodes {
         self.0.urls()
     }
 
-    fn stop(&self, py: Python<'_>, node: usize) {
+    fn stop(&self, py: Python<'_>, node: usize) -> PyResult<()> {
+        let node = self.index(node)?;
         py.detach(|| self.0.stop(node));
+        Ok(())
     }
 
-    fn restart(&self, py: Python<'_>, node: usize) -> io::Result<()> {
-        py.detach(|| self.0.restart(node))
+    fn restart(&self, py: Python<'_>, node: usize) -> PyResult<()> {
+        let node = self.index(node)?;
+        Ok(py.detach(|| self.0.restart(node))?)
     }
 
-    fn pause(&self, py: Python<'_>, node: usize) {
+    fn pause(&self, py: Python<'_>, node: usize) -> PyResult<()> {
+        let node = self.index(node)?;
         py.detach(|| self.0.pause(node));
+        Ok(())
     }
 
-    fn resume(&self, py: Python<'_>, node: usize) {
+    fn resume(&self, py: Python<'_>, node: usize) -> PyResult<()> {
+        let node = self.index(node)?;
         py.detach(|| self.0.resume(node));
+        Ok(())
     }
 
     fn __len__(&self) -> usize {

@@ -254,6 +254,14 @@ def test_a_job_runs_once_in_each_period(client):
     for _ in range(2):
         with pytest.raises(KeyError):
             client.once_per("again", 3600, lambda: {}["x"], retry_failed=True)
+    with pytest.raises(redlatch.ConfigError):
+        client.once_per("never", 5, lambda: 5, tolerance=5)
+
+    async def job():
+        pass
+
+    with pytest.raises(TypeError):
+        client.once_per("coroutine", 5, job)
     with client.lock("busy"):
         assert client.once_per("busy", 3600, lambda: 5).is_held_by_other
 

@@ -21,6 +21,8 @@ def test_nodes_can_be_stopped_and_paused():
         with client.lock("c", timeout=30):
             pass
         assert len(nodes) == 3
+        with pytest.raises(IndexError):
+            nodes.stop(3)
 
 
 def test_the_fixtures_are_there_without_an_import(redlatch_client, redlatch_nodes):

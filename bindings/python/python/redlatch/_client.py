@@ -207,6 +207,8 @@ class Client(_native.Client):
         ``retry_failed``: a run that raised does not count. ``exact``: remembered by a register,
         and measured by the nodes' clocks; see :meth:`form_registers`.
         """
+        if inspect.iscoroutinefunction(job):
+            raise TypeError("the job is a coroutine function: it would not have run")
         call = _native.OncePerCall(self, name, period, tolerance, retry_failed, exact)
         run = wait(lambda _: call.next())
         if run is not None:
