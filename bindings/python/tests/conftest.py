@@ -82,8 +82,10 @@ def client(urls: list[str]) -> redlatch.Client:
 class Program:
     """A program of Python, which is told by lines what to do next."""
 
-    def __init__(self, text: str, *arguments: str, interpreter: tuple[str, ...] = ()) -> None:
-        command = [*(interpreter or (sys.executable,)), "-u", "-c", text, *arguments]
+    def __init__(self, text: str, *arguments: str) -> None:
+        # Python 3.12 warns of every fork of a process with threads.
+        quiet = ["-W", "ignore::DeprecationWarning"]
+        command = [sys.executable, "-u", *quiet, "-c", text, *arguments]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
@@ -106,8 +108,8 @@ class Program:
 def program() -> Iterator[type[Program]]:
     started: list[Program] = []
 
-    def start(*arguments, **options):
-        started.append(Program(*arguments, **options))
+    def start(*arguments):
+        started.append(Program(*arguments))
         return started[-1]
 
     yield start
