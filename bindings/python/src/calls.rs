@@ -47,8 +47,8 @@ impl Drop for Running {
 /// A thread that wants the GIL back while the interpreter ends would be ended by it amid this code.
 /// So from [`end`] on, other threads stay here: they are daemons, and nobody waits for them.
 ///
-/// `call` must not come back to Python: under gevent, another greenlet would go on with the stack of
-/// this one below it.
+/// `call` must not come back to Python: under gevent, another greenlet would go on with the stack
+/// of this one below it.
 pub(crate) fn undisturbed<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> T {
     let running = Running::new();
     let ends_it = ENDS_IT.get();

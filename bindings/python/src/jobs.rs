@@ -19,9 +19,9 @@ enum Step {
     Done(Result<OncePerRun<()>, JobError>),
 }
 
-/// A call of a job that may run. The library's call is in a thread of its own, and the job is run by
-/// Python between [`next`](Self::next) and [`tell`](Self::tell): it may take long, raise, and switch
-/// greenlets.
+/// A call of a job that may run. The library's call is in a thread of its own, and the job is run
+/// by Python between [`next`](Self::next) and [`tell`](Self::tell): it may take long, raise, and
+/// switch greenlets.
 #[pyclass(frozen, module = "redlatch._native")]
 pub(crate) struct OncePerCall {
     steps: Mutex<Receiver<Step>>,

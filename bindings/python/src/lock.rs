@@ -22,8 +22,9 @@ pub(crate) struct Lock {
     /// Until it is released. Its mutex may be held for a round of the nodes: threads that have the
     /// GIL give it back before they wait for it.
     guard: Mutex<Option<LockGuard>>,
-    /// Those of `on_lost`. They are kept here, where the garbage collector sees them: a bound method
-    /// of the lock's owner would keep the lock for ever. The mutex is taken with the GIL only.
+    /// Those of `on_lost`. They are kept here, where the garbage collector sees them: a bound
+    /// method of the lock's owner would keep the lock for ever. The mutex is taken with the GIL
+    /// only.
     callbacks: Mutex<Vec<Arc<Py<PyAny>>>>,
 }
 
