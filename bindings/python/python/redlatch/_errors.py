@@ -52,8 +52,8 @@ class LockLost(RedlatchError):
     """
 
     #: ``"expired"``: its time has passed, as the nodes could not be reached or this process was
-    #: stopped, or it was kept alive for as long as ``max_hold`` allows. ``"gone"``: the nodes do not
-    #: have it any more. ``"other_process"``: it is its parent's.
+    #: stopped, or it was kept alive for as long as ``max_hold`` allows. ``"gone"``: the nodes do
+    #: not have it any more. ``"other_process"``: it is its parent's.
     reason: str
 
     def __init__(self, text: str, reason: str = "other") -> None:
