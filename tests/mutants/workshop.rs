@@ -11,10 +11,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// The files that cargo needs to build the library and its tests.
-const COPIED: [&str; 12] = [
+const COPIED: [&str; 16] = [
     "Cargo.toml",
     "Cargo.lock",
     "README.md",
+    "bindings/c/Cargo.toml",
+    "bindings/c/src",
+    "bindings/python/Cargo.toml",
+    "bindings/python/src",
     "check",
     "cli",
     "crates",
