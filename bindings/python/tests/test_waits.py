@@ -14,8 +14,10 @@ import pytest
 import redlatch
 from conftest import until
 
+# What a shell starts in the background ignores SIGINT, and so do its children.
 PRELUDE = """
 import os, signal, sys, threading, time, redlatch
+signal.signal(signal.SIGINT, signal.default_int_handler)
 urls = sys.argv[1].split(",")
 client = redlatch.Client(urls, restart_guard=False)
 """
