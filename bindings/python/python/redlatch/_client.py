@@ -31,6 +31,8 @@ Name = Union[str, bytes]
 Names = Union[Name, Iterable[Name]]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+#: For how long the end of the interpreter waits for calls and callbacks that run, in seconds.
+END_LIMIT = 2.0
 #: The ttl of locks that none is given for, in seconds: as long as in the description of Redlock.
 TTL = 10.0
 
@@ -352,4 +354,4 @@ os.register_at_fork(after_in_child=_native.forked)
 @atexit.register
 def _end() -> None:
     # Threads that are no daemons have ended before.
-    _native.end(list(_clients), 2.0)
+    _native.end(list(_clients), END_LIMIT)
