@@ -29,8 +29,8 @@ fn a_lock_outlives_the_command_that_acquires_it_and_goes_by_its_token() {
     let servers = Servers::start(3);
     let token = acquired(&servers, &["--owner", "job 7"]);
     assert!(token.starts_with("redlatch1.") && token.split_whitespace().count() == 1, "{token:?}");
-    // A majority has answered when a command ends, and the third may not have read it.
-    assert!(eventually(LIMIT, || holders(&servers, "deploy") == 3));
+    // A majority has answered when a command ends, and the third may never have been asked.
+    assert!(holders(&servers, "deploy") >= 2);
     let refused = end(&mut redlatch(&servers, &["acquire", "deploy", "--no-wait"]));
     assert_eq!((refused.code, &*refused.stdout), (1, ""));
     assert!(refused.stderr.contains("another client holds the lock: job 7"), "{refused:?}");
@@ -38,8 +38,8 @@ fn a_lock_outlives_the_command_that_acquires_it_and_goes_by_its_token() {
     let extended = with(&token, &servers, &["extend", "deploy", "--ttl", "60s"]);
     let said = "deploy: held for at least 1 min 0 s from now\n";
     assert_eq!((extended.code, &*extended.stdout, &*extended.stderr), (0, said, ""));
-    let is_longer = || servers.iter().all(|server| pttl(server, "deploy") > 50_000);
-    assert!(eventually(LIMIT, is_longer));
+    let is_longer = || servers.iter().filter(|server| pttl(server, "deploy") > 50_000).count() >= 2;
+    assert!(is_longer());
     let more = redlatch(&servers, &["extend", "deploy", "--token", token.trim_end()]).output();
     assert_eq!(Ended::from(more.expect("it starts")).code, 0);
     assert!(is_longer(), "nothing is shortened");
