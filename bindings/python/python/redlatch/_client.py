@@ -7,6 +7,7 @@ import atexit
 import functools
 import inspect
 import os
+import time
 import weakref
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -180,6 +181,7 @@ class Client(_native.Client):
         acquire = functools.partial(
             self._acquire, _names(name), ttl, log_calls=logger.isEnabledFor(DEBUG), **request
         )
+        began = time.monotonic()
         # Most locks are free, and then no thread is needed to wait in.
         try:
             lock = acquire(0, None)
@@ -189,6 +191,8 @@ class Client(_native.Client):
             lock = None  # waiting may help, or fails for the same reason
         if lock is not None or timeout == 0:
             return lock
+        if timeout is not None:
+            timeout = max(timeout - (time.monotonic() - began), 0)
         return wait(functools.partial(acquire, timeout))
 
     # Jobs and leaders.
