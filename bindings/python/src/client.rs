@@ -145,20 +145,9 @@ fn requested<'a>(
                 keep_alive = value.extract()?;
                 request
             }
-            "fenced" => {
-                if value.extract()? {
-                    request.fenced()
-                } else {
-                    request
-                }
-            }
-            "shared" => {
-                if value.extract()? {
-                    request.shared()
-                } else {
-                    request
-                }
-            }
+            "fenced" if value.extract::<bool>()? => request.fenced(),
+            "shared" if value.extract::<bool>()? => request.shared(),
+            "fenced" | "shared" => request,
             "one_of" => request.one_of(value.extract()?),
             "owner" => request.owner(value.extract::<Name>()?),
             "min_validity" => request.min_validity(time()?),

@@ -9,10 +9,19 @@ use std::io;
 pub(crate) struct Nodes(embedded::Nodes);
 
 impl Nodes {
-    fn index(&self, node: usize) -> PyResult<usize> {
+    /// Calls `call` with a node, if there is one of this number.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        node: usize,
+        call: impl FnOnce(&embedded::Nodes, usize) -> T + Send,
+    ) -> PyResult<T> {
         let count = self.0.len();
-        let text = || format!("no node {node}: there are {count}, from 0");
-        if node < count { Ok(node) } else { Err(PyIndexError::new_err(text())) }
+        if node >= count {
+            let text = format!("no node {node}: there are {count}, from 0");
+            return Err(PyIndexError::new_err(text));
+        }
+        Ok(py.detach(|| call(&self.0, node)))
     }
 }
 
@@ -29,26 +38,19 @@ impl Nodes {
     }
 
     fn stop(&self, py: Python<'_>, node: usize) -> PyResult<()> {
-        let node = self.index(node)?;
-        py.detach(|| self.0.stop(node));
-        Ok(())
+        self.with(py, node, embedded::Nodes::stop)
     }
 
     fn restart(&self, py: Python<'_>, node: usize) -> PyResult<()> {
-        let node = self.index(node)?;
-        Ok(py.detach(|| self.0.restart(node))?)
+        Ok(self.with(py, node, embedded::Nodes::restart)??)
     }
 
     fn pause(&self, py: Python<'_>, node: usize) -> PyResult<()> {
-        let node = self.index(node)?;
-        py.detach(|| self.0.pause(node));
-        Ok(())
+        self.with(py, node, embedded::Nodes::pause)
     }
 
     fn resume(&self, py: Python<'_>, node: usize) -> PyResult<()> {
-        let node = self.index(node)?;
-        py.detach(|| self.0.resume(node));
-        Ok(())
+        self.with(py, node, embedded::Nodes::resume)
     }
 
     fn __len__(&self) -> usize {
