@@ -79,7 +79,8 @@ enum {
 
 /* Flags of redlatch_options. An unknown flag is REDLATCH_INVALID. */
 /* Nodes have a vote right after they have started, not only max_ttl_ms later: for servers that
- * write each change to disk before they answer, and for tests with servers that just began. */
+ * write each change to disk before they answer, and for tests with servers that just began. The
+ * same in all programs. */
 #define REDLATCH_NO_RESTART_GUARD 1u
 /* A thread of the library does the input and output, so that a thread of yours that is stopped in a
  * call (by a slow signal handler, a debugger, a low priority) delays no other. */
@@ -104,6 +105,18 @@ typedef struct redlatch_options {
     redlatch_bytes ca_file;
     redlatch_bytes certificate;
     redlatch_bytes key;
+    /* How long one attempt to connect may take; 0: 2000, or ten node_timeout_ms if that is more. */
+    uint64_t connect_timeout_ms;
+    /* Of groups with replicas: how long a master that was replaced may still carry out commands; 0:
+     * 15000, or 5000 with ?replicas= in the URL. The same in all programs. */
+    uint64_t failover_bound_ms;
+    /* How long the counters of fencing tokens live after a grant; 0: 7 days, or max_ttl_ms if that
+     * is more. The same in all programs: the shortest counts. */
+    uint64_t fencing_expiry_ms;
+    /* Of ZooKeeper: how long the ensemble keeps the locks of a program that has died; 0: 10000. */
+    uint64_t session_timeout_ms;
+    /* By what part the clocks of two machines may run apart, up to 0.5; 0: 0.01. */
+    double drift_factor;
 } redlatch_options;
 
 #define REDLATCH_FOREVER UINT64_MAX

@@ -3,7 +3,7 @@
 use crate::last_error::{Failure, Status};
 use redlatch::{Builder, Error, LockClient, LockGuard, TlsSettings};
 use std::ffi::c_char;
-use std::mem::{offset_of, size_of};
+use std::mem::{MaybeUninit, offset_of, size_of};
 use std::time::Duration;
 
 /// `redlatch_bytes`.
@@ -37,6 +37,8 @@ impl Bytes {
 /// It is `repr(C)`, its first member is its size in bytes, and any bytes are a value of it.
 pub(crate) unsafe trait Versioned {
     const NAME: &str;
+    /// Its size in the first header, which had the members up to there.
+    const FIRST_SIZE: usize;
 }
 
 /// `redlatch_options`.
@@ -52,11 +54,17 @@ pub struct Options {
     ca_file: Bytes,
     certificate: Bytes,
     key: Bytes,
+    connect_timeout_ms: u64,
+    failover_bound_ms: u64,
+    fencing_expiry_ms: u64,
+    session_timeout_ms: u64,
+    drift_factor: f64,
 }
 
 // SAFETY: it has only numbers and pointers, and its size first.
 unsafe impl Versioned for Options {
     const NAME: &str = "redlatch_options";
+    const FIRST_SIZE: usize = offset_of!(Self, key) + size_of::<Bytes>();
 }
 
 impl Options {
@@ -68,11 +76,22 @@ impl Options {
         if self.flags & Self::NO_RESTART_GUARD != 0 {
             builder = builder.restart_guard(false);
         }
-        if self.node_timeout_ms > 0 {
-            builder = builder.node_timeout(Duration::from_millis(self.node_timeout_ms.into()));
+        // As in the header: 0 is the default.
+        let times: [(u64, fn(Builder, Duration) -> Builder); 6] = [
+            (self.node_timeout_ms.into(), Builder::node_timeout),
+            (self.max_ttl_ms, Builder::max_ttl),
+            (self.connect_timeout_ms, Builder::connect_timeout),
+            (self.failover_bound_ms, Builder::failover_bound),
+            (self.fencing_expiry_ms, Builder::fencing_expiry),
+            (self.session_timeout_ms, Builder::session_timeout),
+        ];
+        for (milliseconds, set) in times {
+            if milliseconds > 0 {
+                builder = set(builder, Duration::from_millis(milliseconds));
+            }
         }
-        if self.max_ttl_ms > 0 {
-            builder = builder.max_ttl(Duration::from_millis(self.max_ttl_ms));
+        if self.drift_factor != 0.0 {
+            builder = builder.drift_factor(self.drift_factor);
         }
         if let Some(name) = self.client_name.set_text()? {
             builder = builder.client_name(name);
@@ -116,6 +135,7 @@ pub struct Request {
 // SAFETY: it has only numbers and pointers, and its size first.
 unsafe impl Versioned for Request {
     const NAME: &str = "redlatch_request";
+    const FIRST_SIZE: usize = offset_of!(Self, owner) + size_of::<Bytes>();
 }
 
 impl Request {
@@ -170,8 +190,8 @@ pub(crate) unsafe fn read<'a, T>(given: *const T) -> Result<&'a T, Failure> {
     unsafe { given.as_ref() }.ok_or_else(Failure::null)
 }
 
-/// A structure that C has given. One of a later header is accepted if what this library does not
-/// know of it is zero.
+/// A structure that C has given. What one of an earlier header does not have is zero. One of a later
+/// header is accepted if what this library does not know of it is zero.
 ///
 /// # Safety
 ///
@@ -179,17 +199,23 @@ pub(crate) unsafe fn read<'a, T>(given: *const T) -> Result<&'a T, Failure> {
 pub(crate) unsafe fn read_sized<T: Versioned + Copy>(given: *const T) -> Result<T, Failure> {
     // SAFETY: as the caller says; the first member is the size.
     let size = *unsafe { read(given.cast::<usize>()) }?;
-    if size < size_of::<T>() {
+    if size < T::FIRST_SIZE {
         let name = T::NAME;
         return Err(Failure::invalid(&format!("{name}.size is {size}: it was not initialized")));
     }
-    // SAFETY: as the caller says, it has at least this size, and any bytes are a value.
-    let (known, all) = unsafe { (*given, array(given.cast::<u8>(), size)?) };
-    if all[size_of::<T>()..].iter().any(|byte| *byte != 0) {
+    // SAFETY: as the caller says, it has this size.
+    let given = unsafe { array(given.cast::<u8>(), size)? };
+    let (known, later) = given.split_at(size.min(size_of::<T>()));
+    if later.iter().any(|byte| *byte != 0) {
         let name = T::NAME;
         return Err(Failure::invalid(&format!("{name} has members unknown to this version")));
     }
-    Ok(known)
+    let mut read = MaybeUninit::<T>::zeroed();
+    // SAFETY: these are no more bytes than it has, and any bytes are a value.
+    Ok(unsafe {
+        read.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(known.as_ptr(), known.len());
+        read.assume_init()
+    })
 }
 
 /// # Safety
@@ -223,7 +249,8 @@ pub fn layout() -> String {
     let members = layout!(
         "bytes" Bytes: data size,
         "options" Options: size flags node_timeout_ms max_ttl_ms key_prefix client_name ca_file
-            certificate key,
+            certificate key connect_timeout_ms failover_bound_ms fencing_expiry_ms
+            session_timeout_ms drift_factor,
         "request" Request: size flags one_of name ttl_ms wait_ms max_hold_ms owner
     );
     let statuses = {

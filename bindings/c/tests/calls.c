@@ -1,6 +1,8 @@
 /* Every function, with arguments that are right and that are wrong: calls URL... */
 #include "expect.h"
 
+#define FIRST_SIZE offsetof(redlatch_options, connect_timeout_ms)
+
 static redlatch_client *client;
 static redlatch_guard *guard;
 
@@ -40,6 +42,15 @@ static void refused(const char *url, size_t size, const redlatch_options *option
     bytes.size = size;
     EXPECT(REDLATCH_INVALID, redlatch_client_new(&bytes, 1, options, &made));
     ASSERT(made == NULL && strlen(redlatch_last_error()) > 0);
+}
+
+/* Is too long, as the library says, so it has got there. */
+static void refused_setting(const char *name, const char *url, size_t offset) {
+    redlatch_options options = redlatch_default_options();
+    uint64_t time = UINT64_MAX;
+    memcpy((char *)&options + offset, &time, sizeof time);
+    refused(url, strlen(url), &options);
+    ASSERT(strstr(redlatch_last_error(), name));
 }
 
 static void wrong_clients(void) {
@@ -83,10 +94,19 @@ static void wrong_clients(void) {
     options = redlatch_default_options();
     options.max_ttl_ms = UINT64_MAX;
     refused(url, size, &options);
+    refused_setting("connect_timeout", url, offsetof(redlatch_options, connect_timeout_ms));
+    refused_setting("fencing_expiry", url, offsetof(redlatch_options, fencing_expiry_ms));
+    refused_setting("session_timeout", url, offsetof(redlatch_options, session_timeout_ms));
+    refused_setting("session_timeout", "zk://a", offsetof(redlatch_options, session_timeout_ms));
+    options = redlatch_default_options();
+    options.drift_factor = 0.6;
+    refused(url, size, &options);
+    ASSERT(strstr(redlatch_last_error(), "drift_factor"));
 }
 
-/* A structure of a later header, which has a member that this library does not know. */
-static void later_headers(void) {
+/* Structures of the first header, which had fewer members, and of a later one, which has a member
+ * that this library does not know. */
+static void other_headers(void) {
     struct {
         redlatch_request known;
         uint64_t member;
@@ -101,6 +121,30 @@ static void later_headers(void) {
     ASSERT(guard == NULL);
     later.known.size = 8;
     EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &later.known, &guard));
+
+    redlatch_options options = redlatch_default_options();
+    redlatch_client *made = NULL;
+    memset(&options.connect_timeout_ms, 0xff, sizeof options - FIRST_SIZE); /* what follows it */
+    refused(urls[0].data, urls[0].size, &options);
+    options.size = FIRST_SIZE;
+    EXPECT(REDLATCH_OK, redlatch_client_new(urls, count, &options, &made));
+    redlatch_client_free(made);
+    options.size = FIRST_SIZE - 1;
+    refused(urls[0].data, urls[0].size, &options);
+}
+
+/* What all programs of a group must share: it makes the time that a new group waits for. */
+static void a_group(void) {
+    char url[128];
+    snprintf(url, sizeof url, "%.*s?failover=true", (int)urls[0].size, urls[0].data);
+    redlatch_bytes bytes = redlatch_text(url);
+    redlatch_options options = redlatch_default_options();
+    redlatch_client *made = NULL;
+    options.failover_bound_ms = 900000000;
+    EXPECT(REDLATCH_OK, redlatch_client_new(&bytes, 1, &options, &made));
+    EXPECT(REDLATCH_NO_QUORUM, redlatch_lock(made, "a", 10000, 0, &guard));
+    ASSERT(strstr(redlatch_last_error(), "quarantined for another 9000")); /* and max_ttl_ms */
+    redlatch_client_free(made);
 }
 
 static void locks(void) {
@@ -204,10 +248,15 @@ int main(int argc, char **argv) {
     options.max_ttl_ms = 40000;
     options.key_prefix = redlatch_text("c:");
     options.client_name = redlatch_text("calls");
+    options.connect_timeout_ms = 20000;
+    options.failover_bound_ms = 12000;
+    options.fencing_expiry_ms = 100000;
+    options.drift_factor = 0.02;
     EXPECT(REDLATCH_OK, redlatch_client_new(urls, count, &options, &client));
     null_pointers();
     wrong_clients();
-    later_headers();
+    other_headers();
+    a_group();
     locks();
     texts();
 

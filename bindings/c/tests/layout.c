@@ -8,6 +8,9 @@ int main(void) {
     SIZE(options), MEMBER(options, size), MEMBER(options, flags), MEMBER(options, node_timeout_ms);
     MEMBER(options, max_ttl_ms), MEMBER(options, key_prefix), MEMBER(options, client_name);
     MEMBER(options, ca_file), MEMBER(options, certificate), MEMBER(options, key);
+    MEMBER(options, connect_timeout_ms), MEMBER(options, failover_bound_ms);
+    MEMBER(options, fencing_expiry_ms), MEMBER(options, session_timeout_ms);
+    MEMBER(options, drift_factor);
     SIZE(request), MEMBER(request, size), MEMBER(request, flags), MEMBER(request, one_of);
     MEMBER(request, name), MEMBER(request, ttl_ms), MEMBER(request, wait_ms);
     MEMBER(request, max_hold_ms), MEMBER(request, owner);

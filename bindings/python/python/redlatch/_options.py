@@ -34,7 +34,11 @@ class Request(TypedDict, total=False):
 
 
 class Settings(TypedDict, total=False):
-    """How a client works. The guide says more of each, and why the defaults are what they are."""
+    """How a client works. The guide says more of each, and why the defaults are what they are.
+
+    All programs that share locks set the same ``key_prefix``, ``max_ttl``, ``failover_bound``,
+    ``fencing_expiry`` and ``restart_guard``.
+    """
 
     #: For how long a node may be silent before others decide without it; 0.05 by default.
     node_timeout: Seconds
@@ -46,12 +50,16 @@ class Settings(TypedDict, total=False):
     max_ttl: Seconds
     #: For how long a lock may be held in all; a day by default.
     max_hold: Seconds
+    #: The least time that a lock must be valid for when it is granted; 0 by default.
     min_validity: Seconds
-    #: Of a replicated group: for how long a master that was replaced may still answer.
+    #: Of a replicated group: for how long a master that was replaced may still answer; 15 by
+    #: default, or 5 with ``?replicas=`` in the URL.
     failover_bound: Seconds
-    #: For how long a waiter may be silent before others pass it by; 3 by default.
+    #: For how long a waiter may be silent before others pass it by; 1.5 by default.
     waiter_lease: Seconds
+    #: How long the counters of fencing tokens live after a grant; 7 days by default.
     fencing_expiry: Seconds
+    #: By what part the clocks of two machines may run apart; 0.01 by default.
     drift_factor: float
     #: Whether votes of a node count only ``max_ttl`` after its start; ``True`` by default.
     #: ``False``: for tests, and for nodes that write each change to disk at once.
