@@ -34,7 +34,7 @@ pub(crate) use super::node::OTHER_PROCESS;
 #[doc(inline)]
 pub use super::node::{
     NodeAnswer, NodeError, NodeReport, OtherProtocol, Phase, ServerError, ServerErrorKind,
-    TlsError, TlsErrorKind,
+    TlsError, TlsErrorKind, WrongServer,
 };
 pub use super::node_url::{NodeUrlError, NodeUrlErrorKind};
 #[cfg(feature = "registers")]

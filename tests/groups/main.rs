@@ -14,6 +14,7 @@ mod rivals;
 mod sentinels;
 mod slots_that_move;
 mod waiters;
+mod wrong_servers;
 
 use std::time::Duration;
 

@@ -28,6 +28,7 @@
 
 use super::command::describe;
 use super::server_error::presentable;
+use super::wrong_server::ServerKind;
 use super::{NodeError, ServerError, ServerErrorKind, StaleConnections};
 use crate::resp::{Elements, Reply, encode_command};
 use std::time::Duration;
@@ -218,6 +219,7 @@ impl Handshake {
                 let introduction = Introduction::read(list).filter(|it| it.fits(is_resp3));
                 let introduction = introduction.ok_or_else(unexpected)?;
                 self.identity.connection = introduction.connection;
+                self.identity.kind = introduction.kind;
                 self.identity.is_resp3 = is_resp3;
                 Ok(())
             }
@@ -225,9 +227,10 @@ impl Handshake {
             // answer to the greeting must not count as the end of a connection.
             (Stage::End, Reply::Integer(0..=1)) => Ok(()),
             (Stage::Info, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
-                let Identity { connection, is_resp3, .. } = self.identity;
+                let Identity { connection, is_resp3, kind, .. } = self.identity;
                 let identity = Identity::from_info(text).presentable(secret);
-                self.identity = Identity { connection, is_resp3, ..identity };
+                let kind = identity.kind.or(kind);
+                self.identity = Identity { connection, is_resp3, kind, ..identity };
                 Ok(())
             }
             _ => Err(unexpected()),
@@ -253,6 +256,7 @@ pub struct Identity {
     pub connection: Option<u64>,
     /// Does the connection speak RESP3?
     pub is_resp3: bool,
+    pub kind: Option<ServerKind>,
 }
 
 /// The used fields of a server's answer to `HELLO`.
@@ -260,6 +264,7 @@ pub struct Identity {
 pub(super) struct Introduction {
     protocol: Option<i64>,
     pub(super) connection: Option<u64>,
+    kind: Option<ServerKind>,
 }
 
 impl Introduction {
@@ -273,6 +278,9 @@ impl Introduction {
                 (b"proto", Reply::Integer(version)) => introduction.protocol = Some(version),
                 (b"id", Reply::Integer(id)) => introduction.connection = u64::try_from(id).ok(),
                 (b"proto" | b"id", _) => return None,
+                (b"mode", Reply::Bulk(mode) | Reply::Simple(mode)) => {
+                    introduction.kind = ServerKind::of(mode);
+                }
                 _ => {}
             }
         }
@@ -307,6 +315,10 @@ impl Identity {
             uptime: whole.map(|seconds| Duration::from_secs(seconds).saturating_add(fraction)),
             connection: None,
             is_resp3: false,
+            // Valkey has the second name, unless it is to be like Redis.
+            kind: field("redis_mode")
+                .or(field("server_mode"))
+                .and_then(|mode| ServerKind::of(mode.as_bytes())),
         }
     }
 

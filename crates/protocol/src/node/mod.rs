@@ -26,6 +26,7 @@ mod session;
 mod shared_request;
 mod stale_connections;
 mod warning;
+mod wrong_server;
 
 pub use driver::{Conversation, Driver, Next, Sockets};
 pub use examination::{ClockDifference, ClockReading, CrashLoss, Durability, Fsync};
@@ -44,6 +45,7 @@ pub use session::{Answer, Session, SessionOptions};
 pub use shared_request::SharedRequest;
 pub use stale_connections::{STALE_MAX, StaleConnections};
 pub use warning::{Host, NodeWarning, Standards, judge};
+pub use wrong_server::WrongServer;
 
 /// Identifies a round that a caller waits for. No two rounds ever have the same ticket, so an
 /// answer that arrives after the end of its round is not counted for another one.

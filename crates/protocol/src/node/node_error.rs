@@ -1,6 +1,7 @@
 //! Why a node's answer does not count in a round, reported to the user for each node.
 
 use super::server_error::{ServerError, presentable};
+use super::wrong_server::WrongServer;
 use crate::engine::NoVote;
 use crate::resp::ProtocolError;
 use std::sync::Arc;
@@ -75,6 +76,9 @@ pub enum NodeError {
     },
     /// The address of a replicated group leads to no master: this is what is there instead.
     NoMaster(String),
+    /// The URL leads to a server of another kind than it names, such as a server that is in no
+    /// cluster, or a Sentinel.
+    WrongServer(WrongServer),
     /// The server of a replicated group does not say in whose reign it is: `INFO replication` has
     /// no `role` or no `master_replid`.
     HidesReign,
@@ -98,9 +102,11 @@ impl NodeError {
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         match self {
-            Self::NotRedis(_) | Self::SameServer { .. } | Self::OtherProcess | Self::HidesReign => {
-                true
-            }
+            Self::NotRedis(_)
+            | Self::SameServer { .. }
+            | Self::OtherProcess
+            | Self::WrongServer(_)
+            | Self::HidesReign => true,
             Self::Server(error) => error.kind.is_permanent(),
             Self::Tls(error) => error.kind.is_permanent(),
             Self::Refused { is_permanent, .. } => *is_permanent,
@@ -142,6 +148,7 @@ impl fmt::Display for NodeError {
                 write!(f, "{vouched_by} of {wanted} replicas have acknowledged the master's writes")
             }
             Self::NoMaster(text) => write!(f, "no master: {text}"),
+            Self::WrongServer(wrong) => wrong.fmt(f),
             Self::HidesReign => f.write_str(
                 "INFO replication has no role or no master_replid: failovers cannot be seen",
             ),

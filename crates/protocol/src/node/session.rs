@@ -30,6 +30,7 @@ use super::command::NodeReply;
 use super::flight::{Flight, Queued, RequestQueue};
 use super::handshake::Handshake;
 use super::pending_releases::PendingReleases;
+use super::wrong_server::NodeKind;
 use super::{Credentials, GroupOptions, NodeError, Phase, SharedRequest, Ticket};
 use crate::engine::{Backoff, Jitter};
 use crate::time::Time;
@@ -73,7 +74,15 @@ impl SessionOptions {
 
     /// Is this node a slot of a cluster?
     fn is_slot(&self) -> bool {
-        self.group.as_ref().is_some_and(|group| !group.tag.is_empty())
+        self.kind() == NodeKind::Slot
+    }
+
+    fn kind(&self) -> NodeKind {
+        match &self.group {
+            None => NodeKind::Plain,
+            Some(group) if group.tag.is_empty() => NodeKind::Group,
+            Some(_) => NodeKind::Slot,
+        }
     }
 
     /// The options that `config` documents as defaults, except that grants count at once.

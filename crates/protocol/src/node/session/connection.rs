@@ -12,6 +12,7 @@ use crate::engine::Request;
 use crate::node::command::{KnownScripts, NoReply};
 use crate::node::examination::Examination;
 use crate::node::handshake::Handshake;
+use crate::node::wrong_server::WrongServer;
 use crate::node::{Identity, NodeError, OtherProtocol, Phase, ServerError, ServerErrorKind};
 use crate::resp::{Decoder, ProtocolError};
 use crate::time::Time;
@@ -146,6 +147,13 @@ impl Session {
         if now >= self.connects_until {
             self.connects_until = now.after(self.options.connect_timeout);
         }
+    }
+
+    /// Fails if the server is of another kind than the URL names: then none of its answers may
+    /// count.
+    pub(super) fn expect_named_kind(&self, identity: &Identity) -> Result<(), NodeError> {
+        let wrong = WrongServer::check(self.options.kind(), identity.kind);
+        wrong.map_or(Ok(()), |wrong| Err(NodeError::WrongServer(wrong)))
     }
 
     pub(super) fn greeted(&mut self, now: Time, identity: Identity) {

@@ -65,6 +65,7 @@ impl Session {
             self.connection.reply_order.credit(None, is_error, true);
             if let Some((identity, stale)) = greeted {
                 self.server.stale = stale;
+                self.expect_named_kind(&identity)?;
                 self.greeted(now, identity);
             }
             return Ok(());

@@ -1,0 +1,125 @@
+//! A URL that leads to a server of another kind than it names.
+//!
+//! Which kind of server a URL names decides which of its answers count. Servers without a cluster
+//! behind `redis+cluster://` would each grant the same lock, because any of them may be taken for
+//! the master of a slot. So each connection on which votes are given asks the server what it is.
+
+use std::fmt;
+
+/// What a server is, as it says at the greeting: `mode` in `HELLO`, `redis_mode` or `server_mode`
+/// in `INFO`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ServerKind {
+    /// A server that is in no cluster.
+    Single,
+    /// A member of a cluster.
+    Member,
+    Sentinel,
+}
+
+impl ServerKind {
+    pub(super) fn of(mode: &[u8]) -> Option<Self> {
+        match mode {
+            b"standalone" => Some(Self::Single),
+            b"cluster" => Some(Self::Member),
+            b"sentinel" => Some(Self::Sentinel),
+            _ => None,
+        }
+    }
+}
+
+/// What kind of servers a URL leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum NodeKind {
+    /// `redis://`.
+    Plain,
+    /// `redis+sentinel://`, or `redis://` with `failover=true`.
+    Group,
+    /// `redis+cluster://`.
+    Slot,
+}
+
+/// In which way the server at a URL is of another kind than the URL names. The text says what to
+/// write instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WrongServer {
+    /// A `redis+cluster://` URL leads to a server that is in no cluster.
+    NoCluster,
+    /// A `redis+cluster://` URL leads to a server that does not say whether it is in a cluster.
+    HidesCluster,
+    /// The URL of another replicated group leads to a member of a cluster.
+    Cluster,
+    /// A URL leads to a Sentinel where a server is expected that keeps data.
+    Sentinel,
+}
+
+impl WrongServer {
+    /// What is wrong with a server that says this of itself at the URL of such a node. A plain URL
+    /// of a member of a cluster is refused where that matters: by the member, with `MOVED`.
+    pub(super) fn check(node: NodeKind, said: Option<ServerKind>) -> Option<Self> {
+        match (node, said) {
+            (_, Some(ServerKind::Sentinel)) => Some(Self::Sentinel),
+            (NodeKind::Slot, Some(ServerKind::Single)) => Some(Self::NoCluster),
+            (NodeKind::Slot, None) => Some(Self::HidesCluster),
+            (NodeKind::Group, Some(ServerKind::Member)) => Some(Self::Cluster),
+            (NodeKind::Slot, Some(ServerKind::Member)) => None,
+            (NodeKind::Plain | NodeKind::Group, _) => None,
+        }
+    }
+}
+
+impl fmt::Display for WrongServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoCluster => {
+                "the server is in no cluster, so another one could grant the same lock: give each \
+                 server without replicas a redis:// URL of its own, and a replicated group a \
+                 redis+sentinel:// URL, or redis://…?failover=true"
+            }
+            Self::HidesCluster => {
+                "neither HELLO nor INFO says whether the server is in a cluster: allow the user \
+                 INFO, or name the servers without a proxy"
+            }
+            Self::Cluster => "the server is a member of a cluster: use a redis+cluster:// URL",
+            Self::Sentinel => {
+                "the server is a Sentinel: use a redis+sentinel://host:port/GROUP URL with the \
+                 name of the group that it watches"
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_is_on_a_member_of_a_cluster_only() {
+        let kinds = [Some(ServerKind::Single), Some(ServerKind::Member), None];
+        let checked = |node| kinds.map(|said| WrongServer::check(node, said));
+        assert_eq!(
+            checked(NodeKind::Slot),
+            [Some(WrongServer::NoCluster), None, Some(WrongServer::HidesCluster)]
+        );
+        assert_eq!(checked(NodeKind::Group), [None, Some(WrongServer::Cluster), None]);
+        assert_eq!(checked(NodeKind::Plain), [None, None, None]);
+        for node in [NodeKind::Slot, NodeKind::Group, NodeKind::Plain] {
+            let problem = WrongServer::check(node, Some(ServerKind::Sentinel));
+            assert_eq!(problem, Some(WrongServer::Sentinel));
+        }
+    }
+
+    #[test]
+    fn servers_say_their_kind_in_one_word() {
+        for (mode, kind) in [
+            (&b"standalone"[..], Some(ServerKind::Single)),
+            (b"cluster", Some(ServerKind::Member)),
+            (b"sentinel", Some(ServerKind::Sentinel)),
+            (b"", None),
+            (b"Cluster", None),
+        ] {
+            assert_eq!(ServerKind::of(mode), kind);
+        }
+    }
+}
