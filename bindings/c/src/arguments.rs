@@ -190,8 +190,8 @@ pub(crate) unsafe fn read<'a, T>(given: *const T) -> Result<&'a T, Failure> {
     unsafe { given.as_ref() }.ok_or_else(Failure::null)
 }
 
-/// A structure that C has given. What one of an earlier header does not have is zero. One of a later
-/// header is accepted if what this library does not know of it is zero.
+/// A structure that C has given. What one of an earlier header does not have is zero. One of a
+/// later header is accepted if what this library does not know of it is zero.
 ///
 /// # Safety
 ///
