@@ -11,7 +11,7 @@ use support::deaf_port::DeafPort;
 use support::eventually;
 use support::locks::{
     LIMIT, LONG, all_nodes_client, calls, can_be_acquired, connected, gone, holders, report_texts,
-    take, with_long_timeout,
+    take, with_long_timeout, without_restart_guard,
 };
 use support::proxy::{Mode, Proxy, proxied};
 use support::redis::Server;
@@ -194,4 +194,44 @@ fn a_node_that_never_accepts_a_connection_delays_no_call() {
     }
     assert!(start.elapsed() >= ROUND && start.elapsed() < ROUND + MARGIN);
     assert!(all_nodes_client(servers.urls()).try_lock("unconnected", LONG).unwrap().is_some());
+}
+
+/// A wait begins no attempt that is sure to fail, and does not end with the last one either.
+#[test]
+fn a_wait_for_servers_that_accept_no_connection_ends_at_its_deadline() {
+    let deaf = DeafPort::open("127.0.0.1:0");
+    let url = format!("{}://{}", scheme(), deaf.address());
+    type Verb = fn(&LockClient, Duration) -> Result<bool, Error>;
+    let verbs: [(&str, Verb); 6] = [
+        ("alone", |client, wait| Ok(client.request("a").try_lock_for(wait)?.is_some())),
+        ("until", |client, wait| {
+            let deadline = Instant::now() + wait;
+            Ok(client.request("a").keep_alive().try_lock_until(deadline)?.is_some())
+        }),
+        ("set", |client, wait| Ok(client.request_all(["a", "b"]).try_lock_for(wait)?.is_some())),
+        ("shared", |client, wait| Ok(client.request("a").shared().try_lock_for(wait)?.is_some())),
+        ("body", |client, wait| {
+            let request = client.request("a").one_of(3);
+            Ok(request.try_with_lock_for(wait, |_| Ok::<_, Error>(()))?.is_some())
+        }),
+        ("leader", |client, wait| Ok(client.election("a").campaign_for(wait)?.is_some())),
+    ];
+    thread::scope(|scope| {
+        for (name, verb) in verbs {
+            // A new client makes its first attempt for 500 ms. The others end during a later one.
+            for wait in [700, 950, 1_700].map(Duration::from_millis) {
+                let builder = without_restart_guard([&url]);
+                scope.spawn(move || {
+                    let client = builder.connect_timeout(Duration::from_millis(500)).build();
+                    let client = client.expect("the settings are good");
+                    let start = Instant::now();
+                    let result = verb(&client, wait);
+                    let took = start.elapsed();
+                    let Err(Error::NoQuorum(error)) = result else { panic!("{name}: {result:?}") };
+                    assert_eq!(report_texts(&error), ["timed out connecting"], "{name}");
+                    assert!(took >= wait && took < wait + MARGIN, "{name}: {took:?} of {wait:?}");
+                });
+            }
+        }
+    });
 }

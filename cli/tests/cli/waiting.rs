@@ -1,9 +1,11 @@
 //! `redlatch run` that waits: what it says meanwhile, and for what it does not wait.
 
 use std::io::{BufRead, BufReader};
+use std::time::{Duration, Instant};
 
-use super::program::{Running, end, redlatch};
+use super::program::{Running, bare, end, redlatch};
 use rustix::process::Signal;
+use support::deaf_port::DeafPort;
 use support::locks::{LONG, all_nodes_client};
 use support::servers::Servers;
 use support::waiters::{await_keys, await_queued};
@@ -64,4 +66,18 @@ fn who_waits_for_long_says_why_also_without_a_terminal() {
     waiting.signal(Signal::TERM);
     assert_eq!(waiting.end().code, 143);
     drop(held);
+}
+
+#[test]
+fn a_wait_for_servers_that_do_not_answer_takes_all_of_its_time() {
+    let deaf = DeafPort::open("127.0.0.1:0");
+    // The first attempt takes 2 s, and another one as long would not end in time.
+    let wait = Duration::from_secs(3);
+    let start = Instant::now();
+    let mut command = bare();
+    command.env("REDLATCH_NODES", format!("redis://{}", deaf.address()));
+    let ended = end(command.args(["run", "--wait", "3s", "name", "--", "true"]));
+    let took = start.elapsed();
+    assert_eq!(ended.code, 69, "{}", ended.stderr);
+    assert!(took >= wait, "it has ended after {took:?}");
 }

@@ -12,6 +12,7 @@ use crate::engine::{
 };
 use crate::time::Time;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What part of the validity a lock that a majority has granted may wait for the other nodes.
 const SPARE: u32 = 8;
@@ -163,18 +164,32 @@ impl Acquire {
         match self.wait {
             Wait::No => State::Over(Some(failure)),
             Wait::Forever => State::Resting(now.after(delay)),
-            Wait::Until(time) => {
+            Wait::Until(end) if now >= end => State::Over(Some(failure)),
+            Wait::Until(end) => {
                 // The delay is shortened so that a last attempt fits in before the caller's
-                // deadline. If too little time is left for that, attempts would only come faster.
-                let left = time.since(now);
-                let last = left.saturating_sub(round.max(self.rules.retry_base));
-                if last.is_zero() {
-                    State::Over(Some(failure))
-                } else {
-                    State::Resting(now.after(delay.min(last)))
-                }
+                // deadline. If too little time is left for that, attempts would only come faster:
+                // the caller waits for its deadline, at which no attempt begins.
+                let last = end.since(now).saturating_sub(self.time_for_another(now, round, votes));
+                let is_in_time = !last.is_zero();
+                State::Resting(if is_in_time { now.after(delay.min(last)) } else { end })
             }
         }
+    }
+
+    /// How much of the caller's time another attempt needs, after one that took `round` and ended
+    /// with these votes.
+    ///
+    /// If a majority has answered, another one takes as long, without the connecting. If not, this
+    /// one says little about how long an answer takes once the nodes are up again: an attempt that
+    /// has half of what is left is worth it.
+    pub(super) fn time_for_another(&self, now: Time, round: Duration, votes: &Votes) -> Duration {
+        let is_answered = votes.tally.answered_by_majority() == Verdict::Won;
+        let needed = match is_answered {
+            true if votes.was_prolonged => round / TRIPS,
+            true => round,
+            false => round.min(self.end().since(now) / 2),
+        };
+        needed.max(self.rules.retry_base)
     }
 }
 

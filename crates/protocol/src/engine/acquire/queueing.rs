@@ -62,7 +62,7 @@ impl Acquire {
         failure: &Acquired,
     ) -> bool {
         let round = now.since(started);
-        if self.end().since(now) <= round.max(self.rules.retry_base) {
+        if self.end().since(now) <= self.time_for_another(now, round, votes) {
             return false;
         }
         match &mut self.place {

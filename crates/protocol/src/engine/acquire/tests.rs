@@ -139,18 +139,63 @@ fn attempts_end_in_time_for_the_callers_deadline() {
             let rest = acquire.answer_at(now, votes_of("nnnnn"));
             rest.undo();
             match rest.wait_or_done() {
+                Ok(until) if until < deadline => now = until,
                 Ok(until) => {
-                    assert!(until < deadline);
-                    now = until;
+                    // Too late for another one, and too early to give up.
+                    assert_eq!(until, deadline);
+                    acquire.oversleep(300, draw(seed));
+                    assert!(matches!(acquire.done(), Acquired::Contended));
+                    break;
                 }
                 Err(outcome) => {
-                    assert!(matches!(outcome, Acquired::Contended));
+                    assert!(matches!(outcome, Acquired::Contended) && now == deadline);
                     break;
                 }
             }
         }
-        assert!(now > Time::from_millis(290), "gave up with {:?} left", deadline.since(now));
+        assert!(now > Time::from_millis(290), "the last attempt ended at {now:?}");
     }
+}
+
+/// A new client asks for up to `connect_timeout`, which may be most of a wait.
+#[test]
+fn a_wait_for_silent_nodes_ends_at_its_deadline_with_attempts_in_all_of_it() {
+    let connect_timeout = rules(5).connect_timeout.as_millis() as u64;
+    for wait in (connect_timeout / 2..5 * connect_timeout).step_by(250) {
+        let mut acquire = acquire(Wait::Until(Time::from_millis(wait)));
+        let end = Time::from_millis(wait);
+        let mut now = Time::ZERO;
+        let mut attempts = 0;
+        while now < end {
+            attempts += 1;
+            let request = acquire.attempt_at(now, draw(wait + attempts));
+            now = request.deadline.max(request.connect_deadline);
+            let mut votes = votes_of("-----");
+            votes.was_prolonged = true;
+            let rest = acquire.answer_at(now, votes);
+            rest.undo();
+            if now < end {
+                let left = end.since(now);
+                now = rest.wait();
+                assert!(end.since(now) >= left / 2, "{wait}: {left:?} before, then {now:?}");
+            }
+        }
+        assert_eq!(now, end);
+        assert!(matches!(acquire.done(), Acquired::Unanswered));
+        assert!(attempts <= wait / connect_timeout + 1, "{wait}: {attempts} attempts");
+    }
+}
+
+/// An attempt on links that are as slow as before would take nodes from others, and not end in time.
+#[test]
+fn no_attempt_begins_that_cannot_be_answered_in_time() {
+    let mut acquire = acquire(Wait::Until(Time::from_millis(70)));
+    acquire.attempt(0, draw(1));
+    let rest = acquire.answer(40, votes_of("nnn--"));
+    rest.undo();
+    assert_eq!(rest.wait(), Time::from_millis(70));
+    rest.oversleep(70, draw(2));
+    assert!(matches!(rest.done(), Acquired::Contended));
 }
 
 #[test]

@@ -129,6 +129,8 @@ fn no_place_is_taken_when_no_time_is_left_for_another_round() {
     let mut script = Script::new(waiting(until(1_010)));
     script.attempt(1_000, draw(1));
     assert_eq!(script.answer(1_005, votes_of("nnn--")).undo().waiter(), None);
+    assert_eq!(script.wait(), at(1_010));
+    script.oversleep(1_010, draw(2));
     assert!(matches!(script.done(), Acquired::Contended));
     let mut script = Script::new(waiting(until(1_011)));
     script.attempt(1_000, draw(1));

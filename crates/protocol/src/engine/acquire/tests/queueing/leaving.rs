@@ -70,6 +70,8 @@ fn a_turn_that_fails_just_before_the_deadline_is_removed_with_the_waiter() {
     answers.sent.remove(Node::new(4));
     script.answer(1_511, answers);
     leaves(&mut script, draw(2).token);
+    assert_eq!(script.wait(), at(1_520));
+    script.oversleep(1_520, draw(3));
     assert!(matches!(script.done(), Acquired::Contended));
 }
 
