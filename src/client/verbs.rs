@@ -56,8 +56,8 @@ impl LockRequest<'_> {
 
     /// Acquires the lock, and waits for it for up to `wait`, in [order](crate::LockClient) with
     /// other calls that wait. `None` if another client or thread still holds it then; no call that
-    /// waiting may help gives up before. A `wait` of zero is a [`try_lock`](Self::try_lock), and one that overflows the clock waits as long as it
-    /// takes.
+    /// waiting may help gives up before. A `wait` of zero is a [`try_lock`](Self::try_lock), and
+    /// one that overflows the clock waits as long as it takes.
     ///
     /// # Errors
     ///

@@ -186,7 +186,7 @@ fn a_wait_for_silent_nodes_ends_at_its_deadline_with_attempts_in_all_of_it() {
     }
 }
 
-/// An attempt on links that are as slow as before would take nodes from others, and not end in time.
+/// An attempt on links that are as slow as before would take nodes from others, and end too late.
 #[test]
 fn no_attempt_begins_that_cannot_be_answered_in_time() {
     let mut acquire = acquire(Wait::Until(Time::from_millis(70)));
