@@ -4,7 +4,9 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
-use redlatch::{Error, LockClient, LockRequest, LossReason, NoQuorum, NodeError, QueueSupport};
+use redlatch::{
+    Error, LockClient, LockGuard, LockRequest, LossReason, NoQuorum, NodeError, QueueSupport,
+};
 
 use support::cli::Value;
 use support::eventually;
@@ -16,6 +18,7 @@ use support::queue::finish;
 use support::redis::Server;
 use support::secret::{SECRET, shown};
 use support::servers::Servers;
+use support::waiters::{await_keys, await_queued};
 
 /// Runs a command on each of the servers.
 fn run_on_each(servers: &[Server], command: &[&str]) {
@@ -187,6 +190,46 @@ fn the_documented_rights_suffice() {
         }
         let knows = client.nodes().iter().all(|node| node.version.is_some());
         assert_eq!(knows, user == "more");
+    }
+}
+
+/// Scripts go by their digest, or by their source to a user who has only that right; and by their
+/// digest alone to one who has only that, where others have loaded them.
+#[test]
+fn either_right_to_run_scripts_suffices() {
+    support::needs!(Users);
+    type Kind = fn(LockRequest<'_>) -> LockRequest<'_>;
+    const KINDS: [Kind; 4] = [|it| it, |it| it.fenced(), |it| it.shared(), |it| it.one_of(2)];
+    let servers = Servers::start(3);
+    let use_all = |client: &LockClient, other: &LockClient| {
+        for (number, kind) in KINDS.into_iter().enumerate() {
+            let name = format!("kind-{number}");
+            let request = |client: &LockClient| kind(client.request(&name).ttl(LONG)).lock();
+            for _ in 0..2 {
+                let mut guard = request(client).expect("its user may run scripts");
+                guard.extend(LONG).expect("its user may run scripts");
+                assert_eq!(guard.release(), Ok(()));
+                // No call after this reads what the nodes say to it.
+                drop(request(client).expect("the lock is free"));
+                assert!(gone(&servers, &name), "{name} is left");
+            }
+        }
+        let held = take(client, "waited", LONG);
+        let waiter = other.clone();
+        let thread = thread::spawn(move || waiter.lock("waited", LONG).map(LockGuard::release));
+        await_queued(&servers, "waited", 1);
+        drop(held);
+        assert_eq!(finish(thread).expect("it is its turn"), Ok(()));
+        await_keys(&servers, &[]);
+    };
+    let client = |user: &str| {
+        let url = |server: &Server| server.url_of(&format!("{user}:pw"));
+        all_nodes_client(servers.iter().map(url))
+    };
+    for (user, lacks) in [("all", "+get"), ("source", "-evalsha"), ("digest", "-eval")] {
+        let rule = format!("ACL SETUSER {user} reset on >pw ~* &* +@all {lacks}");
+        run_on_each(&servers, &rule.split(' ').collect::<Vec<_>>());
+        use_all(&client(user), &client(user));
     }
 }
 

@@ -3,7 +3,7 @@
 use super::SharedRequest;
 use super::node_error::NodeError;
 use super::script::ScriptCall;
-use super::server_error::{ServerError, ServerErrorKind, quoted};
+use super::server_error::{ServerError, ServerErrorKind, quoted, refuses};
 use crate::engine::{
     Channel, LockAttributes, LockId, QueueView, Request, Said, Share, Token, Vote,
 };
@@ -32,8 +32,8 @@ pub enum Form {
 /// For how long a node is taken to know a script that removes a lock.
 const REMOVALS_KNOWN_FOR: Duration = Duration::from_secs(1);
 
-/// The scripts that a node has run on this connection, and therefore knows. Others are sent by
-/// their source.
+/// How the scripts are named on this connection: those that the node has run there, and therefore
+/// knows, by their digest, and others by their source.
 ///
 /// A server may forget a script at any time: by `SCRIPT FLUSH`, and since Redis 7.4 and Valkey 8.1
 /// it keeps no more than 500 that came by `EVAL`. It answers so, and the request is sent again. The
@@ -41,32 +41,105 @@ const REMOVALS_KNOWN_FOR: Duration = Duration::from_secs(1);
 /// majority is enough or nobody waits; until then the node keeps the key. So the scripts of
 /// removals are taken to be known for [`REMOVALS_KNOWN_FOR`] only: a client that is in use goes by
 /// digest and reads its answers soon, and one that is not sends the source.
-#[derive(Clone, Copy, Debug, Default)]
+///
+/// A user may have the right to one of `EVAL` and `EVALSHA` only, and a server or a proxy may lack
+/// one. What is refused in one form is sent again in the other, which is kept from then on. For the
+/// same reason as above, no removal goes by its digest alone before another command did.
+#[derive(Clone, Debug, Default)]
 pub(super) struct KnownScripts {
     lasting: u32,
     /// Those of removals that were sent since then.
     removing: u32,
     since: Time,
+    /// The server has forgotten a script that removes a lock, and may do so again. It may be a
+    /// proxy with several servers behind it.
+    forgets_removals: bool,
+    /// Has the node carried out a command by its digest? `Some(false)` if it refuses that.
+    takes_digests: Option<bool>,
+    /// A removal was sent in both forms to find that out.
+    is_tried: bool,
+    /// Why the node refuses sources, and whether it has lacked a script since then: then sources
+    /// are tried again, a second later.
+    source_refused: Option<(ServerError, bool)>,
 }
 
 impl KnownScripts {
     /// The node has carried out this request, by a script if it needs one.
-    pub(super) fn learn(&mut self, request: &SharedRequest, sent_at: Time) {
+    pub(super) fn learn(&mut self, request: &SharedRequest, form: Form, sent_at: Time) {
+        let bit = Self::bit(request);
+        if bit != 0 && form == Form::Digest {
+            self.takes_digests = Some(true);
+        }
         if !request.is_removal() {
-            self.lasting |= Self::bit(request);
+            self.lasting |= bit;
         } else if sent_at >= self.since {
-            self.removing |= Self::bit(request);
+            self.removing |= bit;
         }
     }
 
-    /// The form in which a request is sent first.
-    pub(super) fn form(&mut self, now: Time, request: &SharedRequest) -> Form {
+    /// The form in which a request is sent first. `is_tracked`: the server would forget `CLIENT
+    /// CACHING` with a script that it does not know.
+    pub(super) fn form(&mut self, now: Time, request: &SharedRequest, is_tracked: bool) -> Form {
         if now.since(self.since) >= REMOVALS_KNOWN_FOR {
             (self.removing, self.since) = (0, now);
+            self.source_refused = self.source_refused.take().filter(|(_, lacks)| !lacks);
         }
-        let known = if request.is_removal() { self.removing } else { self.lasting };
+        if self.takes_digests == Some(false) {
+            return Form::Source;
+        }
+        if self.source_refused.is_some() {
+            return Form::Digest;
+        }
+        let is_removal = request.is_removal();
+        let known = if is_removal { self.removing } else { self.lasting };
         let bit = Self::bit(request);
-        if known & bit == bit { Form::Digest } else { Form::Source }
+        let is_forgotten = is_tracked || is_removal && self.forgets_removals;
+        if known & bit == bit && !is_forgotten { Form::Digest } else { Form::Source }
+    }
+
+    /// The form in which a removal is sent that is about to be sent by its digest, if it is not
+    /// known whether the node takes digests; and whether it is to be sent by its digest as well, to
+    /// find out: the first one.
+    pub(super) fn cautious_form(&mut self, is_removal: bool, form: Form) -> (Form, bool) {
+        let is_known = self.takes_digests.is_some() || self.source_refused.is_some();
+        if form == Form::Source || !is_removal || is_known {
+            return (form, false);
+        }
+        (Form::Source, !std::mem::replace(&mut self.is_tried, true))
+    }
+
+    /// The meaning of an error with this text: a request that was refused for its form is to be
+    /// sent again, as one whose script is unknown.
+    pub(super) fn read_error(
+        &mut self,
+        (request, form): (&SharedRequest, Form),
+        text: &[u8],
+        read: Result<NodeReply, NoReply>,
+    ) -> Result<NodeReply, NoReply> {
+        let Err(why) = &read else { return read };
+        match (form, why) {
+            (_, NoReply::UnknownScript) => {
+                if let (Form::Digest, Some((error, lacks))) = (form, &mut self.source_refused) {
+                    *lacks = true;
+                    return Err(NoReply::Failed(NodeError::Server(error.clone())));
+                }
+                // The server has forgotten all scripts, not only this one.
+                (self.lasting, self.removing) = (0, 0);
+                self.forgets_removals |= request.is_removal();
+                read
+            }
+            (Form::Digest, NoReply::Failed(_)) if refuses(text, "evalsha") => {
+                self.takes_digests = Some(false);
+                Err(NoReply::UnknownScript)
+            }
+            (Form::Source, NoReply::Failed(NodeError::Server(error)))
+                if refuses(text, "eval") && self.takes_digests != Some(false) =>
+            {
+                self.source_refused = Some((error.clone(), false));
+                Err(NoReply::UnknownScript)
+            }
+            _ => read,
+        }
     }
 
     /// The bit of the script that carries out this request. Zero if the request needs no script.

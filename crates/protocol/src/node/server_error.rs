@@ -239,6 +239,21 @@ impl ServerErrorKind {
     }
 }
 
+/// Does this error say that the server lacks this command, or that the user may not run it? Not
+/// that a script may not do something.
+pub(super) fn refuses(text: &[u8], command: &str) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let words = text.to_ascii_lowercase();
+    let named = [
+        format!("run the '{command}' command"),
+        format!("unknown command '{command}'"),
+        format!("unknown command `{command}`"),
+        // Envoy as a proxy.
+        format!("unsupported command '{command}'"),
+    ];
+    ServerErrorKind::of(&text).is_refusal() && named.iter().any(|words_of| words.contains(words_of))
+}
+
 // Decodes the escapes in which servers and proxies write bytes that they quote.
 
 /// A text without its escapes, and where each of its bytes begins in the text as it was.
@@ -311,6 +326,32 @@ mod tests {
         }
         for text in ["", "ERR", "ERR  two  spaces", "err lower", "ERRNOAUTH", " NOAUTH"] {
             assert_eq!(kind(text), ServerErrorKind::Other, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_refused_command_is_told_from_what_a_script_may_not_do() {
+        let refused = [
+            // Redis 6, 7.0 and from 7.2 on; without the command: 4, 5, 7; Envoy.
+            "NOPERM this user has no permissions to run the 'eval' command or its subcommand",
+            "NOPERM this user has no permissions to run the 'eval' command",
+            "NOPERM User app has no permissions to run the 'eval' command",
+            "ERR unknown command 'EVAL'",
+            "ERR unknown command `EVAL`, with args beginning with: `return 1`, `0`, ",
+            "ERR unknown command 'EVAL', with args beginning with: 'return 1' '0' ",
+            "unsupported command 'eval'",
+        ];
+        for text in refused {
+            assert!(refuses(text.as_bytes(), "eval"), "{text}");
+            assert!(!refuses(text.as_bytes(), "evalsha"), "{text}");
+        }
+        let others = [
+            "NOPERM User app has no permissions to access the 'eval' key",
+            "NOPERM ACL failure in script: User app has no permissions to run the 'get' command",
+            "LOADING run the 'eval' command later",
+        ];
+        for text in others {
+            assert!(!refuses(text.as_bytes(), "eval"), "{text}");
         }
     }
 

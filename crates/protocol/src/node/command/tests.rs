@@ -223,13 +223,15 @@ fn a_description_of_a_reply_escapes_once_and_is_quoted() {
 #[test]
 fn only_scripts_that_a_node_has_run_are_sent_by_digest() {
     let mut known = KnownScripts::default();
-    let form = |mut known: KnownScripts, verb| known.form(at(0), &request(verb, 7, at(0)).into());
+    let form = |known: &KnownScripts, verb| {
+        known.clone().form(at(0), &request(verb, 7, at(0)).into(), false)
+    };
     for verb in [Verb::Extend, Verb::Undo] {
-        assert_eq!(form(known, verb), Form::Source);
-        known.learn(&request(verb, 7, at(0)).into(), at(0));
+        assert_eq!(form(&known, verb), Form::Source);
+        known.learn(&request(verb, 7, at(0)).into(), Form::Source, at(0));
     }
     for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Ping] {
-        assert_eq!(form(known, verb), Form::Digest);
+        assert_eq!(form(&known, verb), Form::Digest);
     }
-    assert_eq!(form(known, Verb::Handoff), Form::Source);
+    assert_eq!(form(&known, Verb::Handoff), Form::Source);
 }

@@ -29,9 +29,6 @@ pub(super) struct Connection {
     pub(super) reply_order: ReplyOrder,
     /// What the server has told about itself.
     pub(super) examination: Examination,
-    /// The server has forgotten a script that removes a lock, and may do so again. It may be a
-    /// proxy with several servers behind it.
-    pub(super) forgets_removals: bool,
     /// Which run of the server it leads to, as that has said on this connection.
     pub(super) run_id: Option<Arc<str>>,
     /// The refusal of a look, and until when there is no other.

@@ -20,7 +20,7 @@ use crate::engine::{
     Before, Channel, Claim, Command, CustomCommand, Listen, ListenStep, QueueEntry, QueueView,
     QueueWait, Request, Token, Vote,
 };
-use crate::node::command::{Form, NoReply, NodeReply, Notification, read_notification};
+use crate::node::command::{NoReply, NodeReply, Notification, read_notification};
 use crate::node::pending_releases::removal_if_unanswered;
 use crate::node::script::is_subscribed;
 use crate::node::{NodeError, QueueSupport, ServerError, ServerErrorKind, SharedRequest, Ticket};
@@ -203,10 +203,9 @@ impl Session {
 
     fn write_listen(&mut self, now: Time, key: &Arc<[u8]>, step: ListenStep) {
         let listen = Command::Listen(Listen { key: Arc::clone(key), step });
-        let request = Request::in_no_round(now, listen);
-        // By its source: the server would forget `CLIENT CACHING` with a script that it does not
-        // know.
-        self.flight.push(now, None, request.into(), Form::Source);
+        let request = Request::in_no_round(now, listen).into();
+        let form = self.connection.scripts.form(now, &request, true);
+        self.flight.push(now, None, request, form);
     }
 
     /// Takes the answer about a waiter. A reservation of a node whose grants do not count is not

@@ -6,7 +6,6 @@
 //! order of arrival. A removal that the node has not confirmed is a pending release: it is sent
 //! again when that is possible.
 
-use super::connection::Connection;
 use super::{Answer, Session};
 use crate::engine::{Command, CustomCommand, Ping, Request};
 use crate::node::command::{Form, NodeReply};
@@ -53,14 +52,14 @@ impl Session {
             Command::Custom(command) => is_tracked = self.track(now, command),
             _ => {}
         }
-        let Connection { scripts, forgets_removals, .. } = &mut self.connection;
-        // The server would forget `CLIENT CACHING` with a script that it does not know.
-        let form = if is_tracked || *forgets_removals && request.is_removal() {
-            Form::Source
-        } else {
-            scripts.form(now, &request)
-        };
+        let scripts = &mut self.connection.scripts;
+        let form = scripts.form(now, &request, is_tracked);
+        let (form, is_trial) = scripts.cautious_form(request.is_removal(), form);
+        let trial = is_trial.then(|| request.clone());
         self.flight.push(now, ticket, request, form);
+        if let Some(trial) = trial {
+            self.flight.push(now, None, trial, Form::Digest);
+        }
     }
 
     /// Would this request be written at once?

@@ -4,7 +4,7 @@
 use super::server::LeastUptime;
 use super::{Answer, Session};
 use crate::engine::{Command, Reign as Ask, ReignStep, Request, Vote};
-use crate::node::command::{Form, KnownScripts, NoReply, NodeReply};
+use crate::node::command::{NoReply, NodeReply};
 use crate::node::flight::InFlight;
 use crate::node::group::{Checked, MARKER, Reign, ReignAnswer};
 use crate::node::{GroupStatus, NodeError, ServerErrorKind, SharedRequest};
@@ -83,7 +83,7 @@ impl Session {
     fn ask_reign(&mut self, now: Time, step: ReignStep) {
         let command = Command::Reign(Ask { key: Arc::from(MARKER), step });
         let request = Request::in_no_round(now, command).into();
-        let form = self.connection.scripts.form(now, &request);
+        let form = self.connection.scripts.form(now, &request, false);
         self.flight.push(now, None, request, form);
     }
 
@@ -209,8 +209,7 @@ impl Session {
     ) -> Result<(), NodeError> {
         let said = match read {
             Ok(read) => read.said,
-            Err(NoReply::UnknownScript) if command.form == Form::Digest => {
-                self.connection.scripts = KnownScripts::default();
+            Err(NoReply::UnknownScript) if self.other_form(now, command).is_some() => {
                 self.ask_reign(now, step.clone());
                 return Ok(());
             }
@@ -228,7 +227,7 @@ impl Session {
         let Some(answer) = said.as_ref().and_then(|said| said.get::<ReignAnswer>()) else {
             return Ok(());
         };
-        self.connection.scripts.learn(&command.request, command.sent_at);
+        self.connection.scripts.learn(&command.request, command.form, command.sent_at);
         if let ReignAnswer::Checked(answer) = answer {
             return self.checked((command.sent_at, now), answer);
         }

@@ -4,7 +4,7 @@
 use super::{Answer, Session, State};
 use crate::engine::{Command, CustomCommand, NoVote, Request, RunScript, Said, Script, Vote};
 use crate::node::SharedRequest;
-use crate::node::command::{Form, KnownScripts, NoReply, NodeReply, describe, read};
+use crate::node::command::{Form, NoReply, NodeReply, describe, read};
 use crate::node::flight::InFlight;
 use crate::node::script::PROOF;
 use crate::node::{NodeError, ServerError, ServerErrorKind};
@@ -104,7 +104,11 @@ impl Session {
         reply: &Reply<'_>,
     ) -> Result<(), NodeError> {
         let secret = self.options.credentials.password.as_deref();
-        let read = read(&command.request, command.number, reply, secret);
+        let mut read = read(&command.request, command.number, reply, secret);
+        if let Reply::Error(text) = reply {
+            let sent = (&command.request, command.form);
+            read = self.connection.scripts.read_error(sent, text, read);
+        }
         let read = self.fail_if_unproven(&command.request, reply, read);
         match &command.request.command {
             Command::Listen(listen) => return self.listened(listen.step, read, reply),
@@ -125,7 +129,7 @@ impl Session {
         }
         match read {
             Ok(read) => {
-                self.connection.scripts.learn(&command.request, command.sent_at);
+                self.connection.scripts.learn(&command.request, command.form, command.sent_at);
                 self.count(now, command, read);
                 Ok(())
             }
@@ -177,8 +181,6 @@ impl Session {
         self.note_hidden_look(now, &command.request, &why);
         match self.of_group(why) {
             NoReply::UnknownScript => {
-                // The server has forgotten all scripts, not only this one.
-                self.connection.scripts = KnownScripts::default();
                 self.unknown_script(now, command, reply);
                 Ok(())
             }
@@ -201,16 +203,27 @@ impl Session {
         }
     }
 
-    /// Sends a request again whose script the server does not know.
+    /// The other form of a request whose script the server does not know, or whose form it refuses.
+    /// What needs no script is sent once more.
+    pub(super) fn other_form(&mut self, now: Time, command: &InFlight) -> Option<Form> {
+        let form = match command.request.script() {
+            Some(_) => self.connection.scripts.form(now, &command.request, false),
+            None => Form::Source,
+        };
+        Some(form).filter(|form| *form != command.form)
+    }
+
+    /// Sends a request again whose script the server does not know, or whose form it refuses.
     fn unknown_script(&mut self, now: Time, command: InFlight, reply: &Reply<'_>) {
-        self.connection.forgets_removals |= command.request.is_removal();
-        if command.form == Form::Digest && command.request.is_removal() {
-            // This may be long after it was sent.
-            return self.remove_later(now, command.ticket, command.request);
-        }
-        if command.form == Form::Digest && !self.is_overtaken(&command) {
-            self.note_again(&command);
-            return self.flight.push(now, command.ticket, command.request, Form::Source);
+        if let Some(form) = self.other_form(now, &command) {
+            if command.request.is_removal() {
+                // This may be long after it was sent.
+                return self.remove_later(now, command.ticket, command.request);
+            }
+            if !self.is_overtaken(&command) {
+                self.note_again(&command);
+                return self.flight.push(now, command.ticket, command.request, form);
+            }
         }
         let text = describe(reply, self.options.credentials.password.as_deref());
         self.fail(command.ticket, &NodeError::UnexpectedReply(text), true);
@@ -371,7 +384,7 @@ impl Session {
         {
             let command = Command::Custom(Arc::new(Proof(Arc::from(request.key()))));
             let proof = Request { command, ..**request }.into();
-            let form = self.connection.scripts.form(now, &proof);
+            let form = self.connection.scripts.form(now, &proof, false);
             self.flight.push(now, None, proof, form);
         }
     }

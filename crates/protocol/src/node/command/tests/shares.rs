@@ -167,17 +167,19 @@ fn a_number_is_confirmed_for_the_member_that_stands_for_the_share() {
 
 #[test]
 fn scripts_about_shares_are_learnt_one_by_one() {
-    let form = |mut known: KnownScripts, verb, of| known.form(at(0), &about_share(verb, of).into());
+    let form = |known: &KnownScripts, verb, of| {
+        known.clone().form(at(0), &about_share(verb, of).into(), false)
+    };
     let mut known = KnownScripts::default();
     for verb in [Verb::Extend, Verb::Turn] {
-        known.learn(&request(verb, 7, at(0)).into(), at(0));
+        known.learn(&request(verb, 7, at(0)).into(), Form::Source, at(0));
     }
-    assert_eq!(form(known, Verb::Acquire, READER), Form::Source);
-    known.learn(&about_share(Verb::Acquire, READER).into(), at(0));
+    assert_eq!(form(&known, Verb::Acquire, READER), Form::Source);
+    known.learn(&about_share(Verb::Acquire, READER).into(), Form::Source, at(0));
     for verb in [Verb::Acquire, Verb::Turn] {
-        assert_eq!(form(known, verb, ANY), Form::Digest, "one script takes all shares: {verb:?}");
+        assert_eq!(form(&known, verb, ANY), Form::Digest, "one script takes all shares: {verb:?}");
     }
     for verb in [Verb::Extend, Verb::Restore, Verb::Release, Verb::Undo] {
-        assert_eq!(form(known, verb, ANY), Form::Source, "{verb:?}");
+        assert_eq!(form(&known, verb, ANY), Form::Source, "{verb:?}");
     }
 }
