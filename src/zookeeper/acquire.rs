@@ -78,10 +78,11 @@ impl<'a> ZooKeeperAcquire<'a> {
                     refusal = Some(error);
                     let result = Err(self.refused(error));
                     let backoff = backoff.get_or_insert_with(|| self.backoff(entropy.seed));
-                    let next = clock::now().after(backoff.next_delay(Duration::ZERO));
-                    let is_hopeless = error.remedy() == Remedy::Configure;
-                    let is_in_time = self.wait.deadline().is_none_or(|end| next < end);
-                    if !is_hopeless && is_in_time && !self.spec.call.pause_until(next) {
+                    // A caller that waits does so until its deadline, also if no attempt fits in.
+                    let end = self.wait.deadline().unwrap_or(Time::MAX);
+                    let next = clock::now().after(backoff.next_delay(Duration::ZERO)).min(end);
+                    let is_hopeless = error.remedy() == Remedy::Configure || self.is_over();
+                    if !is_hopeless && !self.spec.call.pause_until(next) && !self.is_over() {
                         continue;
                     }
                     result

@@ -1,11 +1,12 @@
 //! Connections that take long, or never come about; literal IPv6 addresses; keepalive.
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
-use redlatch::error::{NodeAnswer, Phase};
+use redlatch::error::{NodeAnswer, NodeReport, Phase};
 use redlatch::{Error, LockClient, NodeError};
+use socket2::{Domain, Socket, Type};
 
 use support::deaf_port::DeafPort;
 use support::eventually;
@@ -124,5 +125,67 @@ fn literal_ipv6_addresses_are_connected_to() {
             let client = all_nodes_client([url]);
             assert!(eventually(LIMIT, || can_be_acquired(&client, "ipv6")), "{written}");
         }
+    }
+}
+
+/// Ports at which nobody listens. They stay taken, so nobody else does.
+fn closed_ports(count: usize) -> Vec<Socket> {
+    let bound = |_| {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket can be made");
+        let any: SocketAddr = "127.0.0.1:0".parse().expect("an address");
+        socket.bind(&any.into()).expect("a port is free");
+        socket
+    };
+    (0..count).map(bound).collect()
+}
+
+/// The URL of an ensemble with these servers.
+fn ensemble_url(ports: &[Socket]) -> String {
+    let address = |port: &Socket| {
+        let address = port.local_addr().expect("it is bound").as_socket().expect("it is TCP");
+        address.to_string()
+    };
+    format!("zk://{}/locks", ports.iter().map(address).collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn an_ensemble_at_whose_ports_nobody_listens_is_reported_at_once() {
+    for count in [1, 3] {
+        let ports = closed_ports(count);
+        // A request may take a third of it.
+        let builder = LockClient::builder().nodes([ensemble_url(&ports)]);
+        let client = builder.session_timeout(LIMIT * 3).build().unwrap();
+        let start = Instant::now();
+        let results = [
+            client.try_lock("a", LONG).map(|_| ()),
+            client.request("a").shared().try_lock().map(|_| ()),
+            client.request("a").try_lock_for(Duration::ZERO).map(|_| ()),
+            client.inspect("a").map(|_| ()),
+            client.locks("*").next().expect("an error").map(|_| ()),
+        ];
+        assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
+        for result in results {
+            let Err(Error::NoQuorum(error)) = result else { panic!("{result:?}") };
+            let refused = |report: &NodeReport| report.answer.to_string().contains("refused");
+            assert!(error.reports().iter().all(refused), "{error}");
+        }
+        // Who waits does so: a server may be started meanwhile.
+        let wait = Duration::from_millis(700);
+        let start = Instant::now();
+        let waited = client.request("a").ttl(LONG).try_lock_for(wait);
+        assert!(matches!(waited, Err(Error::NoQuorum(_))), "{waited:?}");
+        assert!(start.elapsed() >= wait && start.elapsed() < LIMIT, "{:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn an_ensemble_that_accepts_no_connection_is_waited_for_until_the_deadline() {
+    let deaf = DeafPort::open("127.0.0.1:0");
+    let client = LockClient::new(format!("zk://{}/locks", deaf.address())).unwrap();
+    for wait in [700, 2_300].map(Duration::from_millis) {
+        let start = Instant::now();
+        let waited = client.request("a").ttl(LONG).try_lock_for(wait);
+        assert!(matches!(waited, Err(Error::NoQuorum(_))), "{waited:?}");
+        assert!(start.elapsed() >= wait && start.elapsed() < LIMIT, "{:?}", start.elapsed());
     }
 }

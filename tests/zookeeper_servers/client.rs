@@ -253,6 +253,7 @@ impl Client {
                     self.sessions_lost += 1;
                 }
                 SessionEvent::Ended => self.has_ended = true,
+                SessionEvent::Unreached => {}
             }
         }
     }

@@ -11,6 +11,7 @@
 //!   ended: a call that ends early gives the contender up.
 //! - A lock that was held when the session's validity passed is lost, also if the session lives on.
 //! - A lock has its own end, besides that of the session, and its znodes are deleted then.
+//! - A question, and a contender that does not wait, ends when no server could be connected to.
 //!
 //! Whoever drives it gives its session what the connection says, and calls [`LockTable::settle`]
 //! after that. Random bytes come from the function that it was made with.
@@ -114,7 +115,8 @@ impl<W> LockTable<W> {
         if was_ended || self.is_closed {
             return self.outcomes.push_back((call.0, Outcome::Waiting { place: None }));
         }
-        let entry = LockEntry::new(Contender::new(plan), hold, call);
+        let connects_left = (!plan.waits).then(|| self.session.servers());
+        let entry = LockEntry::new(Contender::new(plan), hold, connects_left, call);
         self.entries.insert(token, entry);
         self.set_alarm(token);
         self.due.insert(token);

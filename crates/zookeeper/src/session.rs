@@ -221,6 +221,9 @@ impl<T: Copy> EnsembleSession<T> {
             Problem::Refused(error) => Failure::Server(*error),
             _ => Failure::Unanswered,
         };
+        if matches!(self.state, State::Connecting { .. }) {
+            self.outcomes.push_back(SessionEvent::Unreached);
+        }
         let retry_at = self.servers.failed(now, has_lasted);
         self.go_down(retry_at, &failure);
         self.problem = Some(problem);
@@ -291,6 +294,11 @@ impl<T: Copy> EnsembleSession<T> {
     /// Why there is no connection, or was none before this one.
     pub fn problem(&self) -> Option<&Problem> {
         self.problem.as_ref()
+    }
+
+    /// How many servers there are.
+    pub fn servers(&self) -> usize {
+        self.options.servers
     }
 
     /// The number of the server to connect to, below `EnsembleSessionOptions::servers`.

@@ -79,6 +79,7 @@ impl<W> LockTable<W> {
                 self.connections += 1;
                 self.tell_all(Contender::connected);
             }
+            SessionEvent::Unreached => self.unreached(now),
             SessionEvent::Removed { path } => {
                 self.tell_all(|contender| contender.removed(&path));
             }
@@ -90,6 +91,17 @@ impl<W> LockTable<W> {
             }
             SessionEvent::Ended => self.valid = Arc::default(),
         }
+    }
+
+    /// A server could not be connected to. Who does not wait is told when that was the last one.
+    fn unreached(&mut self, now: Time) {
+        for (token, entry) in &mut self.entries {
+            if let Some((waiter, place)) = entry.unreached() {
+                self.outcomes.push_back((waiter, Outcome::Waiting { place }));
+                self.due.insert(*token);
+            }
+        }
+        self.end_unreached_questions(now);
     }
 
     fn tell_all(&mut self, tell: impl Fn(&mut Contender)) {

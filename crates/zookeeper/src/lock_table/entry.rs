@@ -17,6 +17,8 @@ pub(super) struct LockEntry<W> {
     pub(super) caller: Option<(W, Time)>,
     /// For how long it is held.
     hold: Duration,
+    /// If it does not wait: how many servers may still be tried in vain.
+    connects_left: Option<usize>,
     /// The contender has nothing to do before this time.
     pub(super) paused_until: Option<Time>,
     /// When the table looks at it.
@@ -57,9 +59,31 @@ pub(super) struct Hold {
 }
 
 impl<W> LockEntry<W> {
-    pub(super) fn new(contender: Contender, hold: Duration, caller: (W, Time)) -> Self {
-        let stage = LockStage::Waiting(WaitState::default());
-        Self { contender, stage, caller: Some(caller), hold, paused_until: None, alarm: None }
+    pub(super) fn new(
+        contender: Contender,
+        hold: Duration,
+        connects_left: Option<usize>,
+        caller: (W, Time),
+    ) -> Self {
+        Self {
+            contender,
+            stage: LockStage::Waiting(WaitState::default()),
+            caller: Some(caller),
+            hold,
+            connects_left,
+            paused_until: None,
+            alarm: None,
+        }
+    }
+
+    /// A server could not be connected to. Returns the caller and its place, if it does not wait
+    /// and all servers have been tried for it.
+    pub(super) fn unreached(&mut self) -> Option<(W, Option<usize>)> {
+        let LockStage::Waiting(wait) = &self.stage else { return None };
+        let left = self.connects_left.as_mut()?;
+        *left = left.saturating_sub(1);
+        let caller = self.caller.take_if(|_| *left == 0);
+        caller.map(|(waiter, _)| (waiter, wait.place))
     }
 
     pub(super) fn take_caller(&mut self) -> Option<W> {

@@ -12,14 +12,22 @@ use redlatch_protocol::time::Time;
 /// itself may be why: a list that is too long ends the connection on which all locks depend.
 const TIMES_MAX: u32 = 3;
 
+/// How often a question has failed.
+#[derive(Clone, Copy, Debug, Default)]
+struct Failures {
+    /// On how many connections it was written.
+    written: u32,
+    /// How many servers could not be connected to.
+    unreached: usize,
+}
+
 /// Some requests, and the answers to them.
 #[derive(Debug)]
 pub(super) struct OpenQuestion<W> {
     pub(super) waiter: W,
     pub(super) until: Time,
     requests: Vec<EnsembleRequest>,
-    /// On how many connections they were written.
-    times: u32,
+    failures: Failures,
     /// Which connection was the latest when they were last sent, and whether it was ready.
     sent_on: (u64, bool),
     answers: Vec<Option<EnsembleAnswer>>,
@@ -31,7 +39,7 @@ impl<W> LockTable<W> {
     /// Sends requests that change nothing of this client's locks, in their order, and collects the
     /// answers.
     pub fn ask(&mut self, now: Time, requests: Vec<EnsembleRequest>, until: Time, waiter: W) {
-        self.begin(now, (waiter, until), requests, 0, None);
+        self.begin(now, (waiter, until), requests, Failures::default(), None);
         self.settle(now);
     }
 
@@ -42,20 +50,21 @@ impl<W> LockTable<W> {
         let request = self.entries.get(&token).and_then(|entry| entry.contender.check_of_held());
         match request.filter(|_| held) {
             Some(request) => {
-                self.begin(now, (waiter, until), vec![request], 0, Some((token, end)));
+                let none = Failures::default();
+                self.begin(now, (waiter, until), vec![request], none, Some((token, end)));
             }
             None => self.outcomes.push_back((waiter, Outcome::Voted(Vote::Refused))),
         }
         self.settle(now);
     }
 
-    /// Sends all requests of a question. `times`: on how many connections they were written before.
+    /// Sends all requests of a question, which has failed so often before.
     fn begin(
         &mut self,
         now: Time,
         (waiter, until): (W, Time),
         requests: Vec<EnsembleRequest>,
-        times: u32,
+        failures: Failures,
         checks: Option<(Token, Time)>,
     ) {
         let number = self.next_question;
@@ -65,7 +74,7 @@ impl<W> LockTable<W> {
             self.session.send(now, Asker::Question(number, index), request.clone());
         }
         let answers = requests.iter().map(|_| None).collect();
-        let question = OpenQuestion { waiter, until, requests, times, sent_on, answers, checks };
+        let question = OpenQuestion { waiter, until, requests, failures, sent_on, answers, checks };
         self.questions.insert(number, question);
     }
 
@@ -83,13 +92,14 @@ impl<W> LockTable<W> {
         if question.is_lost(&answer) && now < question.until {
             // A connection that was never made says nothing against asking again.
             let (before, was_ready) = question.sent_on;
-            question.times += u32::from(was_ready || connections > before);
-            if question.times < TIMES_MAX {
+            question.failures.written += u32::from(was_ready || connections > before);
+            if question.failures.written < TIMES_MAX {
                 let call = self.questions.remove(&number);
-                let Some(OpenQuestion { waiter, until, requests, times, checks, .. }) = call else {
+                let Some(OpenQuestion { waiter, until, requests, failures, checks, .. }) = call
+                else {
                     return;
                 };
-                return self.begin(now, (waiter, until), requests, times, checks);
+                return self.begin(now, (waiter, until), requests, failures, checks);
             }
         }
         question.answers[index] = Some(answer);
@@ -102,6 +112,20 @@ impl<W> LockTable<W> {
     pub(super) fn end_questions(&mut self, now: Time) {
         let is_over = |(_, question): &(&u64, &OpenQuestion<W>)| question.until <= now;
         let over: Vec<u64> = self.questions.iter().filter(is_over).map(|(it, _)| *it).collect();
+        over.into_iter().for_each(|number| self.conclude(now, number));
+    }
+
+    /// A server could not be connected to. Ends the questions for which all have been tried. Not
+    /// the check of a lock, which is held for as long as its session lives.
+    pub(super) fn end_unreached_questions(&mut self, now: Time) {
+        let servers = self.session.servers();
+        let mut over = Vec::new();
+        for (number, question) in self.questions.iter_mut().filter(|(_, it)| it.checks.is_none()) {
+            question.failures.unreached += 1;
+            if question.failures.unreached >= servers {
+                over.push(*number);
+            }
+        }
         over.into_iter().for_each(|number| self.conclude(now, number));
     }
 

@@ -37,9 +37,17 @@ impl Talk {
     }
 
     fn with_random(has_random: bool) -> Self {
-        let mut options = EnsembleSessionOptions::new(1, 7);
+        Self::with(1, if has_random { || Some([1; 16]) } else { || None })
+    }
+
+    /// With this number of servers.
+    fn of(servers: usize) -> Self {
+        Self::with(servers, || Some([1; 16]))
+    }
+
+    fn with(servers: usize, random: Random) -> Self {
+        let mut options = EnsembleSessionOptions::new(servers, 7);
         options.drift_parts_per_billion = 0;
-        let random: Random = if has_random { || Some([1; 16]) } else { || None };
         let table = LockTable::new(options, random);
         Self { table, millis: 1_000, xid: 0 }
     }

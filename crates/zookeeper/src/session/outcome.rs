@@ -13,6 +13,8 @@ pub enum SessionEvent<T> {
     Changed { path: Box<str> },
     /// A connection of the session is ready, the first or another one. No watch is left.
     Connected,
+    /// No connection to a server could be made.
+    Unreached,
     /// A znode of this session is not there any more, and the session did not delete it.
     Removed { path: Arc<str> },
     /// The ensemble has ended the session, and all its znodes are gone or about to be.

@@ -135,6 +135,7 @@ impl Talk {
             SessionEvent::Removed { path } => format!("removed {path}"),
             SessionEvent::SessionLost => "lost".to_owned(),
             SessionEvent::Ended => "ended".to_owned(),
+            SessionEvent::Unreached => "unreached".to_owned(),
         };
         std::iter::from_fn(|| self.session.poll()).map(text).collect()
     }
@@ -256,7 +257,7 @@ fn servers_have_their_turns_and_attempts_their_time() {
     assert!(!talk.session.is_down());
     talk.pass(1);
     assert_eq!(talk.session.problem(), Some(&Problem::TimedOut));
-    assert_eq!(talk.told(), ["1 Unanswered"]);
+    assert_eq!(talk.told(), ["unreached", "1 Unanswered"]);
     assert_ne!(talk.session.server(), first);
     talk.get(2);
     talk.connect();

@@ -105,7 +105,7 @@ impl EnsembleClient {
             SessionEvent::Connected => self.contender.connected(),
             SessionEvent::SessionLost => self.contender.session_lost(),
             SessionEvent::Removed { path } => self.contender.removed(&path),
-            SessionEvent::Ended => {}
+            SessionEvent::Ended | SessionEvent::Unreached => {}
         }
     }
 }
