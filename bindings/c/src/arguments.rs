@@ -67,6 +67,8 @@ unsafe impl Versioned for Options {
     const FIRST_SIZE: usize = offset_of!(Self, key) + size_of::<Bytes>();
 }
 
+type Setter = fn(Builder, Duration) -> Builder;
+
 impl Options {
     const NO_RESTART_GUARD: u32 = 1;
     const IO_THREAD: u32 = 2;
@@ -77,7 +79,7 @@ impl Options {
             builder = builder.restart_guard(false);
         }
         // As in the header: 0 is the default.
-        let times: [(u64, fn(Builder, Duration) -> Builder); 6] = [
+        let times: [(u64, Setter); 6] = [
             (self.node_timeout_ms.into(), Builder::node_timeout),
             (self.max_ttl_ms, Builder::max_ttl),
             (self.connect_timeout_ms, Builder::connect_timeout),

@@ -1,6 +1,8 @@
-//! What Python passes: names as `str` or `bytes`, times as seconds or `timedelta`.
+//! What Python passes: names as `str` or `bytes`, times as seconds or `timedelta`. What cannot be
+//! used is a `ConfigError`, whatever it is.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use crate::errors::config_error;
+use pyo3::conversion::FromPyObjectOwned;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDelta, PyString};
 use std::time::Duration;
@@ -13,13 +15,16 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Name {
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(text) = given.cast::<PyString>() {
-            return Ok(Self(text.extract::<String>()?.into_bytes()));
+            // Python has texts that are none: with half a surrogate.
+            let text = text.extract::<String>();
+            let text = text.map_err(|error| config_error(given.py(), error.to_string()))?;
+            return Ok(Self(text.into_bytes()));
         }
         if let Ok(bytes) = given.cast::<PyBytes>() {
             return Ok(Self(bytes.as_bytes().to_vec()));
         }
         let kind = given.get_type().name()?.to_string();
-        Err(PyTypeError::new_err(format!("a name is str or bytes, not {kind}")))
+        Err(config_error(given.py(), format!("a name is str or bytes, not {kind}")))
     }
 }
 
@@ -48,6 +53,21 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Names {
     }
 }
 
+/// The number of seconds that was passed, whatever it is.
+fn number_of_seconds(given: Borrowed<'_, '_, PyAny>) -> PyResult<f64> {
+    let number = if given.is_instance_of::<PyDelta>() {
+        given.call_method0("total_seconds").and_then(|seconds| seconds.extract())
+    } else {
+        given.extract()
+    };
+    number.map_err(|_: PyErr| not_a_time(given))
+}
+
+fn not_a_time(given: Borrowed<'_, '_, PyAny>) -> PyErr {
+    let text = "a time is a number of seconds, 0 or more, or a timedelta, not";
+    config_error(given.py(), format!("{text} {given:?}"))
+}
+
 /// A time, in Python a number of seconds or a `timedelta`.
 #[derive(Clone, Copy)]
 pub(crate) struct Seconds(pub(crate) Duration);
@@ -56,22 +76,53 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Seconds {
     type Error = PyErr;
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
-        let seconds: f64 = if given.is_instance_of::<PyDelta>() {
-            given.call_method0("total_seconds")?.extract()?
-        } else {
-            given.extract().map_err(|_| {
-                PyTypeError::new_err(format!(
-                    "a time is a number of seconds or a timedelta: {given:?}"
-                ))
-            })?
-        };
-        let time = Duration::try_from_secs_f64(seconds);
-        time.map(Self).map_err(|_| PyValueError::new_err(format!("not a time: {seconds} s")))
+        let time = Duration::try_from_secs_f64(number_of_seconds(given)?);
+        time.map(Self).map_err(|_| not_a_time(given))
     }
 }
 
-/// A time as a number, for what Python itself asks of it.
+/// For how long to wait. `None`: as long as it takes, in Python also infinity, and any time that is
+/// too long for a clock.
+#[derive(Clone, Copy)]
+pub(crate) struct Timeout(pub(crate) Option<Duration>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Timeout {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if given.is_none() {
+            return Ok(Self(None));
+        }
+        let seconds = number_of_seconds(given)?;
+        if seconds.is_nan() || seconds < 0.0 {
+            return Err(not_a_time(given));
+        }
+        Ok(Self(Duration::try_from_secs_f64(seconds).ok()))
+    }
+}
+
+/// A timeout as a number of seconds, or `None`, for what Python itself asks of it.
 #[pyfunction]
-pub(crate) fn seconds(time: Seconds) -> f64 {
-    time.0.as_secs_f64()
+pub(crate) fn limit(timeout: Timeout) -> Option<f64> {
+    timeout.0.map(|time| time.as_secs_f64())
+}
+
+/// An option and its name.
+pub(crate) struct Given<'a, 'py> {
+    pub(crate) name: &'a str,
+    pub(crate) value: Bound<'py, PyAny>,
+}
+
+impl<'py> Given<'_, 'py> {
+    pub(crate) fn get<T: FromPyObjectOwned<'py>>(&self) -> PyResult<T> {
+        let got: PyResult<T> = self.value.extract().map_err(Into::into);
+        got.map_err(|error| {
+            let py = self.value.py();
+            config_error(py, format!("{}: {}", self.name, error.value(py)))
+        })
+    }
+
+    pub(crate) fn time(&self) -> PyResult<Duration> {
+        self.get().map(|Seconds(time)| time)
+    }
 }

@@ -1,13 +1,15 @@
-//! Calls without the GIL, and their end.
+//! Calls without the GIL, and their end; and that no panic leaves them.
 
+use crate::arguments::Seconds;
 use crate::client::Client;
-use crate::errors::raise;
+use crate::errors::{bug, raise};
 use pyo3::prelude::*;
 use redlatch::Error;
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use std::{process, thread};
+use std::{mem, process, thread};
 
 /// How many calls run without the GIL or are about to get it back, and callbacks are about to run.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
@@ -42,6 +44,24 @@ impl Drop for Running {
     }
 }
 
+/// Runs what calls the library. A panic is a bug, and becomes an exception that `except Exception`
+/// catches: pyo3's own would not be.
+pub(crate) fn contained<T>(py: Python<'_>, call: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    caught(call).unwrap_or_else(|text| Err(bug(py, &text)))
+}
+
+/// The error is the text of a panic.
+fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|thrown| {
+        let text = thrown.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| thrown.downcast_ref::<String>().map(String::as_str));
+        let text = text.unwrap_or("a panic without a text").to_owned();
+        // Dropping it may panic again.
+        mem::forget(thrown);
+        text
+    })
+}
+
 /// Runs a call that may ask nodes, while other threads of Python go on.
 ///
 /// A thread that wants the GIL back while the interpreter ends would be ended by it amid this code.
@@ -49,11 +69,11 @@ impl Drop for Running {
 ///
 /// `call` must not come back to Python: under gevent, another greenlet would go on with the stack
 /// of this one below it.
-pub(crate) fn undisturbed<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> T {
+pub(crate) fn undisturbed<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> PyResult<T> {
     let running = Running::new();
     let ends_it = ENDS_IT.get();
     let (result, _running) = py.detach(move || {
-        let result = call();
+        let result = caught(call);
         if IS_ENDING.load(Ordering::SeqCst) && !ends_it {
             drop((result, running));
             loop {
@@ -62,7 +82,7 @@ pub(crate) fn undisturbed<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Se
         }
         (result, running)
     });
-    result
+    result.map_err(|text| bug(py, &text))
 }
 
 /// The same, of a call that may fail.
@@ -70,14 +90,14 @@ pub(crate) fn detached<T: Send, E: Into<Error> + Send>(
     py: Python<'_>,
     call: impl FnOnce() -> Result<T, E> + Send,
 ) -> PyResult<T> {
-    undisturbed(py, call).map_err(|error| raise(py, &error.into()))
+    undisturbed(py, call)?.map_err(|error| raise(py, &error.into()))
 }
 
 /// Drops what the last reference of Python was to. That may send a request, and wait for threads of
 /// the library; those may be in a callback, which needs the GIL.
 pub(crate) fn let_go<T: Send>(value: T) {
     let mut value = Some(value);
-    Python::try_attach(|py| undisturbed(py, || value = None));
+    let _ = Python::try_attach(|py| undisturbed(py, || value = None));
     drop(value);
 }
 
@@ -92,17 +112,17 @@ pub(crate) fn is_over() -> bool {
 /// Cancels what waits, so that it leaves the nodes' queue; has the calls of other threads end where
 /// they are; and waits for that for as long.
 #[pyfunction]
-pub(crate) fn end(py: Python<'_>, clients: Vec<Py<Client>>, seconds: f64) {
+pub(crate) fn end(py: Python<'_>, clients: Vec<Py<Client>>, limit: Seconds) {
     ENDS_IT.set(true);
     IS_ENDING.store(true, Ordering::SeqCst);
     for client in clients {
         let _ = client.get().cancel(py);
     }
-    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    let began = Instant::now();
     // What ends may be logged. After that, so may nothing: it could be amid that when all ends.
     for flag in [&IS_ENDING, &IS_OVER] {
         flag.store(true, Ordering::SeqCst);
-        while RUNNING.load(Ordering::SeqCst) > 0 && Instant::now() < end {
+        while RUNNING.load(Ordering::SeqCst) > 0 && began.elapsed() < limit.0 {
             py.detach(|| thread::sleep(Duration::from_millis(2)));
         }
     }
@@ -119,6 +139,7 @@ impl CancelToken {
         Self(redlatch::CancelToken::new())
     }
 
+    /// Ends the calls that were given it, now and from now on.
     fn cancel(&self) {
         self.0.cancel();
     }

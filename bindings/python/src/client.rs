@@ -1,7 +1,7 @@
 //! The client, which is built anew in each process that uses it.
 
-use crate::arguments::{Name, Names, Seconds};
-use crate::calls::{CancelToken, detached, let_go};
+use crate::arguments::{Given, Name, Names, Seconds, Timeout};
+use crate::calls::{CancelToken, contained, detached, let_go};
 use crate::errors::raise;
 use crate::events;
 use crate::lock::Lock;
@@ -46,7 +46,10 @@ impl Client {
 }
 
 fn build(py: Python<'_>, builder: &Builder) -> PyResult<LockClient> {
-    builder.clone().on_event(events::listener()).build().map_err(|error| raise(py, &error))
+    contained(py, || {
+        let builder = builder.clone().on_event(events::listener());
+        builder.build().map_err(|error| raise(py, &error))
+    })
 }
 
 #[pymethods]
@@ -55,14 +58,16 @@ impl Client {
     #[pyo3(signature = (nodes, **settings))]
     fn new(
         py: Python<'_>,
-        nodes: Vec<String>,
+        nodes: Bound<'_, PyAny>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        let nodes: Vec<String> = Given { name: "nodes", value: nodes }.get()?;
         let mut builder = LockClient::builder().nodes(nodes);
         let mut tls = None;
         for (name, value) in settings.into_iter().flatten() {
             if !value.is_none() {
-                builder = set(builder, &mut tls, &name.extract::<String>()?, &value)?;
+                let name: String = name.extract()?;
+                builder = set(builder, &mut tls, &Given { name: &name, value })?;
             }
         }
         builder = tls.into_iter().fold(builder, Builder::tls);
@@ -70,17 +75,19 @@ impl Client {
         Ok(Self { builder, current })
     }
 
-    /// Takes a lock. `wait`: 0 does not wait, and `None` waits as long as it takes.
-    #[pyo3(signature = (names, ttl, wait, cancelled_by, log_calls, **request))]
+    /// Takes a lock. `wait`: 0 does not wait, and `None` waits as long as it takes. `goes_on`:
+    /// another call follows if this one fails, so that it did is no news.
+    #[pyo3(signature = (names, ttl, wait, cancelled_by, log_calls, goes_on, **request))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn _acquire(
         &self,
         py: Python<'_>,
         names: Names,
         ttl: Seconds,
-        wait: Option<Seconds>,
+        wait: Timeout,
         cancelled_by: Option<&CancelToken>,
         log_calls: bool,
+        goes_on: bool,
         request: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Option<Lock>> {
         events::log_calls(log_calls);
@@ -89,10 +96,13 @@ impl Client {
         if let Some(token) = cancelled_by {
             request = request.cancelled_by(&token.0);
         }
-        let taken = detached(py, || match wait {
-            None => request.lock().map(Some),
-            Some(Seconds(Duration::ZERO)) => request.try_lock(),
-            Some(Seconds(wait)) => request.try_lock_for(wait),
+        let taken = detached(py, || {
+            let _quiet = goes_on.then(events::without_failures);
+            match wait.0 {
+                None => request.lock().map(Some),
+                Some(Duration::ZERO) => request.try_lock(),
+                Some(wait) => request.try_lock_for(wait),
+            }
         })?;
         Ok(taken.map(Lock::new))
     }
@@ -100,8 +110,11 @@ impl Client {
     /// Ends the calls of this client that wait for a lock, now and from now on, with `Cancelled`.
     /// Locks that are held stay held.
     pub(crate) fn cancel(&self, py: Python<'_>) -> PyResult<()> {
-        self.here(py)?.cancel_token().cancel();
-        Ok(())
+        let client = self.here(py)?;
+        contained(py, || {
+            client.cancel_token().cancel();
+            Ok(())
+        })
     }
 }
 
@@ -139,20 +152,21 @@ fn requested<'a>(
         if value.is_none() {
             continue;
         }
-        let time = || value.extract().map(|Seconds(time)| time);
-        request = match &*name.extract::<String>()? {
+        let name: String = name.extract()?;
+        let given = Given { name: &name, value };
+        request = match &*name {
             "keep_alive" => {
-                keep_alive = value.extract()?;
+                keep_alive = given.get()?;
                 request
             }
-            "fenced" if value.extract::<bool>()? => request.fenced(),
-            "shared" if value.extract::<bool>()? => request.shared(),
+            "fenced" if given.get()? => request.fenced(),
+            "shared" if given.get()? => request.shared(),
             "fenced" | "shared" => request,
-            "one_of" => request.one_of(value.extract()?),
-            "owner" => request.owner(value.extract::<Name>()?),
-            "min_validity" => request.min_validity(time()?),
-            "max_hold" => request.max_hold(time()?),
-            "hold_at_least" => request.hold_at_least(time()?),
+            "one_of" => request.one_of(given.get()?),
+            "owner" => request.owner(given.get::<Name>()?),
+            "min_validity" => request.min_validity(given.time()?),
+            "max_hold" => request.max_hold(given.time()?),
+            "hold_at_least" => request.hold_at_least(given.time()?),
             name => return Err(unexpected("a lock", name)),
         };
     }
@@ -167,47 +181,45 @@ fn unexpected(of: &str, name: &str) -> PyErr {
 fn set(
     builder: Builder,
     tls: &mut Option<TlsSettings>,
-    name: &str,
-    value: &Bound<'_, PyAny>,
+    given: &Given<'_, '_>,
 ) -> PyResult<Builder> {
-    let time = || value.extract().map(|Seconds(time)| time);
     let mut with_tls = |change: &dyn Fn(TlsSettings) -> TlsSettings| {
         *tls = Some(change(tls.take().unwrap_or_default()));
     };
-    Ok(match name {
-        "nodes_from_env" => builder.nodes_from_env(&value.extract::<String>()?),
-        "node_timeout" => builder.node_timeout(time()?),
-        "connect_timeout" => builder.connect_timeout(time()?),
-        "session_timeout" => builder.session_timeout(time()?),
-        "max_ttl" => builder.max_ttl(time()?),
-        "max_hold" => builder.max_hold(time()?),
-        "min_validity" => builder.min_validity(time()?),
-        "failover_bound" => builder.failover_bound(time()?),
-        "waiter_lease" => builder.waiter_lease(time()?),
-        "fencing_expiry" => builder.fencing_expiry(time()?),
-        "drift_factor" => builder.drift_factor(value.extract()?),
-        "restart_guard" => builder.restart_guard(value.extract()?),
-        "wait_for_all" => builder.wait_for_all(value.extract()?),
-        "io_thread" => builder.io_thread(value.extract()?),
-        "queue" => builder.queue(value.extract()?),
-        "key_prefix" => builder.key_prefix(value.extract::<Name>()?),
-        "client_name" => builder.client_name(value.extract::<String>()?),
+    Ok(match given.name {
+        "nodes_from_env" => builder.nodes_from_env(&given.get::<String>()?),
+        "node_timeout" => builder.node_timeout(given.time()?),
+        "connect_timeout" => builder.connect_timeout(given.time()?),
+        "session_timeout" => builder.session_timeout(given.time()?),
+        "max_ttl" => builder.max_ttl(given.time()?),
+        "max_hold" => builder.max_hold(given.time()?),
+        "min_validity" => builder.min_validity(given.time()?),
+        "failover_bound" => builder.failover_bound(given.time()?),
+        "waiter_lease" => builder.waiter_lease(given.time()?),
+        "fencing_expiry" => builder.fencing_expiry(given.time()?),
+        "drift_factor" => builder.drift_factor(given.get()?),
+        "restart_guard" => builder.restart_guard(given.get()?),
+        "wait_for_all" => builder.wait_for_all(given.get()?),
+        "io_thread" => builder.io_thread(given.get()?),
+        "queue" => builder.queue(given.get()?),
+        "key_prefix" => builder.key_prefix(given.get::<Name>()?),
+        "client_name" => builder.client_name(given.get::<String>()?),
         "ca_file" => {
-            let file: PathBuf = value.extract()?;
+            let file: PathBuf = given.get()?;
             with_tls(&|tls| tls.ca_file(&file));
             builder
         }
         "client_certificate" => {
-            let (certificate, key): (PathBuf, PathBuf) = value.extract()?;
+            let (certificate, key): (PathBuf, PathBuf) = given.get()?;
             with_tls(&|tls| tls.client_certificate(&certificate, &key));
             builder
         }
         "bundled_roots" => {
-            if value.extract()? {
+            if given.get()? {
                 with_tls(&TlsSettings::bundled_roots);
             }
             builder
         }
-        _ => return Err(unexpected("a client", name)),
+        name => return Err(unexpected("a client", name)),
     })
 }

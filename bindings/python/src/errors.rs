@@ -1,21 +1,23 @@
 //! Errors as the exceptions of `redlatch._errors`.
 
+use crate::classes::{Classes, classes};
 use crate::views::{report, seconds};
+use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use redlatch::{Error, LockLost, LossReason, NoQuorum, OncePerError, RegisterError};
 
-mod exceptions {
-    pyo3::import_exception!(redlatch._errors, RedlatchError);
-    pyo3::import_exception!(redlatch._errors, ConfigError);
-    pyo3::import_exception!(redlatch._errors, NoQuorum);
-    pyo3::import_exception!(redlatch._errors, LockLost);
-    pyo3::import_exception!(redlatch._errors, Cancelled);
-    pyo3::import_exception!(redlatch._errors, OtherProcess);
-    pyo3::import_exception!(redlatch._errors, RegisterError);
+/// An instance, and not a class with arguments: pyo3 would make that of them where it catches no
+/// panic.
+fn instance<'py>(
+    py: Python<'py>,
+    class: fn(&Classes) -> &Py<PyAny>,
+    arguments: impl PyCallArgs<'py>,
+) -> PyErr {
+    let made = classes(py).and_then(|classes| class(classes).bind(py).call1(arguments));
+    made.map_or_else(|error| error, PyErr::from_value)
 }
 
 pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
-    use exceptions as of;
     let text = error.to_string();
     match error {
         Error::Config(_)
@@ -23,43 +25,53 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
         | Error::Ttl(_)
         | Error::LockToken(_)
         | Error::FencingToken(_)
-        | Error::OncePer(OncePerError::Period { .. }) => of::ConfigError::new_err(text),
+        | Error::OncePer(OncePerError::Period { .. }) => config_error(py, text),
         Error::NoQuorum(why) => no_quorum(py, why, text),
-        Error::Lost(lost) => lost_lock(lost),
-        Error::Cancelled => of::Cancelled::new_err(text),
-        Error::OtherProcess => of::OtherProcess::new_err(text),
+        Error::Lost(lost) => lost_lock(py, lost),
+        Error::Cancelled => instance(py, |of| &of.Cancelled, (text,)),
+        Error::OtherProcess => instance(py, |of| &of.OtherProcess, (text,)),
         Error::Register(RegisterError::NoQuorum { error: why, may_have_happened: false }) => {
             no_quorum(py, why, text)
         }
-        Error::Register(error) => of::RegisterError::new_err((text, error.may_have_happened())),
-        _ => of::RedlatchError::new_err(text),
+        Error::Register(error) => {
+            instance(py, |of| &of.RegisterError, (text, error.may_have_happened()))
+        }
+        _ => instance(py, |of| &of.RedlatchError, (text,)),
     }
+}
+
+/// What was passed cannot be used.
+pub(crate) fn config_error(py: Python<'_>, text: String) -> PyErr {
+    instance(py, |of| &of.ConfigError, (text,))
 }
 
 fn no_quorum(py: Python<'_>, why: &NoQuorum, text: String) -> PyErr {
     let reports: PyResult<Vec<_>> = why.reports().iter().map(|node| report(py, node)).collect();
     match reports {
-        Ok(reports) => exceptions::NoQuorum::new_err((
-            text,
-            reports.into_iter().map(Bound::unbind).collect::<Vec<_>>(),
-            why.needed(),
-            why.answered(),
-            why.quarantine().map(seconds),
-        )),
+        Ok(reports) => {
+            let quarantine = why.quarantine().map(seconds);
+            let arguments = (text, reports, why.needed(), why.answered(), quarantine);
+            instance(py, |of| &of.NoQuorum, arguments)
+        }
         Err(error) => error,
     }
 }
 
-pub(crate) fn lost_lock(lost: &LockLost) -> PyErr {
+pub(crate) fn lost_lock(py: Python<'_>, lost: &LockLost) -> PyErr {
     let reason = match lost.reason() {
         LossReason::Expired => "expired",
         LossReason::Gone => "gone",
         LossReason::OtherProcess => "other_process",
         _ => "other",
     };
-    exceptions::LockLost::new_err((lost.to_string(), reason))
+    instance(py, |of| &of.LockLost, (lost.to_string(), reason))
 }
 
-pub(crate) fn released() -> PyErr {
-    exceptions::RedlatchError::new_err("the lock was released already")
+pub(crate) fn released(py: Python<'_>) -> PyErr {
+    instance(py, |of| &of.RedlatchError, ("the lock was released already",))
+}
+
+/// A panic, which is a bug of the library and not of the program.
+pub(crate) fn bug(py: Python<'_>, text: &str) -> PyErr {
+    instance(py, |of| &of.RedlatchError, (format!("a bug of redlatch: {text}"),))
 }

@@ -1,8 +1,10 @@
 //! Events as records of `logging`.
 
 use crate::calls::{Running, is_over};
+use crate::classes::classes;
 use pyo3::prelude::*;
 use redlatch::event::{Event, Level};
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -14,6 +16,25 @@ static ARE_CALLS_LOGGED: AtomicBool = AtomicBool::new(false);
 
 pub(crate) fn log_calls(are_logged: bool) {
     ARE_CALLS_LOGGED.store(are_logged, Ordering::Relaxed);
+}
+
+thread_local! {
+    /// Events of failed calls of this thread are no news: another call goes on.
+    static IS_QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// As long as this lives, a call of this thread that fails is not logged.
+pub(crate) struct Quiet(());
+
+pub(crate) fn without_failures() -> Quiet {
+    IS_QUIET.set(true);
+    Quiet(())
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        IS_QUIET.set(false);
+    }
 }
 
 /// How many records of a client may wait to be logged. More are dropped.
@@ -33,6 +54,10 @@ struct Record {
 pub(crate) fn listener() -> impl Fn(&Event<'_>) + Send + Sync {
     let records = OnceLock::new();
     move |event| {
+        // This event is of the thread whose call it is.
+        if matches!(event, Event::Failed { .. }) && IS_QUIET.get() {
+            return;
+        }
         let level = match event.level() {
             Level::Warn => 30,
             Level::Info => 20,
@@ -59,8 +84,8 @@ fn log(records: Receiver<Record>) {
         }
         Python::try_attach(|py| {
             let arguments = (record.level, record.event, &record.text);
-            let log = py.import("redlatch._log").and_then(|log| log.getattr("log"));
-            if let Err(error) = log.and_then(|log| log.call1(arguments)) {
+            let logged = classes(py).and_then(|classes| classes.log.call1(py, arguments));
+            if let Err(error) = logged {
                 error.write_unraisable(py, None);
             }
         });

@@ -1,6 +1,6 @@
 //! Jobs once in each period, and elections.
 
-use crate::arguments::{Name, Seconds};
+use crate::arguments::{Name, Seconds, Timeout};
 use crate::calls::{CancelToken, detached, undisturbed};
 use crate::client::Client;
 use crate::errors::raise;
@@ -74,11 +74,11 @@ impl OncePerCall {
         Ok(Self { steps: Mutex::new(steps), verdict })
     }
 
-    /// `None`: now the job is to be run.
+    /// ``None``: now the job is to be run.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let step = undisturbed(py, || {
             self.steps.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
-        });
+        })?;
         let view = match step {
             Some(Step::Run) => return Ok(None),
             Some(Step::Done(Ok(OncePerRun::NotDue { left, next, .. }))) => {
@@ -93,6 +93,7 @@ impl OncePerCall {
         view.map(Some)
     }
 
+    /// Whether the job has succeeded.
     fn tell(&self, succeeded: bool) {
         let _ = self.verdict.try_send(succeeded);
     }
@@ -113,7 +114,7 @@ pub(crate) fn campaign(
     name: Name,
     candidate: Option<Name>,
     ttl: Seconds,
-    wait: Option<Seconds>,
+    wait: Timeout,
     cancelled_by: Option<&CancelToken>,
 ) -> PyResult<Option<Lock>> {
     let client = client.here(py)?;
@@ -122,9 +123,9 @@ pub(crate) fn campaign(
     if let Some(token) = cancelled_by {
         election = election.cancelled_by(&token.0);
     }
-    let elected = detached(py, || match wait {
+    let elected = detached(py, || match wait.0 {
         None => election.campaign().map(Some),
-        Some(Seconds(wait)) => election.campaign_for(wait),
+        Some(wait) => election.campaign_for(wait),
     })?;
     Ok(elected.map(|leadership| Lock::new(leadership.into_lock())))
 }

@@ -5,6 +5,9 @@
 //! No rule about a lock is here. What must stay true:
 //!
 //! * Whatever asks a node runs without the GIL ([`calls::detached`]).
+//! * No panic crosses into Python ([`calls::contained`], below which all calls of the library are),
+//!   and nothing of Python is imported after this module was ([`classes`]): the interpreter may be
+//!   ending.
 //! * A mutex is taken only after asking for the process: a forked child may have a copy of one that
 //!   a thread held which does not exist there.
 //! * Python is called only in threads of the library's own ([`events`], `on_lost`), never within a
@@ -13,6 +16,7 @@
 
 mod arguments;
 mod calls;
+mod classes;
 mod client;
 mod errors;
 mod events;
@@ -29,7 +33,7 @@ mod _native {
     use super::*;
 
     #[pymodule_export]
-    use arguments::seconds;
+    use arguments::limit;
     #[pymodule_export]
     use calls::{CancelToken, end, forked};
     #[pymodule_export]
@@ -47,6 +51,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        classes::classes(module.py())?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

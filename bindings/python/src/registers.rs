@@ -1,6 +1,6 @@
 //! Registers: small values that a majority of the nodes agrees on.
 
-use crate::arguments::Name;
+use crate::arguments::{Given, Name};
 use crate::calls::detached;
 use crate::client::Client;
 use crate::errors::raise;
@@ -15,7 +15,8 @@ use redlatch::register::Value;
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Version(redlatch::register::Version);
 
-/// A register. It belongs to a client, which is asked for its process in each call.
+/// A value of up to 16 KiB that a majority of the nodes agrees on.
+// It belongs to a client, which is asked for its process in each call.
 #[pyclass(frozen, module = "redlatch")]
 pub(crate) struct Register {
     client: Py<Client>,
@@ -41,18 +42,21 @@ impl Register {
 
 #[pymethods]
 impl Register {
+    /// The value, or ``None`` if it has none.
     fn get<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let register = self.here(py)?;
         let read = detached(py, || register.read())?;
         read.map(|read| value(py, &read)).transpose()
     }
 
+    /// Sets it, whatever its value is.
     fn set(&self, py: Python<'_>, new: &[u8]) -> PyResult<()> {
         let register = self.here(py)?;
         detached(py, || register.change(|_| Some(new.to_vec()))).map(drop)
     }
 
-    /// `False`: the register has another version, or none.
+    /// Sets it if its version is still ``seen``; ``None``: if it has no value. ``False``: it has
+    /// another version, or none.
     #[pyo3(signature = (seen, new))]
     fn compare_and_set(
         &self,
@@ -65,13 +69,15 @@ impl Register {
         detached(py, || register.compare_and_set(seen, new)).map(|done| done.is_ok())
     }
 
-    /// `False`: somebody with a later token has written.
-    fn write_fenced(&self, py: Python<'_>, token: u64, new: &[u8]) -> PyResult<bool> {
+    /// Sets it unless somebody with a later fencing token did: then ``False``.
+    fn write_fenced(&self, py: Python<'_>, token: Bound<'_, PyAny>, new: &[u8]) -> PyResult<bool> {
         let register = self.here(py)?;
+        let token: u64 = Given { name: "token", value: token }.get()?;
         let token = FencingToken::try_from(token).map_err(|error| raise(py, &error.into()))?;
         detached(py, || register.write_fenced(token, new)).map(|done| done.is_ok())
     }
 
+    /// Removes the value.
     fn delete(&self, py: Python<'_>) -> PyResult<()> {
         let register = self.here(py)?;
         detached(py, || register.delete()).map(drop)

@@ -1,10 +1,13 @@
 //! Nodes inside the process, for the tests of programs.
 
+use crate::arguments::Given;
+use crate::calls::undisturbed;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use redlatch::embedded;
 use std::io;
 
+/// Nodes that answer as redis-servers do, inside the process. Their numbers begin with 0.
 #[pyclass(frozen, module = "redlatch._native")]
 pub(crate) struct Nodes(embedded::Nodes);
 
@@ -21,34 +24,40 @@ impl Nodes {
             let text = format!("no node {node}: there are {count}, from 0");
             return Err(PyIndexError::new_err(text));
         }
-        Ok(py.detach(|| call(&self.0, node)))
+        undisturbed(py, || call(&self.0, node))
     }
 }
 
 #[pymethods]
 impl Nodes {
     #[new]
-    fn new(count: usize) -> io::Result<Self> {
-        embedded::Nodes::start(count).map(Self)
+    fn new(count: Bound<'_, PyAny>) -> PyResult<Self> {
+        let count: usize = Given { name: "count", value: count }.get()?;
+        Ok(Self(embedded::Nodes::start(count)?))
     }
 
+    /// Their URLs, for a client.
     #[getter]
     fn urls(&self) -> Vec<String> {
         self.0.urls()
     }
 
+    /// Ends a node: connections to it are refused.
     fn stop(&self, py: Python<'_>, node: usize) -> PyResult<()> {
         self.with(py, node, embedded::Nodes::stop)
     }
 
+    /// Starts a node again, without its keys.
     fn restart(&self, py: Python<'_>, node: usize) -> PyResult<()> {
         Ok(self.with(py, node, embedded::Nodes::restart)??)
     }
 
+    /// Has a node not answer any more, as if its machine stood still.
     fn pause(&self, py: Python<'_>, node: usize) -> PyResult<()> {
         self.with(py, node, embedded::Nodes::pause)
     }
 
+    /// Has a node that was paused go on.
     fn resume(&self, py: Python<'_>, node: usize) -> PyResult<()> {
         self.with(py, node, embedded::Nodes::resume)
     }
@@ -69,6 +78,7 @@ impl Ensemble {
         embedded::Ensemble::start().map(Self)
     }
 
+    /// Its URL, for a client.
     #[getter]
     fn url(&self) -> String {
         self.0.url()

@@ -26,7 +26,7 @@ macro_rules! view {
     ($py:expr, $class:ident, $($field:ident: $value:expr),+ $(,)?) => {{
         let fields = PyDict::new($py);
         $(fields.set_item(stringify!($field), $value)?;)+
-        $py.import("redlatch._views")?.getattr(stringify!($class))?.call((), Some(&fields))
+        $crate::classes::classes($py)?.$class.bind($py).call((), Some(&fields))
     }};
 }
 

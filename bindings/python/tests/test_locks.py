@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import gc
+import pydoc
 import threading
 import time
 from datetime import timedelta
@@ -12,6 +14,7 @@ import pytest
 
 import redlatch
 from conftest import until
+from redlatch import testing
 
 
 def test_a_block_holds_the_lock_and_releases_it(client, urls):
@@ -166,43 +169,133 @@ def test_a_decorated_function_runs_under_the_lock(client):
         assert nightly() is None
 
 
+NOT_A_TIME = [-1, float("nan"), float("-inf"), 10**400, "10", b"1", [], object()]
+#: Of what has an end: not a timeout, which may be for ever.
+NOT_A_TTL = [*NOT_A_TIME, float("inf"), 1e300, timedelta(seconds=-1), None, True - 1]
+
+
+def all_are_config_errors(client, calls, values):
+    for name, call in calls.items():
+        for value in values:
+            try:
+                call(client, value)
+            except redlatch.ConfigError as error:
+                assert isinstance(error, ValueError) and "secret" not in str(error)
+            else:
+                pytest.fail(f"{name} takes {value!r}")
+
+
+WRONG_TIMES = {
+    "lock": lambda client, time: client.lock("a", time),
+    "try_lock": lambda client, time: client.try_lock("a", time),
+    "alock": lambda client, time: asyncio.run(client.alock("a", time)._taken()),
+    "locked": lambda client, time: client.locked("a", time)(print)(),
+    "resume": lambda client, time: client.resume("", "a", time),
+    "extend": lambda client, time: client.lock("e", keep_alive=False).extend(time),
+    "period": lambda client, time: client.once_per("a", time, print),
+    "election": lambda client, time: client.election("a", ttl=time).campaign(timeout=0),
+    "max_ttl": lambda client, time: redlatch.Client("redis://localhost", max_ttl=time or 0),
+}
+
+
+def test_what_is_no_ttl_is_a_config_error(client):
+    all_are_config_errors(client, WRONG_TIMES, NOT_A_TTL)
+
+
+WRONG_TIMEOUTS = {
+    "lock": lambda client, time: client.lock("a", timeout=time),
+    "try_lock": lambda client, time: client.try_lock("a", timeout=time),
+    "alock": lambda client, time: asyncio.run(client.alock("a", timeout=time)._taken()),
+    "campaign": lambda client, time: client.election("a").campaign(timeout=time),
+    "tolerance": lambda client, time: client.once_per("a", 5, print, tolerance=time),
+    "max_hold": lambda client, time: client.lock("a", max_hold=time),
+    "node_timeout": lambda client, time: redlatch.Client("redis://a", node_timeout=time),
+}
+
+
+def test_what_is_no_timeout_is_a_config_error(client):
+    all_are_config_errors(client, WRONG_TIMEOUTS, NOT_A_TIME)
+
+
+WRONG_NAMES = {
+    "lock": lambda client, name: client.lock(name),
+    "try_lock": lambda client, name: client.try_lock(name),
+    "alock": lambda client, name: asyncio.run(client.alock(name)._taken()),
+    "locked": lambda client, name: client.locked(name)(print)(),
+    "of several": lambda client, name: client.lock(["a", name]),
+    "resume": lambda client, name: client.resume("", name),
+    "once_per": lambda client, name: client.once_per(name, 5, print),
+    "forget": lambda client, name: client.forget(name),
+    "election": lambda client, name: client.election(name).leader(),
+    "candidate": lambda client, name: client.election("a", candidate=name or 0).campaign(),
+    "register": lambda client, name: client.register(name),
+    "inspect": lambda client, name: client.inspect(name),
+    "locks": lambda client, name: client.locks(name),
+    "owner": lambda client, name: client.lock("a", owner=name or 0),
+    "nodes": lambda client, name: redlatch.Client(name),
+    "one of the nodes": lambda client, name: redlatch.Client([name]),
+    "key_prefix": lambda client, name: redlatch.Client("redis://a", key_prefix=name or 0),
+    "client_name": lambda client, name: redlatch.Client("redis://a", client_name=name or 0),
+}
+
+
+@pytest.mark.parametrize("name", [5, None, 1.5, "\ud800", object()], ids=repr)
+@pytest.mark.parametrize("call", WRONG_NAMES.values(), ids=WRONG_NAMES)
+def test_what_is_no_name_is_a_config_error(client, call, name):
+    with pytest.raises(redlatch.ConfigError):
+        call(client, name)
+
+
+WRONG_OTHERWISE = dict(
+    enumerate([
+        lambda client, _: client.lock(""),
+        lambda client, _: client.lock([]),
+        lambda client, _: client.lock("a", ttl=1e6),
+        lambda client, _: client.lock("a", one_of=0),
+        lambda client, _: client.lock("a", one_of=-1),
+        lambda client, _: client.lock("a", one_of=1.5),
+        lambda client, _: client.lock("a", one_of="2"),
+        lambda client, _: client.lock("a", fenced="yes"),
+        lambda client, _: client.register("a").write_fenced(-1, b""),
+        lambda client, _: client.register("a").write_fenced("1", b""),
+        lambda client, _: redlatch.Client([]),
+        lambda client, _: redlatch.Client(b"redis://localhost"),
+        lambda client, _: redlatch.Client("http://localhost"),
+        lambda client, _: redlatch.Client("redis://:secret@localhost:x"),
+        lambda client, _: redlatch.Client("redis://localhost", node_timeout=0),
+        lambda client, _: redlatch.Client("redis://localhost", drift_factor="much"),
+        lambda client, _: redlatch.Client("redis://localhost", restart_guard="no"),
+        lambda client, _: redlatch.Client("redis://localhost", ca_file=5),
+        lambda client, _: redlatch.Client("redis://localhost", client_certificate="a"),
+    ])
+)
+
+
+def test_what_cannot_be_used_is_a_config_error(client):
+    all_are_config_errors(client, WRONG_OTHERWISE, [None])
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda client: client.lock(""),
-        lambda client: client.lock([]),
-        lambda client: client.lock("a", ttl=0),
-        lambda client: client.lock("a", ttl=1e6),
-        lambda client: client.lock("a", one_of=0),
-        lambda client: redlatch.Client([]),
-        lambda client: redlatch.Client("http://localhost"),
-        lambda client: redlatch.Client("redis://:secret@localhost:x"),
-        lambda client: redlatch.Client("redis://localhost", node_timeout=0),
+        lambda client: client.lock("a", tll=1),
+        lambda client: redlatch.Client("redis://localhost", node_timout=1),
     ],
 )
-def test_what_cannot_be_used_is_a_config_error(client, wrong):
-    with pytest.raises(redlatch.ConfigError) as raised:
+def test_an_option_that_does_not_exist_is_the_error_of_python(client, wrong):
+    with pytest.raises(TypeError):
         wrong(client)
-    assert isinstance(raised.value, ValueError)
-    assert "secret" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "kind"),
-    [
-        (lambda client: client.lock(1), TypeError),
-        (lambda client: client.lock("a", ttl="10"), TypeError),
-        (lambda client: client.lock("a", ttl=-1), ValueError),
-        (lambda client: client.lock("a", ttl=float("nan")), ValueError),
-        (lambda client: client.lock("a", ttl=float("inf")), ValueError),
-        (lambda client: client.lock("a", tll=1), TypeError),
-        (lambda client: client.lock("a", one_of=-1), OverflowError),
-        (lambda client: redlatch.Client("redis://localhost", node_timout=1), TypeError),
-    ],
-)
-def test_what_is_of_the_wrong_kind_is_the_error_of_python(client, wrong, kind):
-    with pytest.raises(kind):
-        wrong(client)
+@pytest.mark.parametrize("timeout", [None, float("inf"), 1e300, timedelta.max])
+def test_a_timeout_may_be_for_ever(client, timeout):
+    held = client.lock("a")
+    threading.Timer(0.1, held.release).start()
+    with client.lock("a", timeout=timeout):
+        pass
+    term = client.election("leader").campaign()
+    threading.Timer(0.1, term.release).start()
+    assert client.election("leader").campaign(timeout=timeout)
 
 
 def test_too_few_nodes_are_an_error_with_a_report_of_each(client, servers):
@@ -310,13 +403,6 @@ def test_events_are_records_of_logging(client, servers, caplog):
     assert {record.levelname for record in caplog.records} == {"WARNING"}
 
 
-@pytest.mark.parametrize("wrong", [float("nan"), -1, "5"])
-def test_a_timeout_is_looked_at_also_if_the_lock_is_free(client, wrong):
-    with pytest.raises((ValueError, TypeError)):
-        client.lock("a", timeout=wrong)
-    assert client.try_lock("a", timeout=timedelta(0)) is not None
-
-
 def test_a_generator_is_not_decorated_since_it_would_run_without_the_lock(client):
     def rows():
         yield 1
@@ -347,3 +433,34 @@ def test_a_cycle_through_a_callback_does_not_keep_a_lock(client):
     Worker()
     gc.collect()
     until(lambda: client.inspect("a").state == "free")
+
+
+def public_names():
+    """Every public name of the package and of its classes, but what Python itself gives them."""
+    yield "redlatch", redlatch
+    for module in (redlatch, testing):
+        for name in getattr(module, "__all__", ("nodes", "Nodes", "Ensemble")):
+            thing = getattr(module, name)
+            yield name, thing
+            members = vars(thing).items() if isinstance(thing, type) else ()
+            for member, value in members:
+                if not member.startswith("_") and (callable(value) or hasattr(value, "__get__")):
+                    yield f"{name}.{member}", getattr(thing, member)
+    yield "Client.cancel", redlatch.Client.cancel
+
+
+def test_help_says_of_every_public_name_what_it_is():
+    names = {name: thing for name, thing in public_names() if not isinstance(thing, str)}
+    assert {"Lock.release", "Lock.remaining", "Client.lock", "Register.set", "Nodes.stop"} < set(names)
+    # A class without a text of its own would show that of its base.
+    silent = [name for name, thing in names.items() if not (thing.__doc__ or "").strip()]
+    assert silent == []
+    assert "held" in pydoc.render_doc(redlatch.Lock)
+
+
+def test_a_lock_that_is_waited_for_while_nodes_are_silent_logs_no_failed_call(urls, caplog):
+    waiting = redlatch.Client(urls, node_timeout=0.02)  # they were just started: no vote
+    with pytest.raises(redlatch.NoQuorum):
+        waiting.lock("a", timeout=waiting._attempt_limit + 0.1)
+    until(lambda: "failed" in {each.redlatch_event for each in caplog.records})
+    assert [each.redlatch_event for each in caplog.records].count("failed") == 1

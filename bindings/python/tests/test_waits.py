@@ -12,7 +12,7 @@ import time
 import pytest
 
 import redlatch
-from conftest import until
+from conftest import free_port, until
 
 # What a shell starts in the background ignores SIGINT, and so do its children.
 PRELUDE = """
@@ -411,3 +411,111 @@ begun.wait()
     )
     assert ending.line() == "undone"
     assert ending.end() == (0, "")
+
+
+def test_a_timeout_is_kept_where_nobody_listens(servers):
+    refused = redlatch.Client(f"zk://127.0.0.1:{free_port()}")
+    for server in servers:
+        server.process.send_signal(signal.SIGSTOP)
+    silent = redlatch.Client([server.url for server in servers], connect_timeout=30)
+    for client in (refused, silent):
+        for take in (client.lock, client.try_lock):
+            began = time.monotonic()
+            with pytest.raises(redlatch.NoQuorum):
+                take("a", timeout=0.3)
+            # An attempt without a limit takes 3 s, or 30 s.
+            assert 0.3 <= time.monotonic() - began < 2.5
+
+
+# What user's code may do while the interpreter ends.
+LATE_CALLS = {
+    "try_lock": "client.try_lock('L')",
+    "a wait": "client.try_lock('held', timeout=0.2)",
+    "lock": "client.lock('L')",
+    "a wait of a new client": "Client(urls, restart_guard=False).try_lock('held', timeout=0.2)",
+    "a lock of a new client": "Client(urls, restart_guard=False).lock('L').release()",
+    "no quorum": "Client('redis://127.0.0.1:1').try_lock('L')",
+    "not a name": "client.lock(5)",
+    "not a URL": "Client('http://a')",
+    "a second release": "released.release()",
+    "a release": "kept.release()",
+    "a block": "kept.__exit__(None, None, None)",
+    "an inspection": "client.inspect('held')",
+    "a job": "client.once_per('job', 5, list)",
+    "a leader": "client.election('leader').campaign(timeout=0.2)",
+    "a register": "client.register('r').get()",
+}
+
+
+# Its globals are not those of the program, which so are collected although others refer to it.
+LATE_RUN = f"""
+import os
+def run(when, calls={LATE_CALLS!r}, ours=redlatch.RedlatchError, eval=eval, write=os.write,
+        dict=dict, Exception=Exception, Error=BaseException, client=client, Client=redlatch.Client, urls=urls,
+        released=released):
+    # By then the globals of modules are None, also of those of Python.
+    ours = Exception if when in ("sys", "builtins") else ours
+    names = dict(client=client, Client=Client, urls=urls, released=released)
+    try:
+        names["kept"] = Client(urls, restart_guard=False).lock("kept" + when)
+    except ours:
+        pass
+    except Error as error:
+        write(1, f"{{when}}: {{error!r}}\\n".encode())
+    for name, call in calls.items():
+        try:
+            eval(call, dict(names))
+        except ours:
+            pass
+        except Error as error:
+            write(1, f"{{when}}: {{name}}: {{error!r}}\\n".encode())
+    write(1, (when + "\\n").encode())
+class Late:
+    def __init__(self, when): self.when = when
+    def __del__(self, run=run): run(self.when)
+"""
+
+
+def test_a_late_call_works_or_raises_an_error_of_ours(client, urls, program):
+    late = program(
+        # What is registered before redlatch is imported is called after its own end.
+        "import atexit; late = []; atexit.register(eval('lambda late: late[0](\"after\")'), late)\n"
+        + PRELUDE
+        + f"""
+import builtins, weakref
+released = client.lock("released")
+released.release()
+space = dict(redlatch=redlatch, client=client, urls=urls, released=released)
+exec({LATE_RUN!r}, space)
+run, Late = space["run"], space["Late"]
+late.append(run)
+atexit.register(run, "atexit")
+class Dead: pass
+weakref.finalize(Dead, run, "finalize")
+def rows():
+    try: yield
+    finally: run("generator")
+suspended = rows()
+next(suspended)
+builtins.late = Late("builtins")
+sys.late = Late("sys")
+one = Late("global")
+cycle = Late("cycle")
+cycle.cycle = cycle
+threading.Thread(target=lambda: (time.sleep(0.2), run("thread"))).start()
+""",
+        ",".join(urls),
+    )
+    with client.lock("held"):
+        output, errors = late.process.communicate(timeout=100)
+    assert (late.process.returncode, errors) == (0, "")
+    wheres = "after atexit builtins cycle finalize generator global sys thread"
+    assert sorted(output.splitlines()) == wheres.split()
+
+
+def test_a_subinterpreter_is_refused_with_an_import_error():
+    interpreters = pytest.importorskip("_xxsubinterpreters")
+    other = interpreters.create()
+    with pytest.raises(interpreters.RunFailedError, match="ImportError"):
+        interpreters.run_string(other, "import redlatch")
+    interpreters.destroy(other)

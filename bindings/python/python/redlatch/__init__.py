@@ -12,6 +12,7 @@ Times are seconds or ``timedelta``, names ``str`` or ``bytes``. What a lock prom
 of the library, and what is special to Python in the README of this package.
 """
 
+from . import _interpreter
 from ._client import AsyncLock, Client, Election
 from ._errors import (
     Cancelled,

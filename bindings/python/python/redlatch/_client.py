@@ -16,11 +16,11 @@ from logging import DEBUG
 from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, TypeVar, Union, cast
 
 from . import _native
-from ._errors import LockTimeout, NoQuorum
+from ._errors import ConfigError, LockTimeout, NoQuorum
 from ._log import logger
 from ._native import Lock, Register
 from ._views import Holder, Inspection, NodeStatus, OncePerRun
-from ._waiting import wait, wait_async
+from ._waiting import end, needs_no_thread, wait, wait_async
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -34,6 +34,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: For how long the end of the interpreter waits for calls and callbacks that run, in seconds.
 END_LIMIT = 2.0
+#: As long does one attempt take with the default settings, on ZooKeeper, where it takes longest.
+ATTEMPT_LIMIT = 4.0
 #: The ttl of locks that none is given for, in seconds: as long as in the description of Redlock.
 TTL = 10.0
 
@@ -50,11 +52,13 @@ class Client(_native.Client):
     """
 
     _made_of: tuple[type[Client], list[str], Settings]
+    _attempt_limit: float
 
     def __new__(cls, nodes: str | Iterable[str], **settings: Unpack[Settings]) -> Client:
-        urls = [nodes] if isinstance(nodes, str) else list(nodes)
+        urls = [nodes] if isinstance(nodes, str) else cast("list[str]", _names(nodes))
         client = super().__new__(cls, urls, **settings)
         client._made_of = (cls, urls, settings)
+        client._attempt_limit = _attempt_limit(settings)
         _clients.add(client)
         return client
 
@@ -177,23 +181,25 @@ class Client(_native.Client):
     def _take(
         self, name: Names, ttl: Seconds, timeout: Seconds | None, request: Request
     ) -> Lock | None:
-        timeout = None if timeout is None else _native.seconds(timeout)
+        limit = _native.limit(timeout)
         acquire = functools.partial(
             self._acquire, _names(name), ttl, log_calls=logger.isEnabledFor(DEBUG), **request
         )
+        if limit == 0 or needs_no_thread():
+            return acquire(limit, None, goes_on=False)
         began = time.monotonic()
-        # Most locks are free, and then no thread is needed to wait in.
-        try:
-            lock = acquire(0, None)
-        except NoQuorum:
-            if timeout == 0:
-                raise
-            lock = None  # waiting may help, or fails for the same reason
-        if lock is not None or timeout == 0:
-            return lock
-        if timeout is not None:
-            timeout = max(timeout - (time.monotonic() - began), 0)
-        return wait(functools.partial(acquire, timeout))
+        # Most locks are free, and then no thread is needed to wait in. But against silent nodes, an
+        # attempt may take longer than a short limit.
+        if limit is None or limit >= self._attempt_limit:
+            try:
+                lock = acquire(0, None, goes_on=True)
+            except NoQuorum:
+                lock = None  # waiting may help, or fails for the same reason
+            if lock is not None:
+                return lock
+            if limit is not None:
+                limit = max(limit - (time.monotonic() - began), 0)
+        return wait(functools.partial(acquire, limit, goes_on=False))
 
     # Jobs and leaders.
 
@@ -284,6 +290,7 @@ class AsyncLock:
             ttl,
             timeout,
             log_calls=logger.isEnabledFor(DEBUG),
+            goes_on=False,
             **request,
         )
         self._text = f"others hold {name!r}, and did for all of the {timeout} s"
@@ -341,8 +348,21 @@ class Election:
 
 
 def _names(name: Names) -> Name | list[Name]:
-    # An iterator may be read once, and an attempt may need a second call.
-    return name if isinstance(name, (str, bytes)) else list(name)
+    if isinstance(name, (str, bytes)):
+        return name
+    try:
+        # An iterator may be read once, and an attempt may need a second call.
+        return list(name)
+    except TypeError as error:
+        raise ConfigError(f"a text, or a list of texts, is needed, and not {name!r}") from error
+
+
+def _attempt_limit(settings: Settings) -> float:
+    """For how long one attempt may take if nodes are silent. More than that does no harm."""
+    node_timeout = _native.limit(settings.get("node_timeout"))
+    longest = [_native.limit(settings.get("connect_timeout")), 10 * (node_timeout or 0)]
+    longest += [_native.limit(settings.get("session_timeout")), ATTEMPT_LIMIT]
+    return max(limit or 0 for limit in longest)
 
 
 def _make(kind: type[Client], urls: list[str], settings: Settings) -> Client:
@@ -358,4 +378,5 @@ os.register_at_fork(after_in_child=_native.forked)
 @atexit.register
 def _end() -> None:
     # Threads that are no daemons have ended before.
+    end()
     _native.end(list(_clients), END_LIMIT)

@@ -21,13 +21,32 @@ T = TypeVar("T")
 Call = Callable[[Optional[CancelToken]], T]
 
 
+#: Whether the interpreter ends, as far as this package is concerned.
+_is_ending = False
+
+
+def end() -> None:
+    """From now on, a thread of a wait would not begin, or would stop when it came back."""
+    global _is_ending
+    _is_ending = True
+
+
+def needs_no_thread() -> bool:
+    """Whether a call may wait where it is: no handler of a signal and no greenlet has to run
+    meanwhile."""
+    if _is_ending:
+        return True
+    is_main = threading.current_thread() is threading.main_thread()
+    return not is_main and not _gevent_has_patched()
+
+
 def wait(call: Call[T]) -> T:
     """Runs a call that may wait for long. ``KeyboardInterrupt``, and whatever else a handler
     raises, ends it."""
+    if needs_no_thread():
+        return call(None)
     if _gevent_has_patched():
         return _in_gevent(call)
-    if threading.current_thread() is not threading.main_thread():
-        return call(None)
     cancel, future = CancelToken(), Future[T]()
     try:
         _start(future, call, cancel)
