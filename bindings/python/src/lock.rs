@@ -1,16 +1,19 @@
 //! A lock that is held.
 
 use crate::arguments::Seconds;
-use crate::calls::{Running, detached, is_over, let_go, undisturbed};
+use crate::calls::{Running, contained, detached, is_over, undisturbed};
 use crate::errors::{lost_lock, raise, released};
 use crate::views::name;
+use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use redlatch::{Error, LockGuard};
+use std::ffi::CString;
 use std::process;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A lock that is held: until it is released, lost, or not referred to any more.
+/// A lock that is held: until it is released, lost, or not referred to any more, which a
+/// ``ResourceWarning`` tells.
 #[pyclass(frozen, weakref, module = "redlatch")]
 pub(crate) struct Lock {
     process: u32,
@@ -66,7 +69,49 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        let_go(self.guard.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        let mut guard = self.guard.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let is_forked = self.is_forked();
+        let _ = Python::try_attach(|py| {
+            let was_held = undisturbed(py, || {
+                let guard = guard.take();
+                // In a forked child, it is the parent's.
+                !is_forked && guard.is_some_and(|guard| guard.ensure_held().is_ok())
+            })?;
+            if was_held { self.warn(py) } else { Ok(()) }
+        });
+        // Python has ended.
+        drop(guard);
+    }
+}
+
+impl Lock {
+    /// Warns as Python does of a file that nobody has closed: who did not keep the lock may believe
+    /// that it is held.
+    fn warn(&self, py: Python<'_>) -> PyResult<()> {
+        contained(py, || {
+            // This may be amid an exception.
+            let raised = PyErr::take(py);
+            let text = format!(
+                "unreleased lock {}: nothing refers to it any more, so it was released; keep what \
+                 lock() or try_lock() returns",
+                self.shown_names(py)?
+            );
+            let kind = py.get_type::<PyResourceWarning>();
+            let text = CString::new(text.replace('\0', "?"))?;
+            if let Err(error) = PyErr::warn(py, &kind, &text, 1) {
+                error.write_unraisable(py, None);
+            }
+            if let Some(raised) = raised {
+                raised.restore(py);
+            }
+            Ok(())
+        })
+    }
+
+    fn shown_names(&self, py: Python<'_>) -> PyResult<String> {
+        let names: Vec<String> =
+            self.names(py).iter().map(|name| name.repr()?.extract()).collect::<PyResult<_>>()?;
+        Ok(names.join(", "))
     }
 }
 
@@ -181,8 +226,7 @@ impl Lock {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let names: Vec<String> =
-            self.names(py).iter().map(|name| name.repr()?.extract()).collect::<PyResult<_>>()?;
-        Ok(format!("<redlatch.Lock {}, {:.1} s left>", names.join(", "), self.remaining(py)?))
+        let names = self.shown_names(py)?;
+        Ok(format!("<redlatch.Lock {names}, {:.1} s left>", self.remaining(py)?))
     }
 }

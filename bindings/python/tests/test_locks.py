@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import os
 import pydoc
+import subprocess
+import sys
 import threading
 import time
+import warnings
 from datetime import timedelta
 
 import pytest
@@ -92,12 +96,89 @@ def test_a_lock_may_be_extended(client):
     assert lock.remaining > 20
 
 
-def test_a_lock_that_nothing_refers_to_is_released(client):
+def test_a_lock_that_nothing_refers_to_is_released_with_a_warning(client):
     lock = client.lock("a")
     assert client.try_lock("a") is None
-    del lock
-    gc.collect()
-    assert client.lock("a", timeout=30)
+    with pytest.warns(ResourceWarning, match="unreleased lock 'a'"):
+        del lock
+        gc.collect()
+    with pytest.warns(ResourceWarning, match="unreleased lock 'a', 'b'") as warned:
+        assert client.try_lock(["a", "b"], timeout=30)
+    assert warned[0].filename == __file__
+    with pytest.warns(ResourceWarning, match="unreleased lock 'leader'"):
+        client.election("leader").campaign()
+    # Amid an exception, which goes on.
+    with pytest.warns(ResourceWarning), pytest.raises(KeyError):
+        {}[client.lock("c", timeout=30)]
+
+
+def test_a_lock_that_was_given_up_or_lost_is_collected_without_a_warning(client, urls, program):
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with client.lock("block"):
+            pass
+        client.lock("released").release()
+        client.lock("expires", ttl=0.5).let_expire()
+        client.resume(client.lock("given").into_token(), "given").release()
+        expired = client.lock("expired", ttl=0.1, keep_alive=False)
+        until(lambda: not expired.is_held)
+        del expired
+        lost = client.lock("lost", ttl=2)
+        client.force_release(client.inspect("lost"))
+        until(lambda: not lost.is_held)
+        del lost
+        held = client.lock("held")
+        with pytest.raises(redlatch.LockTimeout):
+            client.lock("held", timeout=0.05)
+        child = os.fork()
+        if child == 0:
+            del held
+            gc.collect()
+            os._exit(len(warned))
+        assert os.waitpid(child, 0)[1] == 0
+        held.release()
+        gc.collect()
+    assert [str(each.message) for each in warned if each.category is ResourceWarning] == []
+    ended = program(
+        "import sys, warnings, redlatch; warnings.simplefilter('always')\n"
+        "client = redlatch.Client(sys.argv[1].split(','), restart_guard=False)\n"
+        "with client.lock('a'): sys.exit(3)",
+        ",".join(urls),
+    )
+    assert ended.end() == (3, "")
+
+
+def test_the_types_say_that_a_function_may_return_none(tmp_path):
+    program = tmp_path / "typed.py"
+    program.write_text(
+        """
+import asyncio
+from typing import assert_type
+from redlatch import Client
+
+client = Client("redis://a")
+
+@client.locked("a")
+def waits(number: int) -> str: return ""
+
+@client.locked("a", ttl=5, wait=False)
+def tries(number: int) -> str: return ""
+
+@client.locked("a", wait=False)
+async def tries_async(number: int, *, name: str = "") -> str: return ""
+
+async def main() -> None:
+    assert_type(waits(1), str)
+    assert_type(tries(1), str | None)
+    assert_type(await tries_async(1, name="a"), str | None)
+    tries("1")  # type: ignore[arg-type]
+
+asyncio.run(main())
+"""
+    )
+    command = [sys.executable, "-m", "mypy", "--strict", "--warn-unused-ignores", str(program)]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_a_loss_is_told_and_raised_at_the_end_of_the_block(client, servers):

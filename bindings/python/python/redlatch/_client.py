@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
 from logging import DEBUG
-from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, TypeVar, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, TypeVar, Union, cast, overload
 
 from . import _native
 from ._errors import ConfigError, LockTimeout, NoQuorum
@@ -23,9 +23,27 @@ from ._views import Holder, Inspection, NodeStatus, OncePerRun
 from ._waiting import end, needs_no_thread, wait, wait_async
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing import Coroutine, Literal, Protocol
+
+    from typing_extensions import ParamSpec, Unpack
 
     from ._options import Request, Settings
+
+    _Arguments = ParamSpec("_Arguments")
+    _Result = TypeVar("_Result")
+
+    class _MayReturnNone(Protocol):
+        """A decorator of a function that does not run if others hold the lock."""
+
+        @overload
+        def __call__(
+            self, function: Callable[_Arguments, Coroutine[Any, Any, _Result]], /
+        ) -> Callable[_Arguments, Coroutine[Any, Any, _Result | None]]: ...
+        @overload
+        def __call__(
+            self, function: Callable[_Arguments, _Result], /
+        ) -> Callable[_Arguments, _Result | None]: ...
+
 
 Seconds = Union[float, timedelta]
 Name = Union[str, bytes]
@@ -85,8 +103,9 @@ class Client(_native.Client):
         """Takes the lock, as soon as nobody holds it and in the order in which it was asked for.
 
         It is held from here on, and kept alive until it is released: by ``with``, by ``release``,
-        or when nothing refers to it any more. ``ttl``: for how long it stays taken after this
-        process has died. ``timeout``: for how long to wait, as long as it takes by default.
+        or when nothing refers to it any more, so keep it. ``ttl``: for how long it stays taken
+        after this process has died. ``timeout``: for how long to wait, as long as it takes by
+        default.
 
         Of several names, all are taken or none.
 
@@ -105,7 +124,10 @@ class Client(_native.Client):
         timeout: Seconds = 0,
         **request: Unpack[Request],
     ) -> Lock | None:
-        """As :meth:`lock`, without waiting, or for ``timeout``. ``None`` if others hold it then."""
+        """As :meth:`lock`, without waiting, or for ``timeout``. ``None`` if others hold it then.
+
+        The lock is what is returned: ``if not client.try_lock("a"): return`` releases it at once.
+        """
         return self._take(name, ttl, timeout, request)
 
     def alock(
@@ -119,6 +141,28 @@ class Client(_native.Client):
         """As :meth:`lock`, for asyncio: ``async with client.alock("orders:42") as lock``."""
         return AsyncLock(self, name, ttl, timeout, request)
 
+    @overload
+    def locked(
+        self,
+        name: Names | Callable[..., Names],
+        ttl: Seconds = TTL,
+        *,
+        wait: Literal[True] = True,
+        timeout: Seconds | None = None,
+        **request: Unpack[Request],
+    ) -> Callable[[Function], Function]: ...
+
+    @overload
+    def locked(
+        self,
+        name: Names | Callable[..., Names],
+        ttl: Seconds = TTL,
+        *,
+        wait: bool,
+        timeout: Seconds | None = None,
+        **request: Unpack[Request],
+    ) -> _MayReturnNone: ...
+
     def locked(
         self,
         name: Names | Callable[..., Names],
@@ -127,7 +171,7 @@ class Client(_native.Client):
         wait: bool = True,
         timeout: Seconds | None = None,
         **request: Unpack[Request],
-    ) -> Callable[[Function], Function]:
+    ) -> Callable[[Function], Function] | _MayReturnNone:
         """A decorator: the function runs under the lock.
 
         ``name`` may be a function of its arguments. With ``wait=False`` it returns ``None`` at

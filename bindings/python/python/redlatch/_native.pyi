@@ -44,7 +44,8 @@ class Client:
 
 @final
 class Lock:
-    """A lock that is held: until it is released, lost, or not referred to any more."""
+    """A lock that is held: until it is released, lost, or not referred to any more, which a
+    ``ResourceWarning`` tells."""
 
     @property
     def names(self) -> list[str | bytes]:
