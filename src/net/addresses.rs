@@ -93,12 +93,42 @@ fn interleaved(found: &[SocketAddr]) -> Vec<SocketAddr> {
 // Resolves host names outside the leader's thread.
 //
 // The operating system's resolver blocks, for many seconds if its DNS servers do not answer. So
-// each lookup runs on a short-lived thread of its own, at most one per node, and wakes the leader
-// when it is done. A lookup that takes longer than the request that started it is used by the next
-// connection.
+// each lookup runs on a short-lived thread of its own, and wakes the leader when it is done. One
+// that takes longer than the request that started it is used by the next connection; one that takes
+// longer than an attempt to connect does not keep the next one from being started.
 
 /// The index of a node, and the result of the lookup for it.
 type LookupResult = (usize, Found);
+
+/// How many lookups of one node there are at most: all but the last of them hang.
+const LOOKUPS_MAX: usize = 4;
+
+/// The lookups of one node.
+#[derive(Debug, Default)]
+pub(super) struct Lookups {
+    /// When the last one began, if no answer has come since.
+    since: Option<Time>,
+    /// Shared with the threads.
+    running: Arc<()>,
+}
+
+impl Lookups {
+    /// What the thread of a new lookup keeps, if there is to be one: not while the last one may
+    /// still be answered within `timeout`.
+    pub(super) fn begin(&self, now: Time, timeout: Duration) -> Option<Arc<()>> {
+        let is_awaited = self.since.is_some_and(|since| now < since.after(timeout));
+        let is_one_more = Arc::strong_count(&self.running) <= LOOKUPS_MAX;
+        (!is_awaited && is_one_more).then(|| Arc::clone(&self.running))
+    }
+
+    pub(super) fn began(&mut self, now: Time) {
+        self.since = Some(now);
+    }
+
+    pub(super) fn ended(&mut self) {
+        self.since = None;
+    }
+}
 
 /// Starts lookups and collects their results.
 #[derive(Debug)]
@@ -120,11 +150,13 @@ impl Resolver {
         index: usize,
         endpoint: &Endpoint,
         timeout: Duration,
+        running: Arc<()>,
     ) -> io::Result<()> {
         let (results, waker) = (self.sender.clone(), self.waker.clone());
         let Endpoint { address, auth, .. } = endpoint.clone();
         let lookup = move || {
             let found = locate(&address, &auth, timeout);
+            drop(running);
             // It fails if the client was dropped meanwhile.
             if results.send((index, found)).is_ok() {
                 let _ = waker.wake();
@@ -212,5 +244,23 @@ mod tests {
         let mut all = Addresses::new(found(&["1.0.0.1", "1.0.0.2"]), Last::default(), SECOND);
         assert!(all.next(Time::ZERO.after(59 * SECOND)).is_some());
         assert_eq!(all.next(Time::ZERO.after(60 * SECOND)), None);
+    }
+
+    #[test]
+    fn a_lookup_that_hangs_does_not_stop_the_next_one_and_few_hang() {
+        let mut lookups = Lookups::default();
+        let mut running = Vec::new();
+        let mut now = Time::ZERO;
+        for number in 0..2 * LOOKUPS_MAX {
+            let lookup = lookups.begin(now, SECOND);
+            assert_eq!(lookup.is_some(), number < LOOKUPS_MAX);
+            running.extend(lookup);
+            lookups.began(now);
+            assert!(lookups.begin(now, SECOND).is_none(), "it was begun a moment ago");
+            now = now.after(SECOND);
+        }
+        drop(running);
+        lookups.ended();
+        assert!(lookups.begin(now, SECOND).is_some());
     }
 }

@@ -2,17 +2,18 @@
 
 mod connecting;
 
-use super::addresses::{Addresses, Last};
-use super::locate::Found;
+use super::addresses::{Addresses, Last, Lookups};
+use super::locate::{Found, Location};
 use super::stream::{Received, Stream};
 use super::{ConnectOptions, Endpoint};
 use crate::clock;
 use crate::engine::{NODES_MAX, Node};
-use crate::node::Conversation;
+use crate::node::{Conversation, Whereabouts};
+use crate::node_url::Address;
 pub(super) use connecting::Io;
 pub(super) use connecting::unreachable;
-use mio::Token;
 use mio::event::Event;
+use mio::{Registry, Token};
 use std::io;
 use std::net::SocketAddr;
 
@@ -30,7 +31,9 @@ pub(super) struct NodeConnection {
     endpoint: Endpoint,
     options: ConnectOptions,
     socket: Option<OpenSocket>,
-    lookup: Lookup,
+    lookups: Lookups,
+    /// Where the node was found for the next attempts to connect.
+    found: Option<Addresses>,
     last: Last,
     /// How many sockets there were.
     sockets: usize,
@@ -57,13 +60,6 @@ struct OpenSocket {
     is_finished: bool,
 }
 
-#[derive(Debug)]
-enum Lookup {
-    None,
-    Running,
-    Found(Addresses),
-}
-
 impl NodeConnection {
     pub(super) fn new(node: Node, endpoint: Endpoint, options: ConnectOptions) -> Self {
         Self {
@@ -71,7 +67,8 @@ impl NodeConnection {
             endpoint,
             options,
             socket: None,
-            lookup: Lookup::None,
+            lookups: Lookups::default(),
+            found: None,
             last: Last::default(),
             sockets: 0,
         }
@@ -103,18 +100,45 @@ impl NodeConnection {
         self.socket.as_ref().is_some_and(|socket| socket.has_more)
     }
 
-    pub(super) fn resolved(&mut self, found: Found, conversation: &mut impl Conversation) {
+    pub(super) fn resolved(
+        &mut self,
+        found: Found,
+        conversation: &mut impl Conversation,
+        registry: &Registry,
+    ) {
+        self.lookups.ended();
         match found {
+            Ok(location) if self.socket.is_none() => self.use_for_next(location, conversation),
             Ok(location) => {
-                conversation.located(self.node, location.epoch, location.asked_at);
-                let timeout = self.options.timeout;
-                self.lookup = Lookup::Found(Addresses::new(location, self.last, timeout));
+                if self.is_left_for(&location, conversation) {
+                    self.close(registry);
+                    self.use_for_next(location, conversation);
+                }
             }
-            Err(problem) => {
-                self.lookup = Lookup::None;
+            Err(problem) if self.socket.is_none() => {
                 conversation.closed(clock::now(), self.node, problem);
             }
+            // Nobody can say where the master is: the connection stays.
+            Err(_) => {}
         }
+    }
+
+    fn use_for_next(&mut self, location: Location, conversation: &mut impl Conversation) {
+        conversation.located(self.node, location.epoch, location.asked_at);
+        self.found = Some(Addresses::new(location, self.last, self.options.timeout));
+    }
+
+    /// Is the present connection given up for what was found meanwhile?
+    fn is_left_for(&self, location: &Location, conversation: &mut impl Conversation) -> bool {
+        let address = self.socket.as_ref().and_then(|socket| socket.address);
+        let is_same = address.is_some_and(|address| location.addresses.contains(&address));
+        let it_is = match self.endpoint.address {
+            _ if !is_same => Whereabouts::Elsewhere,
+            Address::Sentinel { .. } | Address::Cluster { .. } => Whereabouts::Here,
+            Address::Tcp { .. } | Address::Unix { .. } => Whereabouts::SameAddress,
+        };
+        let Location { epoch, asked_at, .. } = *location;
+        conversation.named(self.node, clock::now(), epoch, asked_at, it_is)
     }
 
     /// Reads the bytes that have arrived and passes them to the session. It reads at most

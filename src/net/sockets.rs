@@ -93,7 +93,8 @@ impl Sockets for PolledSockets {
         }
         self.polled_at = clock::now();
         while let Some((index, found)) = self.resolver.poll() {
-            self.connections[index].resolved(found, conversation);
+            let registry = self.poll.registry();
+            self.connections[index].resolved(found, conversation, registry);
         }
         true
     }

@@ -8,6 +8,7 @@ mod findings;
 mod masters_that_go_on;
 mod names_that_move;
 mod people;
+mod planned_failovers;
 mod registers;
 mod rights;
 mod rivals;

@@ -109,6 +109,11 @@ impl Proxy {
         self.shared.streams.cut();
     }
 
+    /// Leads new connections to another port from now on. The present ones stay.
+    pub fn lead_new_to(&self, port: u16) {
+        self.shared.target_port.store(port, Ordering::SeqCst);
+    }
+
     /// The port to which it leads.
     pub fn leads_to(&self) -> u16 {
         self.shared.target_port.load(Ordering::SeqCst)

@@ -1,11 +1,11 @@
 //! Making a connection: the name, its addresses one after another, the socket, the TLS handshake;
 //! and why a connection is lost.
 
-use super::{Lookup, NodeConnection, OpenSocket, TOKENS};
+use super::{NodeConnection, OpenSocket, TOKENS};
 use crate::clock::{self, Time};
 use crate::net::addresses::{Last, Resolver};
 use crate::net::stream::{Stream, Target, TlsTarget, literal};
-use crate::node::{Conversation, NodeError, Phase, TlsError};
+use crate::node::{Conversation, NodeError, Phase, TlsError, Whereabouts};
 use mio::{Registry, Token};
 use std::io::{self, ErrorKind};
 
@@ -19,6 +19,10 @@ pub(in crate::net) struct Io<'a, C> {
 impl NodeConnection {
     /// Closes, opens or finishes opening the socket, as the session requires.
     pub(in crate::net) fn follow_session<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
+        let is_due = |at| clock::now() >= at;
+        if io.conversation.looks_at(self.node).is_some_and(is_due) {
+            self.look_for_master(io);
+        }
         if io.conversation.is_down(self.node) {
             self.close(io.registry);
             let now = clock::now();
@@ -50,10 +54,8 @@ impl NodeConnection {
 
     /// When the next address of the name is to be tried, if this one has not answered by then.
     pub(in crate::net) fn next_deadline(&self) -> Option<Time> {
-        match (&self.socket, &self.lookup) {
-            (Some(socket), Lookup::Found(addresses)) if !socket.has_answered() => {
-                addresses.next_at()
-            }
+        match (&self.socket, &self.found) {
+            (Some(socket), Some(addresses)) if !socket.has_answered() => addresses.next_at(),
             _ => None,
         }
     }
@@ -62,9 +64,7 @@ impl NodeConnection {
     pub(in crate::net) fn close(&mut self, registry: &Registry) {
         if self.release(registry) {
             // The name is resolved again for the next connection: it may mean another host by then.
-            if !matches!(self.lookup, Lookup::Running) {
-                self.lookup = Lookup::None;
-            }
+            self.found = None;
         }
     }
 
@@ -75,23 +75,23 @@ impl NodeConnection {
 
     /// Begins to connect to the next address, or to resolve the name.
     fn connect<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
-        let (target, address) = match (literal(&self.endpoint.address), &mut self.lookup) {
+        let (target, address) = match (literal(&self.endpoint.address), &mut self.found) {
             (Some(target), _) => (target, None),
-            (None, Lookup::Found(addresses)) => match addresses.next(clock::now()) {
+            (None, Some(addresses)) => match addresses.next(clock::now()) {
                 Some(address) => (Target::Tcp(address), Some(address)),
                 None => {
                     // All addresses were tried.
-                    self.lookup = Lookup::None;
+                    self.found = None;
                     return self.resolve(io);
                 }
             },
-            (None, Lookup::None | Lookup::Running) => return self.resolve(io),
+            (None, None) => return self.resolve(io),
         };
         self.sockets = self.sockets.wrapping_add(1) % (usize::MAX / TOKENS);
         let token = Token(self.node.index() + TOKENS * self.sockets);
-        let at = |tls: &TlsTarget| match &self.lookup {
-            Lookup::Found(addresses) => tls.at(&addresses.host),
-            Lookup::None | Lookup::Running => tls.clone(),
+        let at = |tls: &TlsTarget| match &self.found {
+            Some(addresses) => tls.at(&addresses.host),
+            None => tls.clone(),
         };
         let tls = self.endpoint.tls.as_ref().map(at);
         match Stream::connect(&target, tls.as_ref(), io.registry, token) {
@@ -116,15 +116,30 @@ impl NodeConnection {
 
     fn resolve<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
         io.conversation.connecting(self.node, clock::now(), Phase::Resolving);
-        if !matches!(self.lookup, Lookup::None) {
-            return;
+        if let Err(error) = self.look_up(io.resolver) {
+            let text = format!("no thread for the lookup: {error}");
+            io.conversation.closed(clock::now(), self.node, NodeError::Unresolved(text));
         }
-        match io.resolver.look_up(self.node.index(), &self.endpoint, self.options.timeout) {
-            Ok(()) => self.lookup = Lookup::Running,
-            Err(error) => {
-                let text = format!("no thread for the lookup: {error}");
-                io.conversation.closed(clock::now(), self.node, NodeError::Unresolved(text));
-            }
+    }
+
+    /// Begins to look up where the node is, unless that was begun a moment ago.
+    fn look_up(&mut self, resolver: &Resolver) -> io::Result<()> {
+        let (now, timeout) = (clock::now(), self.options.timeout);
+        let Some(lookup) = self.lookups.begin(now, timeout) else { return Ok(()) };
+        resolver.look_up(self.node.index(), &self.endpoint, timeout, lookup)?;
+        self.lookups.began(now);
+        Ok(())
+    }
+
+    /// Looks for the master of a group while the connection stays in use.
+    fn look_for_master<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
+        let now = clock::now();
+        io.conversation.looking(self.node, now);
+        if literal(&self.endpoint.address).is_some() {
+            io.conversation.named(self.node, now, 0, now, Whereabouts::SameAddress);
+        } else {
+            // Without a thread for it, the next search is due soon.
+            let _ = self.look_up(io.resolver);
         }
     }
 
@@ -147,12 +162,10 @@ impl NodeConnection {
 
     /// Connecting failed: tries the next address of the name, if there is one.
     fn connect_failed<C: Conversation>(&mut self, error: &io::Error, io: &mut Io<'_, C>) {
-        if matches!(&self.lookup, Lookup::Found(addresses) if addresses.next_at().is_some()) {
+        if matches!(&self.found, Some(addresses) if addresses.next_at().is_some()) {
             return self.connect(io);
         }
-        if !matches!(self.lookup, Lookup::Running) {
-            self.lookup = Lookup::None;
-        }
+        self.found = None;
         io.conversation.closed(clock::now(), self.node, unreachable(error));
     }
 }

@@ -4,6 +4,7 @@
 
 use super::Phase;
 use super::node_error::NodeError;
+use super::session::Whereabouts;
 use super::warning::Host;
 use crate::engine::{Node, NodeSet};
 use crate::time::Time;
@@ -38,6 +39,27 @@ pub trait Conversation {
 
     /// The node's address was named by a failover authority in this epoch, which was asked then.
     fn located(&mut self, _node: Node, _epoch: u64, _asked_at: Time) {}
+
+    /// When the master behind this node is to be looked for although there is a connection.
+    fn looks_at(&self, _node: Node) -> Option<Time> {
+        None
+    }
+
+    /// It is being looked for.
+    fn looking(&mut self, _node: Node, _now: Time) {}
+
+    /// Those that know the master, asked at `asked_at`, have said in this epoch where it is.
+    /// Returns whether the connection is given up for it.
+    fn named(
+        &mut self,
+        _node: Node,
+        _now: Time,
+        _epoch: u64,
+        _asked_at: Time,
+        _it_is: Whereabouts,
+    ) -> bool {
+        false
+    }
 
     /// The connection is established, and leads to this host, if the operating system says so.
     fn connected(&mut self, node: Node, now: Time, host: Option<Host>);
@@ -195,6 +217,13 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
     /// Processes the deadlines that have passed. Bytes that arrived before must have been read.
     pub fn tick(&mut self) {
         self.conversation.tick(self.sockets.time());
+        // At once: after this, nobody may drive the conversation for a while.
+        for node in self.nodes() {
+            let is_due = |at| self.sockets.time() >= at;
+            if self.conversation.looks_at(node).is_some_and(is_due) {
+                self.sockets.follow(self.conversation, node);
+            }
+        }
     }
 
     fn nodes(&self) -> impl Iterator<Item = Node> + use<C, S> {

@@ -41,7 +41,7 @@ pub use report::{GroupStatus, NodeState, NodeStatus, QueueSupport};
 pub use rounds::{Message, Order, RoundOutcome, Rounds};
 pub use sentinels::{SentinelAnswer, SentinelAnswers};
 pub use server_error::{ServerError, ServerErrorKind, is_unseen};
-pub use session::{Answer, Session, SessionOptions};
+pub use session::{Answer, Session, SessionOptions, Whereabouts};
 pub use shared_request::SharedRequest;
 pub use stale_connections::{STALE_MAX, StaleConnections};
 pub use warning::{Host, NodeWarning, Standards, judge};

@@ -15,7 +15,7 @@ mod withdrawn_votes;
 use super::driver::{Conversation, Next};
 use super::node_error::NodeError;
 use super::report::{ChangeRecorder, NodeChange, NodeState, NodeStatus};
-use super::session::{Answer, Session};
+use super::session::{Answer, Session, Whereabouts};
 use super::shared_request::LastRequests;
 use super::{Host, Phase};
 use crate::engine::{Node, QueueWait, Request, Token, Vote};
@@ -285,6 +285,27 @@ impl<W> Conversation for Rounds<W> {
 
     fn located(&mut self, node: Node, epoch: u64, asked_at: Time) {
         self.session(node).located(epoch, asked_at);
+    }
+
+    fn looks_at(&self, node: Node) -> Option<Time> {
+        self.sessions[node.index()].looks_at()
+    }
+
+    fn looking(&mut self, node: Node, now: Time) {
+        self.session(node).looking(now);
+    }
+
+    fn named(
+        &mut self,
+        node: Node,
+        now: Time,
+        epoch: u64,
+        asked_at: Time,
+        it_is: Whereabouts,
+    ) -> bool {
+        let is_left = self.session(node).named(now, epoch, asked_at, it_is);
+        self.collect(now, node);
+        is_left
     }
 
     fn output(&mut self, node: Node) -> &[u8] {

@@ -22,9 +22,11 @@ mod notifications;
 mod outbox;
 mod reign;
 mod replies;
+mod search;
 mod server;
 
 pub(super) use notifications::Hint;
+pub use search::Whereabouts;
 
 use super::command::NodeReply;
 use super::flight::{Flight, Queued, RequestQueue};
@@ -37,6 +39,7 @@ use crate::time::Time;
 use connection::{Arrival, Connection};
 use notifications::Notifications;
 use reign::Group;
+use search::Search;
 use server::LastServer;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -120,6 +123,7 @@ pub struct Session {
     connection: Connection,
     server: LastServer,
     group: Group,
+    search: Search,
     flight: Flight,
     notifications: Notifications,
     /// Requests that wait until the connection is ready or has room.
@@ -166,6 +170,7 @@ impl Session {
             connection: Connection::default(),
             server: LastServer::default(),
             group: Group::default(),
+            search: Search::default(),
             notifications: Notifications::default(),
             waiting: RequestQueue::default(),
             pending_releases: PendingReleases::default(),
@@ -231,6 +236,7 @@ impl Session {
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.connection.input.clear();
+        self.search.closed();
         self.arrival.closed(&problem);
         self.notifications.lose();
         let may_deliver =

@@ -26,8 +26,8 @@ pub(super) struct Group {
     /// next answer.
     wrote_at: Option<Time>,
     /// The epoch of the failover authority that has named the address, and when it was asked last.
-    epoch: u64,
-    located_at: Option<Time>,
+    pub(super) epoch: u64,
+    pub(super) located_at: Option<Time>,
     /// The name of the reign that was greeted last, on whatever connection.
     last: Option<Vec<u8>>,
     /// Is it another one than before, and was that not reported yet?
@@ -284,6 +284,7 @@ impl Session {
         match reign.check(options, between, self.group.wrote_at.take(), answer) {
             Ok(()) => {}
             Err(problem @ NodeError::NotVouched { .. }) => {
+                self.doubt();
                 self.lose_unchecked(between.1, &problem);
                 return Ok(());
             }

@@ -252,6 +252,9 @@ impl Session {
         if command.request.is_look() {
             return Ok(());
         }
+        if matches!(&problem, NodeError::Server(error) if self.is_abandoned(error)) {
+            self.doubt();
+        }
         self.problem = Some(problem.clone());
         let kind = if let NodeError::Server(error) = &problem { Some(error.kind) } else { None };
         // Without the right to remove a key, sending the removal again is pointless. An invalid

@@ -254,11 +254,13 @@ impl Session {
     /// When [`tick`](Self::tick) must be called, or a new connection must be made.
     pub fn next_deadline(&self) -> Option<Time> {
         match self.state {
-            _ if !self.has_unwritten() => self.given_up_at(),
-            State::Down { retry_at } => Some(retry_at),
+            State::Down { retry_at } => self.has_unwritten().then_some(retry_at),
+            _ if !self.has_unwritten() => {
+                self.given_up_at().into_iter().chain(self.looks_at()).min()
+            }
             _ => {
                 let deadlines = [self.given_up_at(), self.pays_at(), self.fails_waiting_at()];
-                deadlines.into_iter().flatten().min()
+                deadlines.into_iter().flatten().chain(self.looks_at()).min()
             }
         }
     }
@@ -266,6 +268,11 @@ impl Session {
     /// Does a request or a removal wait until it can be written?
     pub(super) fn has_unwritten(&self) -> bool {
         !(self.waiting.is_empty() && self.pending_releases.queue.is_empty())
+    }
+
+    /// When the master is to be looked for although there is a connection, or one is being made.
+    pub fn looks_at(&self) -> Option<Time> {
+        self.options.group.as_ref().and_then(|_| self.looks_in_group_at())
     }
 
     pub(in crate::node) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {

@@ -7,6 +7,7 @@ mod other_protocols;
 mod pauses;
 mod reign;
 mod scenario;
+mod search;
 mod stale_connections;
 mod stray;
 

@@ -6,7 +6,7 @@ use crate::node::{GroupOptions, GroupStatus, NodeError, NodeStatus, Phase, Sessi
 use std::sync::Arc;
 use std::time::Duration;
 
-const ID: &str = "0123";
+pub(super) const ID: &str = "0123";
 
 /// The session with a group, with a longest ttl of 60 s and a bound of 15 s, whose greeting is not
 /// answered.
@@ -22,12 +22,12 @@ fn connected(replicas: Option<u32>) -> ScriptedSession {
 }
 
 /// The number of the last script in these bytes.
-fn number(sent: &str) -> &str {
+pub(super) fn number(sent: &str) -> &str {
     sent.trim_end().rsplit("\r\n").next().expect("a script ends with its number")
 }
 
 /// Has the reign been known for this many seconds, the session asks for it, and is answered.
-fn greeted(age: u64) -> ScriptedSession {
+pub(super) fn greeted(age: u64) -> ScriptedSession {
     let mut talk = connected(None);
     let sent = talk.written();
     assert!(sent.contains("greet"), "{sent}");
@@ -35,18 +35,30 @@ fn greeted(age: u64) -> ScriptedSession {
     talk
 }
 
-fn marker(since: &str) -> String {
+/// The answers to a greeting and what is asked behind it, by the numbers of the scripts.
+pub(super) fn greeted_by(
+    replicas: Option<u32>,
+    answers: impl Fn(&[&str]) -> String,
+) -> ScriptedSession {
+    let mut talk = connected(replicas);
+    let sent = talk.written();
+    let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
+    talk.hear(answers(&numbers));
+    talk
+}
+
+pub(super) fn marker(since: &str) -> String {
     let text = format!("redlatch1 a {ID} 0 {since} n");
     format!("${}\r\n{text}\r\n", text.len())
 }
 
 /// The answer to a greeting, at 1,000 s of the server's clock.
-fn reign(number: &str, since: &str) -> String {
+pub(super) fn reign(number: &str, since: &str) -> String {
     format!("*4\r\n:{number}\r\n{}${}\r\n{ID}\r\n:1000000\r\n", marker(since), ID.len())
 }
 
 /// The answer to a check.
-fn check(number: &str, marker: &str, id: &str, offset: u64, replicas: &[u64]) -> String {
+pub(super) fn check(number: &str, marker: &str, id: &str, offset: u64, replicas: &[u64]) -> String {
     let replicas: String = replicas.iter().map(|offset| format!(":{offset}\r\n")).collect();
     let count = replicas.matches(':').count();
     let id = format!("${}\r\n{id}\r\n", id.len());
