@@ -410,7 +410,8 @@ fn lookup_auth(url: &NodeUrl, tls: Option<TlsTarget>, settings: &Settings) -> Lo
     let asking = (0..places).map(|_| Arc::default()).collect();
     let bound = url.failover().map(|failover| failover_bound(failover, settings));
     let soon = bound.map_or(SOON, |bound| SOON.min(bound / 4));
-    LookupAuth { login: sentinel.unwrap_or_else(own), tls, asking, soon }
+    let learned = Arc::default();
+    LookupAuth { login: sentinel.unwrap_or_else(own), tls, asking, soon, learned }
 }
 
 fn failover_bound(failover: &Failover, settings: &Settings) -> Duration {

@@ -3,13 +3,15 @@
 //! All of this blocks, so each lookup runs on a short-lived thread of its own. Who answers is an
 //! address book, and no more: the votes say in whose reign they are given.
 
+use super::learned::{self, LearnedServer, LearnedServers};
 use super::probe::ProbeConnection;
 use super::stream::TlsTarget;
 use crate::clock::{self, Time};
 use crate::node::handshake::auth;
 use crate::node::{MARKER, NodeError, ServerError, tag_of};
 use crate::node_url::{Address, Login, Place};
-use crate::resp::{ProtocolError, Reply, decode, encode_command};
+use crate::resp::{Decoder, ProtocolError, Reply, decode, encode_command};
+use crossbeam_channel::Sender;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::thread;
@@ -25,6 +27,8 @@ pub(crate) struct LookupAuth {
     /// How long the others have after the first answer. What is found must not be too old to be
     /// used.
     pub(crate) soon: Duration,
+    /// The servers that are asked if none of the URL names a master.
+    pub(crate) learned: Arc<LearnedServers>,
 }
 
 /// Where a node is at present.
@@ -55,7 +59,14 @@ pub(super) fn locate(address: &Address, auth: &LookupAuth, timeout: Duration) ->
         Address::Cluster { seeds, slots } => (seeds, About::Slot(slots[0])),
         Address::Unix { .. } => return Err(NodeError::Unresolved("it has no name".to_owned())),
     };
-    let Master { place, epoch } = ask_all(servers, &about, auth, asked_at.after(timeout))?;
+    let until = asked_at.after(timeout);
+    let found = ask_all(servers, &about, auth, until, false).or_else(|problem| {
+        // All of them may have been replaced since.
+        let (others, asking): (Vec<_>, Vec<_>) = auth.learned.others(servers).into_iter().unzip();
+        let auth = LookupAuth { asking: asking.into(), ..auth.clone() };
+        ask_all(&others, &about, &auth, until, true).map_err(|_| problem)
+    });
+    let Master { place, epoch } = found?;
     resolve(&place.host, place.port, epoch, asked_at)
 }
 
@@ -88,6 +99,66 @@ impl About {
                 1
             }
         }
+    }
+
+    /// Of whom the server that was asked at this place tells, if this user may know that.
+    fn servers(&self, mut probe: ProbeConnection, asked: &Place) -> Vec<LearnedServer> {
+        let mut question = Vec::new();
+        match self {
+            Self::Group(name) => {
+                encode_command(&mut question, &[b"SENTINEL", b"SENTINELS", name.as_bytes()]);
+            }
+            Self::Slot(_) => encode_command(&mut question, &[&b"CLUSTER"[..], b"SLOTS"]),
+        }
+        let mut told = Vec::new();
+        // It may be long, and comes in parts then: from the beginning only when it is whole.
+        let mut decoder = Decoder::default();
+        let _ = probe.ask(&question, |bytes| {
+            let answer = decoder.decode(bytes);
+            if let Ok(Some((answer, _))) = &answer {
+                told = match self {
+                    Self::Group(_) => learned::sentinels(answer),
+                    Self::Slot(_) => learned::cluster(answer, asked),
+                };
+            }
+            !matches!(answer, Ok(None))
+        });
+        told
+    }
+
+    /// Sends the answer of a server, and learns of whom it tells: before that if it was learned
+    /// itself, since it may not be what it was.
+    fn tell(
+        &self,
+        answer: Result<(Master, ProbeConnection), NodeError>,
+        asked: &Place,
+        learned: &LearnedServers,
+        is_learned: bool,
+        sender: Sender<Result<Master, NodeError>>,
+    ) {
+        let (master, probe) = match answer {
+            Ok(answer) => answer,
+            Err(problem) => {
+                // It fails if nobody waits any more.
+                let _ = sender.send(Err(problem));
+                return;
+            }
+        };
+        if !is_learned {
+            let _ = sender.send(Ok(master));
+            // Who waits for all answers has this one.
+            drop(sender);
+            return learned.learn(self.servers(probe, asked));
+        }
+        let told = self.servers(probe, asked);
+        let answer = match learned.are_told_of(&told) {
+            true => Ok(master),
+            false => Err(NodeError::NoMaster("another server is there now".to_owned())),
+        };
+        if answer.is_ok() {
+            learned.learn(told);
+        }
+        let _ = sender.send(answer);
     }
 
     /// The master in the answers of the server that was asked at this place.
@@ -140,6 +211,7 @@ fn ask_all(
     about: &About,
     auth: &LookupAuth,
     until: Time,
+    are_learned: bool,
 ) -> Result<Master, NodeError> {
     let mut enough_at = clock::now().after(until.since(clock::now()) / 2);
     let (sender, receiver) = crossbeam_channel::unbounded();
@@ -149,8 +221,8 @@ fn ask_all(
         let (server, about, auth) = ((*server).clone(), about.clone(), auth.clone());
         let (sender, asking) = (sender.clone(), Arc::clone(asking));
         let ask = move || {
-            // It fails if nobody waits any more.
-            let _ = sender.send(ask(&server, &about, &auth, enough_at));
+            let answer = ask(&server, &about, &auth, enough_at);
+            about.tell(answer, &server, &auth.learned, are_learned, sender);
             drop(asking);
         };
         // Without a thread there is no answer of this one.
@@ -185,7 +257,7 @@ fn ask(
     about: &About,
     LookupAuth { login: Login { user, password }, tls, .. }: &LookupAuth,
     until: Time,
-) -> Result<Master, NodeError> {
+) -> Result<(Master, ProbeConnection), NodeError> {
     let mut question = Vec::new();
     let auth = auth(user.as_deref(), password.as_deref());
     auth.iter().for_each(|auth| encode_command(&mut question, auth));
@@ -216,7 +288,9 @@ fn ask(
         }));
         true
     })?;
-    found.unwrap_or_else(|| Err(NodeError::Disconnected("the answer is not complete".to_owned())))
+    let incomplete = || NodeError::Disconnected("the answer is not complete".to_owned());
+    let master = found.unwrap_or_else(|| Err(incomplete()))?;
+    Ok((master, probe))
 }
 
 /// So many replies, if they are complete.

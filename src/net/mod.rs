@@ -13,6 +13,8 @@
 //! | `connection` | the socket of one node, opened and closed as its session requires |
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
 //! | `ensemble` | the connection to a ZooKeeper ensemble, and what is said over it |
+//! | `locate` | where a node is: a name is resolved, or those are asked that know the master |
+//! | `learned` | the servers of which these have told, for when they are gone |
 //! | `stream` | the kinds of socket, and TLS over them |
 //! | `addresses` | name resolution outside the leader's thread, and which address is tried when |
 //! | `sync` | locks and the inbox of the leader, which a model checker replaces |
@@ -24,6 +26,7 @@ mod connection;
 mod ensemble;
 mod follower;
 mod leader_followers;
+mod learned;
 mod locate;
 mod probe;
 #[cfg(feature = "diagnostics")]

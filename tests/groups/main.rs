@@ -13,6 +13,7 @@ mod registers;
 mod rights;
 mod rivals;
 mod sentinels;
+mod servers_of_urls;
 mod slots_that_move;
 mod waiters;
 mod wrong_servers;
