@@ -12,7 +12,8 @@ use crate::error::{JoinError, RecoverError, RegisterError, TransactionError};
 use crate::registers::transaction::{
     Disk, InvalidRecord, Record, RecordState, TransactionId, TransactionSide, UnknownName,
 };
-use side::Side;
+use side::{LEFT, Side};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What precedes the id in the name of the record's register. Users' names cannot contain it.
@@ -52,7 +53,7 @@ impl Transactions<'_> {
         let group = self.client.core.register_nodes()?.group()?.id;
         let id = draw_id(group)?;
         // Nobody knows the name yet, and nobody makes a record of none.
-        match self.record(&id)?.0.create(&record.to_bytes()) {
+        match self.record(&id)?.register.create(&record.to_bytes()) {
             // The nodes' floor was above its ballot, or they are in a later epoch. So it is not
             // known whether there is such a record, and nobody knows its id.
             Err(RegisterError::Unknown) => {
@@ -70,12 +71,16 @@ impl Transactions<'_> {
     /// Takes part in a transaction: prepares, votes, waits for the others, and commits or rolls
     /// back. After `patience` it aborts the transaction, unless all have voted.
     ///
-    /// `name` is one of those that were given to [`begin`](Self::begin). For each name, one call at
-    /// a time may be made for an id, and none during a [`recover`](Self::recover) of that name.
-    /// Called again with the same id, also in another process after a crash, it goes on with what
-    /// is on the participant's disk, and applies nothing twice. Called once more after that has
-    /// come to its end, or where the others have aborted before the first call, it cannot tell how:
-    /// [`Decision::Over`].
+    /// `name` is one of those that were given to [`begin`](Self::begin). Called again with the same
+    /// id, also in another process after a crash, it goes on with what is on the participant's
+    /// disk, and applies nothing twice. Called once more after that has come to its end, or where
+    /// the others have aborted before it was prepared, it cannot tell how: [`Decision::Over`].
+    ///
+    /// Other processes with the same disk may call it, or [`recover`](Self::recover), at the same
+    /// time: what it returns is right, and `Over` where another one has brought the transaction to
+    /// its end. If several may be asked to join the same transaction,
+    /// [`prepare`](Participant::prepare) must fail for what was committed before. A `recover` of
+    /// the same name aborts a transaction that is not prepared yet.
     ///
     /// `patience` is for the other participants. This call takes the participant's own time as
     /// well, and a round for each step; up to four after an abort or the loss of a node. The one
@@ -95,15 +100,20 @@ impl Transactions<'_> {
     ) -> Result<Decision, JoinError<P::Error>> {
         let until = clock::now().after(patience);
         let disk = disk(participant, id).map_err(JoinError::Disk)?;
-        let record = self.record(id).map_err(JoinError::NotBegun)?;
+        let record = match self.record(id) {
+            Ok(record) => record,
+            Err(error) => return unreached(disk, error),
+        };
         Side { record, id, name, participant, until, seen: None }.run(TransactionSide::join(disk))
     }
 
     /// Brings the transactions that are on the participant's disk to their end: commits those that
-    /// are committed, and aborts the others. Returns the decisions. Call it after each start,
-    /// before the first [`join`](Self::join), and again while it fails. What an earlier process had
-    /// sent to its database must be over by then, and no [`join`](Self::join) of the same name may
-    /// run: it would abort that transaction.
+    /// are committed, and aborts the others. Returns the decisions: [`Decision::Over`] for one that
+    /// another process of this side has brought to its end meanwhile. Call it after each start,
+    /// before the first [`join`](Self::join), and again while it fails. It aborts what a `join` of
+    /// the same name takes part in at the same time, if not all have voted. What an earlier process
+    /// had sent to its database should be over by then: what is prepared later stays so until the
+    /// next call.
     ///
     /// It also aborts those that wait for a vote of this name and are not on the disk: begun before
     /// this start, perhaps by somebody who has failed as well. To find them, it reads all keys of
@@ -119,8 +129,12 @@ impl Transactions<'_> {
         name: &str,
         participant: &mut P,
     ) -> Result<Vec<(TransactionId, Decision)>, RecoverError<P::Error>> {
+        // In the order in which an id moves: none is missed that another process commits meanwhile.
+        let prepared = participant.prepared().map_err(RecoverError::Disk)?;
         let mut ids = participant.committed().map_err(RecoverError::Disk)?;
-        ids.extend(participant.prepared().map_err(RecoverError::Disk)?);
+        let only_prepared = prepared.into_iter().filter(|id| !ids.contains(id));
+        let only_prepared: Vec<_> = only_prepared.collect();
+        ids.extend(only_prepared);
         let (mut decided, mut unresolved) = (Vec::new(), Vec::new());
         for id in ids {
             match self.resolve(&id, name, participant) {
@@ -151,7 +165,14 @@ impl Transactions<'_> {
         participant: &mut P,
     ) -> Result<Decision, JoinError<P::Error>> {
         let disk = disk(participant, id).map_err(JoinError::Disk)?;
-        let record = self.record(id).map_err(JoinError::Undecided)?;
+        if disk == Disk::Nothing {
+            // Another process of this side has ended it since the list was read.
+            return Ok(Decision::Over);
+        }
+        let record = match self.record(id) {
+            Ok(record) => record,
+            Err(error) => return unreached(disk, error),
+        };
         let until = clock::now();
         Side { record, id, name, participant, until, seen: None }
             .run(TransactionSide::recover(disk))
@@ -178,11 +199,20 @@ impl Transactions<'_> {
     }
 
     /// The record of a transaction of this group.
-    fn record(&self, id: &TransactionId) -> Result<RecordRegister, TransactionError> {
-        if self.client.core.register_nodes()?.group()?.id != id.group() {
-            return Err(TransactionError::OtherGroup { id: *id });
-        }
-        Ok(RecordRegister(self.client.reserved_register(format!("{NAME}{id}").as_bytes())))
+    fn record(&self, id: &TransactionId) -> Result<RecordRegister<'_>, TransactionError> {
+        let register = self.client.reserved_register(format!("{NAME}{id}").as_bytes());
+        let record = RecordRegister { client: self.client, id: *id, register };
+        record.check_group()?;
+        Ok(record)
+    }
+}
+
+/// The group could not be asked for the record: what that means for a side with this disk.
+fn unreached<E>(disk: Disk, error: TransactionError) -> Result<Decision, JoinError<E>> {
+    match disk {
+        Disk::Nothing => Err(JoinError::NotBegun(error)),
+        Disk::Prepared => Err(JoinError::Undecided(error)),
+        Disk::Committed => Ok(LEFT),
     }
 }
 
@@ -192,15 +222,20 @@ fn draw_id(group: u64) -> Result<TransactionId, RegisterError> {
     Ok(TransactionId::new(group, u128::from_be_bytes(*random)))
 }
 
-struct RecordRegister(Register);
+/// The register that has the record of a transaction.
+struct RecordRegister<'a> {
+    client: &'a LockClient,
+    id: TransactionId,
+    register: Register,
+}
 
-impl RecordRegister {
+impl RecordRegister<'_> {
     /// Changes the record. What is not changed is not written.
     fn change<T>(
         &self,
         mut change: impl FnMut(&mut Option<Record>) -> Result<T, UnknownName>,
     ) -> Result<T, TransactionError> {
-        let changed = self.0.update(|bytes| {
+        let changed = self.register.update(|bytes| {
             let mut record = read(bytes.as_deref())?;
             let result = change(&mut record);
             if result.is_ok() {
@@ -208,7 +243,41 @@ impl RecordRegister {
             }
             Ok(result)
         })?;
+        self.check_group()?;
         Ok(changed?)
+    }
+
+    fn look(&self) -> Result<Option<Record>, TransactionError> {
+        self.seen(self.register.read()?.as_ref())
+    }
+
+    /// Raises this level in place, and looks.
+    fn raise(&self, levels: Arc<[u8]>) -> Result<Option<Record>, TransactionError> {
+        self.seen(self.register.raise(levels)?.as_ref())
+    }
+
+    /// Waits until the record is as it is wanted, for up to `wait`, and looks.
+    fn wait_until(
+        &self,
+        wait: Duration,
+        is_wanted: impl Fn(Option<&Value>) -> bool,
+    ) -> Result<Option<Record>, TransactionError> {
+        self.seen(self.register.wait_until(wait, is_wanted)?.as_ref())
+    }
+
+    fn seen(&self, value: Option<&Value>) -> Result<Option<Record>, TransactionError> {
+        self.check_group()?;
+        Ok(read(value.map(Value::bytes))?)
+    }
+
+    /// Are the nodes the group that the id names, also after what was asked last? They may have
+    /// lost their data and have been formed anew meanwhile: in that group there is no record, which
+    /// means nothing.
+    fn check_group(&self) -> Result<(), TransactionError> {
+        if self.client.core.register_nodes()?.group()?.id == self.id.group() {
+            return Ok(());
+        }
+        Err(TransactionError::OtherGroup { id: self.id })
     }
 }
 
@@ -315,11 +384,16 @@ pub trait Participant {
 
     /// Makes the change ready, invisible to others, and notes the id. After `Ok`, both
     /// [`commit`](Self::commit) and [`roll_back`](Self::roll_back) must be possible, also after a
-    /// crash. An error means that this side cannot take part, and the transaction is aborted.
+    /// crash. An error means that this side cannot take part, and the transaction is aborted unless
+    /// another process of this side takes part in it.
+    ///
+    /// Fails, or does nothing, if the id is prepared or committed already. If several processes may
+    /// be asked to join the same transaction, it fails also if the id was committed and forgotten:
+    /// keep the ids of the changes.
     fn prepare(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 
     /// Makes the change, and notes in the same step that the id is committed and not prepared any
-    /// more.
+    /// more. Does nothing if nothing is prepared under the id.
     fn commit(&mut self, id: &TransactionId) -> Result<(), Self::Error>;
 
     /// Undoes what was prepared, and removes the id in the same step. Does nothing if nothing is
@@ -340,9 +414,11 @@ pub trait Participant {
 
 /// What the participant's disk says of a transaction.
 fn disk<P: Participant>(participant: &mut P, id: &TransactionId) -> Result<Disk, P::Error> {
+    // In the order in which an id moves: one that another process commits between the two answers
+    // is not taken for one that is not there.
+    let is_prepared = participant.prepared()?.contains(id);
     if participant.committed()?.contains(id) {
         return Ok(Disk::Committed);
     }
-    let is_prepared = participant.prepared()?.contains(id);
     Ok(if is_prepared { Disk::Prepared } else { Disk::Nothing })
 }

@@ -205,23 +205,28 @@ errors! {
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the text of a variant says what its fields are")]
 pub enum JoinError<E> {
-    /// Nothing was begun on this side.
+    /// Nothing was begun by this call, and the disk knows nothing of the transaction. Of an earlier
+    /// call with the same id, this says nothing: it may have committed and forgotten it.
     NotBegun(TransactionError),
-    /// The participant could not tell what its disk says. Nothing was begun in this call.
+    /// The participant could not tell what its disk says, or not put back what was prepared too
+    /// late, so it is not known how the transaction ends. Repeat as for
+    /// [`Undecided`](Self::Undecided).
     Disk(E),
-    /// The participant could not prepare. The transaction is aborted, and nothing is left of it on
-    /// this side.
+    /// The participant could not prepare, and this call has aborted the transaction. Nothing is
+    /// left of it on this side.
     Refused(E),
     /// The decision is not known: too few nodes answered. This side may have voted and stays
     /// prepared. Call [`join`](crate::transaction::Transactions::join) with the same id again, or
     /// [`recover`](crate::transaction::Transactions::recover).
     Undecided(TransactionError),
     /// The decision is known, and the participant could not carry it out. It is still on its disk,
-    /// and the record is there until it is: repeat as for [`Undecided`](Self::Undecided).
+    /// and the record is there until it is, unless another process of this side has done so: repeat
+    /// as for [`Undecided`](Self::Undecided).
     /// `error`: why it was not.
     Unfinished { is_committed: bool, error: E },
     /// The record has a vote of this side, and its disk does not know the transaction: the disk has
-    /// lost it, or two participants have one name. The other participants have committed, or will.
+    /// lost it, or two participants with disks of their own have one name. The other participants
+    /// have committed, or will.
     NotPrepared,
 }
 

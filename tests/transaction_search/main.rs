@@ -1,10 +1,12 @@
 //! All schedules of a transaction, of the library's own steps: a request to take part may come late
 //! and twice, a side may die and come back at any step, and a change of the record is heard,
-//! unheard, late or never made.
+//! unheard, late or never made. A side may be several processes, each of which may stop before any
+//! step while the others go on: one takes part, others recover, or all take part.
 //!
-//! In every state: no side has committed while another has rolled back, and none has committed
-//! twice. From every state: each side that is prepared comes to its end alone, and when all have
-//! started again, all have ended in the same way, and no record is left.
+//! In every state: no side has committed while another has rolled back, none has committed twice,
+//! and nobody was told that it is aborted while a side has committed, or commits later. From every
+//! state: each side that is prepared comes to its end alone, and when all have started again, all
+//! have ended in the same way, and no record is left.
 
 #![expect(clippy::unwrap_used, reason = "a record that cannot be made fails the test")]
 
@@ -14,36 +16,53 @@ mod world;
 use mistake::{MISTAKES, Mistake};
 use models::explore::{Found, Model, Order, explore, hash};
 use redlatch_registers::transaction::{Disk, JoinStep, TransactionSide};
-use world::{Change, World};
+use world::{Change, Place, World};
 
-/// What can happen next, to the side with this index.
+/// What can happen next, to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Begin,
     /// It is asked to take part.
-    Ask(usize),
-    StartAgain(usize),
-    Crash(usize),
+    Ask(Place),
+    StartAgain(Place),
+    Crash(Place),
     /// The answer that it waits for is lost. What was sent may take effect anyway.
-    LoseAnswer(usize),
+    LoseAnswer(Place),
     /// It does what is next.
-    Go(usize),
-    Refuse(usize),
-    LosePatience(usize),
-    RollBackAlone(usize),
+    Go(Place),
+    Refuse(Place),
+    LosePatience(Place),
+    RollBackAlone(Place),
     /// A change that it has sent takes effect, unheard, perhaps long after it has given up.
-    Change(usize, Change),
+    Change(Place, Change),
     /// The same, and it hears the answer.
-    ChangeAndTell(usize, Change),
+    ChangeAndTell(Place, Change),
+    /// A recovery aborts what it has found waiting for a vote.
+    AbortUnknown,
 }
 
+#[derive(Clone)]
 struct Search {
     mistake: Mistake,
-    sides: usize,
+    /// How many processes each side has.
+    processes: Vec<usize>,
     /// How often each side is asked to take part, and dies.
     asks: u8,
     crashes: u8,
+    recovers: bool,
+    /// Does a participant refuse to prepare what it has committed and forgotten?
+    keeps_ids: bool,
 }
+
+/// Each side is one process.
+const ONE_EACH: Search = Search {
+    mistake: Mistake::None,
+    processes: Vec::new(),
+    asks: 2,
+    crashes: 1,
+    recovers: true,
+    keeps_ids: false,
+};
 
 impl Model for Search {
     type World = World;
@@ -51,7 +70,7 @@ impl Model for Search {
     type Violation = &'static str;
 
     fn first(&mut self) -> World {
-        World::new(self.sides)
+        World::new(&self.processes)
     }
 
     fn steps(&mut self, world: &World) -> Vec<Step> {
@@ -60,12 +79,18 @@ impl Model for Search {
         }
         let mut steps = Vec::new();
         for (index, side) in world.sides.iter().enumerate() {
-            self.steps_of(world, index, &mut steps);
-            for change in &side.sent {
-                steps.push(Step::Change(index, *change));
-                if side.awaits && awaited(side.joining.as_ref()) == Some(*change) {
-                    steps.push(Step::ChangeAndTell(index, *change));
+            for (number, process) in side.processes.iter().enumerate() {
+                let at = Place { side: index, process: number };
+                self.steps_of(world, at, &mut steps);
+                for change in &process.sent {
+                    steps.push(Step::Change(at, *change));
+                    if process.awaits && awaited(process.joining.as_ref()) == Some(*change) {
+                        steps.push(Step::ChangeAndTell(at, *change));
+                    }
                 }
+            }
+            if side.processes.len() > 1 && world.waits_for(index) && self.recovers {
+                steps.push(Step::AbortUnknown);
             }
         }
         steps
@@ -75,34 +100,36 @@ impl Model for Search {
         let mistake = self.mistake;
         match *step {
             Step::Begin => world.begin(),
-            Step::Ask(index) => {
-                let side = &mut world.sides[index];
+            Step::Ask(at) => {
+                let side = &mut world.sides[at.side];
                 side.asked += 1;
-                side.joining = Some(TransactionSide::join(side.disk));
+                side.processes[at.process].joining = Some(TransactionSide::join(side.disk));
             }
-            Step::StartAgain(index) => world.start_again(index, mistake),
-            Step::Crash(index) => {
-                let side = &mut world.sides[index];
-                (side.joining, side.awaits) = (None, false);
-                side.crashes += 1;
+            Step::StartAgain(at) => world.start_again(at, mistake),
+            Step::Crash(at) => {
+                world.process(at).stop();
+                world.sides[at.side].crashes += 1;
             }
-            Step::LoseAnswer(index) => {
-                let side = &mut world.sides[index];
-                side.awaits = false;
-                side.joining = side.joining.take().filter(|it| it.step() != JoinStep::Finish);
+            Step::LoseAnswer(at) => {
+                let process = world.process(at);
+                process.awaits = false;
+                process.joining = process.joining.take().filter(|it| it.step() != JoinStep::Finish);
             }
-            Step::Go(index) => world.step(index, mistake),
-            Step::Refuse(index) => world.joining(index).refuse(),
-            Step::LosePatience(index) => world.joining(index).lose_patience(),
-            Step::RollBackAlone(index) => {
-                let side = &mut world.sides[index];
-                (side.joining, side.disk, side.undone) = (None, Disk::Nothing, 1);
+            Step::Go(at) => world.step(at, mistake, self.keeps_ids),
+            Step::Refuse(at) => world.refuse(at, mistake),
+            Step::LosePatience(at) => world.joining(at).lose_patience(),
+            Step::RollBackAlone(at) => {
+                world.process(at).joining = None;
+                let side = &mut world.sides[at.side];
+                side.disk = Disk::Nothing;
+                side.undone = 1;
             }
-            Step::Change(index, change) => _ = world.arrive(index, change, mistake),
-            Step::ChangeAndTell(index, change) => {
-                let told = world.arrive(index, change, mistake);
-                world.tell(index, told, mistake);
+            Step::Change(at, change) => _ = world.arrive(at, change, mistake),
+            Step::ChangeAndTell(at, change) => {
+                let told = world.arrive(at, change, mistake);
+                world.tell(at, told, mistake);
             }
+            Step::AbortUnknown => world.abort(),
         }
         Ok(())
     }
@@ -112,7 +139,8 @@ impl Model for Search {
     }
 
     fn check(&mut self, world: &World, _: &[Step], _: usize) -> Result<(), &'static str> {
-        self.wrong(world).or_else(|| self.wrong_at_the_end(world)).map_or(Ok(()), Err)
+        let at_the_end = || self.recovers.then(|| self.wrong_at_the_end(world)).flatten();
+        self.wrong(world).or_else(at_the_end).map_or(Ok(()), Err)
     }
 }
 
@@ -127,27 +155,29 @@ fn awaited(joining: Option<&TransactionSide>) -> Option<Change> {
 }
 
 impl Search {
-    /// What one side does.
-    fn steps_of(&self, world: &World, index: usize, steps: &mut Vec<Step>) {
-        let side = &world.sides[index];
-        let Some(joining) = &side.joining else {
-            steps.extend((side.asked < self.asks).then_some(Step::Ask(index)));
-            steps.extend((side.disk != Disk::Nothing).then_some(Step::StartAgain(index)));
+    /// What one process does.
+    fn steps_of(&self, world: &World, at: Place, steps: &mut Vec<Step>) {
+        let side = &world.sides[at.side];
+        let process = &side.processes[at.process];
+        let Some(joining) = &process.joining else {
+            steps.extend((side.asked < self.asks).then_some(Step::Ask(at)));
+            let recovers = self.recovers && side.disk != Disk::Nothing;
+            steps.extend(recovers.then_some(Step::StartAgain(at)));
             return;
         };
-        steps.extend((side.crashes < self.crashes).then_some(Step::Crash(index)));
-        if side.awaits {
-            return steps.push(Step::LoseAnswer(index));
+        steps.extend((side.crashes < self.crashes).then_some(Step::Crash(at)));
+        if process.awaits {
+            return steps.push(Step::LoseAnswer(at));
         }
-        steps.push(Step::Go(index));
+        steps.push(Step::Go(at));
         match joining.step() {
-            JoinStep::Prepare => steps.push(Step::Refuse(index)),
+            JoinStep::Prepare => steps.push(Step::Refuse(at)),
             step @ (JoinStep::Vote | JoinStep::Wait) => {
                 if self.mistake != Mistake::OnlyStarterDecides {
-                    steps.push(Step::LosePatience(index));
+                    steps.push(Step::LosePatience(at));
                 }
                 if self.mistake == Mistake::AbortAlone && step == JoinStep::Wait {
-                    steps.push(Step::RollBackAlone(index));
+                    steps.push(Step::RollBackAlone(at));
                 }
             }
             _ => {}
@@ -162,6 +192,9 @@ impl Search {
         if world.sides.iter().any(|side| side.applied > 1) {
             return Some("committed twice");
         }
+        if world.is_told_wrong() {
+            return Some("told as aborted, and committed");
+        }
         world.wrong
     }
 
@@ -173,7 +206,9 @@ impl Search {
                 return Some("a side cannot learn the decision");
             }
             all.recover_alone(index, self.mistake);
-            all.abort_unknown(index);
+            if all.waits_for(index) {
+                all.abort();
+            }
         }
         // Who came first could only vote, or was about to finish.
         let applied = all.sides.iter().filter(|side| side.applied > 0).count();
@@ -199,24 +234,81 @@ fn search(name: &str, mut search: Search, most: usize) -> Found<Step, &'static s
 
 #[test]
 fn two_sides_end_in_the_same_way_in_all_schedules() {
-    let sound = Search { mistake: Mistake::None, sides: 2, asks: 2, crashes: 1 };
-    let found = search("two sides", sound, 5_000_000);
+    let found = search("two sides", Search { processes: vec![1, 1], ..ONE_EACH }, 5_000_000);
     assert!(matches!(found, Found::Nothing { all: true, states: 10_001.. }), "{found:?}");
 }
 
 #[test]
 #[ignore = "it takes half a minute"]
 fn three_sides_end_in_the_same_way_in_all_schedules() {
-    let sound = Search { mistake: Mistake::None, sides: 3, asks: 1, crashes: 1 };
+    let sound = Search { processes: vec![1, 1, 1], asks: 1, ..ONE_EACH };
     let found = search("three sides", sound, 50_000_000);
     assert!(matches!(found, Found::Nothing { all: true, .. }), "{found:?}");
+}
+
+/// One process of a side takes part, and another one recovers beside it, or both recover.
+fn one_is_replaced() -> Search {
+    Search { processes: vec![2, 1], asks: 1, crashes: 0, ..ONE_EACH }
+}
+
+/// Two processes take part for one side, and recover.
+fn both_are_asked() -> Search {
+    Search { processes: vec![2, 1], crashes: 0, keeps_ids: true, ..ONE_EACH }
+}
+
+/// Two processes take part for one side, and the participant keeps no ids.
+fn both_are_asked_and_forget() -> Search {
+    Search { processes: vec![2, 1], crashes: 0, recovers: false, ..ONE_EACH }
+}
+
+#[test]
+fn a_side_of_two_processes_is_told_nothing_wrong_in_all_schedules() {
+    for (name, sound) in [
+        ("one is replaced", one_is_replaced()),
+        ("both are asked", both_are_asked()),
+        ("both are asked, and forget", both_are_asked_and_forget()),
+    ] {
+        let found = search(name, sound, 5_000_000);
+        assert!(matches!(found, Found::Nothing { all: true, states: 10_001.. }), "{found:?}");
+    }
+}
+
+#[test]
+#[ignore = "it takes minutes"]
+fn a_side_of_three_processes_is_told_nothing_wrong_in_all_schedules() {
+    for (name, two) in [("one is replaced", one_is_replaced()), ("both", both_are_asked())] {
+        let found = search(name, Search { processes: vec![3, 1], ..two }, 100_000_000);
+        assert!(matches!(found, Found::Nothing { all: true, .. }), "{found:?}");
+    }
+}
+
+/// Where several processes are asked to take part, a participant must keep the ids.
+#[test]
+fn a_participant_that_keeps_no_ids_cannot_be_asked_by_two_and_recovered() {
+    let found = search("forgets", Search { keeps_ids: false, ..both_are_asked() }, 5_000_000);
+    assert!(matches!(found, Found::Violation { .. }), "{found:?}");
 }
 
 #[test]
 fn each_mistake_is_found() {
     for (mistake, words) in MISTAKES {
-        let sides = if mistake == Mistake::CommitAtMajority { 3 } else { 2 };
-        let found = search(words, Search { mistake, sides, asks: 2, crashes: 1 }, 5_000_000);
-        assert!(matches!(found, Found::Violation { .. }), "not found: {words}");
+        let one_each = match mistake {
+            Mistake::CommitAtMajority => Search { processes: vec![1; 3], ..ONE_EACH },
+            _ => Search { processes: vec![1; 2], ..ONE_EACH },
+        };
+        let several = match mistake {
+            Mistake::OwnIsAborted => both_are_asked_and_forget(),
+            Mistake::RefusedIsAborted => both_are_asked(),
+            _ => one_is_replaced(),
+        };
+        if mistake.needs_two_processes() {
+            let found = search(words, Search { mistake, ..one_each }, 5_000_000);
+            assert!(matches!(found, Found::Nothing { all: true, .. }), "one each: {words}");
+            let found = search(words, Search { mistake, ..several }, 5_000_000);
+            assert!(matches!(found, Found::Violation { .. }), "not found: {words}");
+        } else {
+            let found = search(words, Search { mistake, ..one_each }, 5_000_000);
+            assert!(matches!(found, Found::Violation { .. }), "not found: {words}");
+        }
     }
 }

@@ -12,10 +12,23 @@ pub(crate) enum Mistake {
     OnlyStarterDecides,
     CommitAtMajority,
     CommittedIsPrepared,
+    /// Of a process: the following are found only where a side has several.
+    DiskNotAskedAgain,
+    DiskAskedBefore,
+    OwnIsAborted,
+    RefusedIsAborted,
+}
+
+impl Mistake {
+    /// Is it one that is harmless where each side is one process?
+    pub(crate) fn needs_two_processes(self) -> bool {
+        use Mistake::{DiskAskedBefore, DiskNotAskedAgain, OwnIsAborted, RefusedIsAborted};
+        matches!(self, DiskNotAskedAgain | DiskAskedBefore | OwnIsAborted | RefusedIsAborted)
+    }
 }
 
 /// All, and what each is.
-pub(crate) const MISTAKES: [(Mistake, &str); 9] = [
+pub(crate) const MISTAKES: [(Mistake, &str); 13] = [
     (Mistake::VoteBeforeDisk, "a side says that it is prepared before its disk says so"),
     (Mistake::AbortAlone, "a side that has voted rolls back alone (3PC in a partition)"),
     (Mistake::RemoveAtCommit, "the record is removed by the first that has finished"),
@@ -25,4 +38,8 @@ pub(crate) const MISTAKES: [(Mistake, &str); 9] = [
     (Mistake::OnlyStarterDecides, "only the starter may abort (2PC)"),
     (Mistake::CommitAtMajority, "a majority of votes commits"),
     (Mistake::CommittedIsPrepared, "a disk does not tell committed from prepared"),
+    (Mistake::DiskNotAskedAgain, "no record means what the disk said when the call began"),
+    (Mistake::DiskAskedBefore, "the disk is asked before the record is"),
+    (Mistake::OwnIsAborted, "what a call has prepared itself is aborted without a record"),
+    (Mistake::RefusedIsAborted, "a side that cannot prepare calls it aborted without a record"),
 ];

@@ -19,19 +19,45 @@ pub(crate) enum Change {
     Finish,
 }
 
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Side {
-    pub(crate) disk: Disk,
+/// A process that takes part for a side, or brings to its end what is on the side's disk.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Process {
     /// What it does, unless it is down or has nothing to do.
     pub(crate) joining: Option<TransactionSide>,
     /// Does it wait for the answer of a change that it has sent?
     pub(crate) awaits: bool,
     /// The changes that have not taken effect.
     pub(crate) sent: Vec<Change>,
+    /// For mistakes: what the disk said when it sent the last change; has it said `Prepared` behind
+    /// that; and has this process refused?
+    said_before: Option<Disk>,
+    has_found_prepared: bool,
+    has_refused: bool,
+}
+
+impl Process {
+    /// It stops for good. What it has sent may take effect anyway.
+    pub(crate) fn stop(&mut self) {
+        *self = Self { sent: std::mem::take(&mut self.sent), ..Self::default() };
+    }
+}
+
+/// A side: its disk, and the processes that use it, of which none knows of another.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Side {
+    pub(crate) disk: Disk,
+    pub(crate) processes: Vec<Process>,
     pub(crate) applied: u8,
     pub(crate) undone: u8,
     pub(crate) asked: u8,
     pub(crate) crashes: u8,
+}
+
+/// A process of a side: the numbers of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) side: usize,
+    pub(crate) process: usize,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -39,22 +65,29 @@ pub(crate) struct World {
     pub(crate) record: Option<Record>,
     pub(crate) has_begun: bool,
     pub(crate) sides: Vec<Side>,
+    /// Somebody was told that it is aborted.
+    is_told_aborted: bool,
     pub(crate) wrong: Option<&'static str>,
 }
 
 impl World {
-    pub(crate) fn new(sides: usize) -> Self {
-        let side = Side {
+    /// With this many processes for each side.
+    pub(crate) fn new(processes: &[usize]) -> Self {
+        let side = |count: &usize| Side {
             disk: Disk::Nothing,
-            joining: None,
-            awaits: false,
-            sent: Vec::new(),
+            processes: vec![Process::default(); *count],
             applied: 0,
             undone: 0,
             asked: 0,
             crashes: 0,
         };
-        Self { record: None, has_begun: false, sides: vec![side; sides], wrong: None }
+        Self {
+            record: None,
+            has_begun: false,
+            sides: processes.iter().map(side).collect(),
+            is_told_aborted: false,
+            wrong: None,
+        }
     }
 
     pub(crate) fn begin(&mut self) {
@@ -102,24 +135,29 @@ impl World {
     /// A change that was sent takes effect.
     pub(crate) fn arrive(
         &mut self,
-        index: usize,
+        at: Place,
         change: Change,
         mistake: Mistake,
     ) -> Option<RecordState> {
-        self.sides[index].sent.retain(|sent| *sent != change);
-        self.change(index, change, mistake)
+        self.process(at).sent.retain(|sent| *sent != change);
+        self.change(at.side, change, mistake)
     }
 
-    /// What the side does, which it does.
-    pub(crate) fn joining(&mut self, index: usize) -> &mut TransactionSide {
-        self.sides[index].joining.as_mut().expect("it takes part")
+    pub(crate) fn process(&mut self, at: Place) -> &mut Process {
+        &mut self.sides[at.side].processes[at.process]
+    }
+
+    /// What the process does, which it does.
+    pub(crate) fn joining(&mut self, at: Place) -> &mut TransactionSide {
+        self.process(at).joining.as_mut().expect("it takes part")
     }
 
     /// The record's answer arrives, or that of a read.
-    pub(crate) fn tell(&mut self, index: usize, told: Option<RecordState>, mistake: Mistake) {
-        let side = &mut self.sides[index];
-        side.awaits = false;
-        let Some(joining) = &mut side.joining else { return };
+    pub(crate) fn tell(&mut self, at: Place, told: Option<RecordState>, mistake: Mistake) {
+        let side = &mut self.sides[at.side];
+        let process = &mut side.processes[at.process];
+        process.awaits = false;
+        let Some(joining) = &mut process.joining else { return };
         let is_late =
             mistake == Mistake::VoteTwiceApplies && told == Some(RecordState::FinishedBefore);
         match told {
@@ -140,38 +178,55 @@ impl World {
         Record::look(self.record.as_ref(), NAMES[index]).unwrap()
     }
 
-    /// The side takes the step that is next, as far as it does so alone.
-    pub(crate) fn step(&mut self, index: usize, mistake: Mistake) {
-        let step = self.sides[index].joining.as_ref().map(TransactionSide::step);
-        let told = self.look(index);
-        let side = &mut self.sides[index];
-        let Some(joining) = side.joining.as_mut() else { return };
+    /// The process takes the step that is next, as far as it does so alone. `keeps_ids`: does the
+    /// participant refuse to prepare what it has committed before, also if that is forgotten?
+    pub(crate) fn step(&mut self, at: Place, mistake: Mistake, keeps_ids: bool) {
+        let told = self.look(at.side);
+        let side = &mut self.sides[at.side];
+        let process = &mut side.processes[at.process];
+        let Some(joining) = process.joining.as_mut() else { return };
         let mut send = |change| {
-            side.awaits = true;
-            if !side.sent.contains(&change) {
-                side.sent.push(change);
-                side.sent.sort_by_key(|change| *change as u8);
+            process.awaits = true;
+            let is_used = mistake == Mistake::DiskAskedBefore;
+            process.said_before = Some(side.disk).filter(|_| is_used);
+            if !process.sent.contains(&change) {
+                process.sent.push(change);
+                process.sent.sort_by_key(|change| *change as u8);
             }
         };
-        match step {
-            Some(JoinStep::Look | JoinStep::Wait) => self.tell(index, Some(told), mistake),
-            Some(JoinStep::Vote) => send(Change::Vote),
-            Some(JoinStep::Abort) => send(Change::Abort),
-            Some(JoinStep::Finish) => send(Change::Finish),
-            Some(JoinStep::Prepare) => {
-                if mistake != Mistake::VoteBeforeDisk {
+        match joining.step() {
+            JoinStep::Look | JoinStep::LookAgain | JoinStep::Wait => {
+                self.tell(at, Some(told), mistake);
+            }
+            JoinStep::Vote => send(Change::Vote),
+            JoinStep::Abort => send(Change::Abort),
+            JoinStep::Finish => send(Change::Finish),
+            JoinStep::AskDisk => {
+                let said = match mistake {
+                    Mistake::DiskNotAskedAgain => Disk::Prepared,
+                    Mistake::DiskAskedBefore => process.said_before.unwrap_or(side.disk),
+                    Mistake::CommittedIsPrepared if side.disk == Disk::Committed => Disk::Prepared,
+                    _ => side.disk,
+                };
+                let is_used = mistake == Mistake::OwnIsAborted;
+                process.has_found_prepared = is_used && said == Disk::Prepared;
+                joining.found(said);
+            }
+            JoinStep::Prepare if keeps_ids && side.applied > 0 => self.refuse(at, mistake),
+            JoinStep::Prepare => {
+                if mistake != Mistake::VoteBeforeDisk && side.disk == Disk::Nothing {
                     side.disk = Disk::Prepared;
                 }
                 joining.done();
             }
-            Some(JoinStep::Commit) => {
+            JoinStep::Commit => {
                 if side.disk == Disk::Prepared {
                     side.disk = Disk::Committed;
                     side.applied += 1;
                 }
                 joining.done();
             }
-            Some(JoinStep::RollBack) => {
+            JoinStep::RollBack => {
                 if side.disk == Disk::Committed {
                     self.wrong = Some("rolled back what was committed");
                 }
@@ -179,64 +234,88 @@ impl World {
                 side.disk = Disk::Nothing;
                 joining.done();
             }
-            Some(JoinStep::Forget) => {
+            JoinStep::Forget => {
                 side.disk = Disk::Nothing;
                 joining.done();
             }
-            Some(JoinStep::Done(end)) => {
-                if end == JoinEnd::NotPrepared {
-                    self.wrong = Some("the record has a vote that the disk does not know");
-                }
-                side.joining = None;
-                let has_committed = |side: &Side| side.applied > 0;
-                if end == JoinEnd::Aborted && self.sides.iter().any(has_committed) {
-                    self.wrong = Some("told as aborted, and committed");
-                }
-            }
-            None => {}
+            JoinStep::Done(end) => self.ended(at, end),
         }
     }
 
-    /// The side starts again, and recovers what is on its disk.
-    pub(crate) fn start_again(&mut self, index: usize, mistake: Mistake) {
-        let side = &mut self.sides[index];
+    pub(crate) fn refuse(&mut self, at: Place, mistake: Mistake) {
+        self.joining(at).refuse();
+        self.process(at).has_refused = mistake == Mistake::RefusedIsAborted;
+    }
+
+    /// The caller of this process is told how it has ended.
+    fn ended(&mut self, at: Place, end: JoinEnd) {
+        let process = self.process(at);
+        let is_aborted = match end {
+            JoinEnd::Aborted | JoinEnd::Refused => true,
+            JoinEnd::Over => process.has_found_prepared || process.has_refused,
+            JoinEnd::Committed | JoinEnd::NotPrepared => false,
+        };
+        process.stop();
+        self.is_told_aborted |= is_aborted;
+        if end == JoinEnd::NotPrepared {
+            self.wrong = Some("the record has a vote that the disk does not know");
+        }
+        if end == JoinEnd::Committed && self.sides[at.side].applied == 0 {
+            self.wrong = Some("told as committed, and not committed here");
+        }
+    }
+
+    /// Was somebody told that it is aborted who should not have been?
+    pub(crate) fn is_told_wrong(&self) -> bool {
+        self.is_told_aborted && self.sides.iter().any(|side| side.applied > 0)
+    }
+
+    /// A process of the side starts again, and recovers what is on the disk.
+    pub(crate) fn start_again(&mut self, at: Place, mistake: Mistake) {
+        let side = &mut self.sides[at.side];
         let disk = match side.disk {
             Disk::Committed if mistake == Mistake::CommittedIsPrepared => Disk::Prepared,
             disk => disk,
         };
-        side.awaits = false;
-        side.joining = Some(match mistake {
+        let process = &mut side.processes[at.process];
+        let joining = match mistake {
             Mistake::OnlyStarterDecides => TransactionSide::join(disk),
             _ => TransactionSide::recover(disk),
-        })
-        .filter(|_| side.disk != Disk::Nothing);
+        };
+        process.stop();
+        process.joining = Some(joining).filter(|_| side.disk != Disk::Nothing);
     }
 
-    /// The side starts again, is not disturbed, and hears all answers. Is it at its end then?
+    /// A process of the side starts again, is not disturbed, and hears all answers. All others are
+    /// stopped for ever. Is the side at its end then?
     pub(crate) fn recover_alone(&mut self, index: usize, mistake: Mistake) -> bool {
-        self.start_again(index, mistake);
+        let at = Place { side: index, process: 0 };
+        self.start_again(at, mistake);
         for _ in 0..20 {
-            if self.sides[index].joining.is_none() {
+            if self.process(at).joining.is_none() {
                 return true;
             }
-            self.step(index, mistake);
-            if self.sides[index].awaits {
-                let change = self.sides[index].sent.pop().expect("it was sent");
+            self.step(at, mistake, false);
+            if self.process(at).awaits {
+                let change = self.process(at).sent.pop().expect("it was sent");
                 let told = self.change(index, change, mistake);
-                self.tell(index, told, mistake);
+                self.tell(at, told, mistake);
             }
         }
         false
     }
 
-    /// It aborts what waits for its vote and is not on its disk.
-    pub(crate) fn abort_unknown(&mut self, index: usize) {
+    /// Does the record wait for a vote of the side? Then a recovery aborts it, at any time later.
+    pub(crate) fn waits_for(&self, index: usize) -> bool {
         let waits = |record: &Record| {
             let mut all = record.participants();
             !record.is_committed() && all.any(|(name, voted)| name == NAMES[index] && !voted)
         };
-        if self.record.as_ref().is_some_and(waits) {
-            Record::abort(&mut self.record, None).unwrap();
-        }
+        self.record.as_ref().is_some_and(waits)
+    }
+
+    /// Somebody aborts it who is no side of it, or does not know whether it is.
+    pub(crate) fn abort(&mut self) {
+        Record::abort(&mut self.record, None).unwrap();
     }
 }

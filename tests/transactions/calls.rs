@@ -334,13 +334,17 @@ fn records_are_no_registers_of_users_and_are_swept() {
     let (kept, id) = (begin(&first), begin(&first));
     let name = format!(":redlatch:transaction:{id}");
     assert!(matches!(first.register(&name), Err(RegisterError::Resource(_))));
+    let quick = support::locks::with_long_timeout(servers.iter().map(Server::url))
+        .node_timeout(Duration::from_secs(1))
+        .build()
+        .unwrap();
     servers[2].pause();
-    assert_eq!(first.transactions().abort(&id).unwrap(), Decision::Aborted);
+    assert_eq!(quick.transactions().abort(&id).unwrap(), Decision::Aborted);
     for pattern in ["*", ":redlatch:*"] {
-        let names: Vec<_> = first.registers().list(pattern).map(|it| it.unwrap()).collect();
+        let names: Vec<_> = quick.registers().list(pattern).map(|it| it.unwrap()).collect();
         assert!(names.iter().all(|register| register.name() == "stock"), "{names:?}");
     }
-    let swept = first.registers().sweep().unwrap();
+    let swept = quick.registers().sweep().unwrap();
     assert_eq!((swept.values, swept.removed, swept.left), (1, 0, 1));
     servers[2].resume();
     assert!(eventually(LIMIT, || first.registers().sweep().unwrap().left == 0));

@@ -2,6 +2,7 @@
 //!
 //! - `calls.rs`: each call, on real servers, with participants in memory.
 //! - `postgres.rs`: what the guide says of PostgreSQL, on a real server.
+//! - `replaced.rs`: two processes of one side, of which one is stopped while the other goes on.
 //! - `rounds.rs`: how many rounds each step takes.
 //!
 //! `tests/transaction_search` goes through all schedules of their steps. In
@@ -12,5 +13,6 @@
 mod calls;
 mod group;
 mod postgres;
+mod replaced;
 mod rounds;
 mod shelf;

@@ -1,6 +1,6 @@
 //! The loop that runs one side of a transaction: its steps, on the record and on its disk.
 
-use super::{Decision, Participant, RecordRegister, read};
+use super::{Decision, Participant, RecordRegister, disk, read};
 use crate::client::register::Value;
 use crate::clock::{self, Time};
 use crate::error::{JoinError, RegisterError, TransactionError};
@@ -20,10 +20,10 @@ const ASKED_MAX: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// It is committed, and stays on the disk for the next recovery.
-const LEFT: Decision = Decision::Committed;
+pub(super) const LEFT: Decision = Decision::Committed;
 
 pub(super) struct Side<'a, P> {
-    pub(super) record: RecordRegister,
+    pub(super) record: RecordRegister<'a>,
     pub(super) id: &'a TransactionId,
     pub(super) name: &'a str,
     pub(super) participant: &'a mut P,
@@ -46,13 +46,16 @@ impl<P: Participant> Side<'_, P> {
                     Ok(told) => joining.learned(told),
                     Err(error) => return Err(JoinError::NotBegun(error)),
                 },
-                JoinStep::Vote | JoinStep::Wait | JoinStep::Abort => {
+                JoinStep::Vote | JoinStep::Wait | JoinStep::Abort | JoinStep::LookAgain => {
                     match self.ask(step) {
                         Ok(told) => joining.learned(told),
                         Err(error) => {
-                            asked += u32::from(step == JoinStep::Abort);
+                            let is_last = matches!(step, JoinStep::Abort | JoinStep::LookAgain);
+                            asked += u32::from(is_last);
                             if asked == ASKED_MAX || !may_pass(&error) {
-                                return Err(refused_or(JoinError::Undecided(error), refusal));
+                                // Also if it could not prepare: another process of this side may
+                                // have voted.
+                                return Err(JoinError::Undecided(error));
                             }
                             thread::sleep(PAUSE);
                         }
@@ -68,6 +71,10 @@ impl<P: Participant> Side<'_, P> {
                         joining.refuse();
                     }
                 },
+                JoinStep::AskDisk => {
+                    let disk = disk(self.participant, self.id).map_err(JoinError::Disk)?;
+                    joining.found(disk);
+                }
                 JoinStep::Commit => {
                     let committed = self.participant.commit(self.id);
                     committed.map_err(|error| JoinError::unfinished(true, error))?;
@@ -76,7 +83,7 @@ impl<P: Participant> Side<'_, P> {
                 }
                 JoinStep::RollBack => {
                     let rolled_back = self.participant.roll_back(self.id);
-                    rolled_back.map_err(|error| JoinError::unfinished(false, error))?;
+                    rolled_back.map_err(|error| not_rolled_back(joining.end(), error))?;
                     joining.done();
                 }
                 JoinStep::Finish => match self.raise(FINISHED, Record::finish) {
@@ -102,15 +109,16 @@ impl<P: Participant> Side<'_, P> {
         match step {
             JoinStep::Vote => self.raise(VOTED, Record::vote),
             JoinStep::Abort => self.record.change(|record| Record::abort(record, Some(self.name))),
+            JoinStep::LookAgain => self.look(),
             _ => {
                 let wait = self.until.since(clock::now());
-                let told = |value: Option<&Value>| {
-                    let record = read(value.map(Value::bytes))?;
-                    Ok(Record::look(record.as_ref(), self.name)?)
+                let is_decided = |value: Option<&Value>| {
+                    let record = read(value.map(Value::bytes));
+                    let told = record.map(|record| Record::look(record.as_ref(), self.name));
+                    !matches!(told, Ok(Ok(RecordState::Open)))
                 };
-                let is_decided =
-                    |value: Option<&Value>| !matches!(told(value), Ok(RecordState::Open));
-                told(self.record.0.wait_until(wait, is_decided)?.as_ref())
+                let record = self.record.wait_until(wait, is_decided)?;
+                Ok(Record::look(record.as_ref(), self.name)?)
             }
         }
     }
@@ -123,7 +131,7 @@ impl<P: Participant> Side<'_, P> {
         change: fn(&mut Option<Record>, &str) -> Result<RecordState, UnknownName>,
     ) -> Result<RecordState, TransactionError> {
         if let Some(raise) = self.seen.as_ref().map(|seen| seen.raised(self.name, to)) {
-            let record = read(self.record.0.raise(raise?)?.as_ref().map(Value::bytes))?;
+            let record = self.record.raise(raise?)?;
             if record.as_ref().map_or(Ok(true), |record| record.has(self.name, to))? {
                 return Ok(Record::look(record.as_ref(), self.name)?);
             }
@@ -132,7 +140,7 @@ impl<P: Participant> Side<'_, P> {
     }
 
     fn look(&mut self) -> Result<RecordState, TransactionError> {
-        self.seen = read(self.record.0.read()?.as_ref().map(Value::bytes))?;
+        self.seen = self.record.look()?;
         Ok(Record::look(self.seen.as_ref(), self.name)?)
     }
 }
@@ -143,9 +151,13 @@ fn may_pass(error: &TransactionError) -> bool {
     matches!(error, TransactionError::Register(NoQuorum { .. } | Unknown))
 }
 
-/// A side that could not prepare has not voted: the others abort it when their patience ends.
-fn refused_or<E>(error: JoinError<E>, refusal: Option<E>) -> JoinError<E> {
-    refusal.map_or(error, JoinError::Refused)
+/// What was prepared stays so. Only where it is known to be aborted may the caller be told that.
+fn not_rolled_back<E>(end: JoinEnd, error: E) -> JoinError<E> {
+    match end {
+        JoinEnd::Aborted | JoinEnd::Refused => JoinError::unfinished(false, error),
+        JoinEnd::Committed => JoinError::unfinished(true, error),
+        JoinEnd::Over | JoinEnd::NotPrepared => JoinError::Disk(error),
+    }
 }
 
 fn ended<E>(end: JoinEnd, refusal: Option<E>) -> Result<Decision, JoinError<E>> {
@@ -153,7 +165,7 @@ fn ended<E>(end: JoinEnd, refusal: Option<E>) -> Result<Decision, JoinError<E>> 
         JoinEnd::Committed => Ok(Decision::Committed),
         JoinEnd::Aborted => Ok(Decision::Aborted),
         JoinEnd::Over => Ok(Decision::Over),
-        JoinEnd::Refused => Err(refused_or(JoinError::NotPrepared, refusal)),
+        JoinEnd::Refused => Err(refusal.map_or(JoinError::NotPrepared, JoinError::Refused)),
         JoinEnd::NotPrepared => Err(JoinError::NotPrepared),
     }
 }

@@ -95,7 +95,10 @@ impl Caller {
         loop {
             let step = joining.step();
             match step {
-                JoinStep::Look => joining.learned(self.look(number).await?),
+                JoinStep::Look | JoinStep::LookAgain => {
+                    joining.learned(self.look(number).await?);
+                }
+                JoinStep::AskDisk => joining.found(self.disk(number)),
                 JoinStep::Vote | JoinStep::Wait | JoinStep::Abort => {
                     match self.ask_record(step, number, until).await {
                         Ok(told) => joining.learned(told),
@@ -118,17 +121,7 @@ impl Caller {
                 }
                 JoinStep::Prepare if refuses => joining.refuse(),
                 JoinStep::Finish => {
-                    let (side, early) = (self.shared.side, Mistake::RecordRemovedEarly);
-                    let is_early = self.shared.has(early);
-                    let finish = move |record: &mut Option<Record>| {
-                        let told = Record::finish(record, NAMES[side]).expect("it takes part");
-                        *record = record.take().filter(|_| !is_early);
-                        told
-                    };
-                    match is_early {
-                        true => _ = self.change(number, finish).await?,
-                        false => _ = self.raise(number, FINISHED, finish).await?,
-                    }
+                    self.finish(number).await?;
                     joining.done();
                 }
                 JoinStep::Done(end) => {
@@ -152,6 +145,23 @@ impl Caller {
                 }
             }
         }
+    }
+
+    /// Notes that this side has finished.
+    async fn finish(&self, number: usize) -> Result<(), Failure> {
+        let side = self.shared.side;
+        let is_early = self.shared.has(Mistake::RecordRemovedEarly);
+        let finish = move |record: &mut Option<Record>| {
+            let told = Record::finish(record, NAMES[side]).expect("it takes part");
+            *record = record.take().filter(|_| !is_early);
+            told
+        };
+        if is_early {
+            self.change(number, finish).await?;
+        } else {
+            self.raise(number, FINISHED, finish).await?;
+        }
+        Ok(())
     }
 
     /// Votes, waits or aborts.
