@@ -17,6 +17,8 @@ pub(crate) struct Context {
     pub(crate) random: Random,
     pub(crate) network: Network,
     pub(crate) checker: Checker,
+    /// The present master of each group, and its epoch, as its failover authority names it.
+    pub(crate) named: Vec<(usize, u64)>,
     /// Unsolicited replies in flight.
     pub(crate) strays: Vec<Stray>,
     /// When the last byte that is held back arrives.
@@ -45,6 +47,7 @@ impl Context {
             random,
             network,
             checker,
+            named: Vec::new(),
             strays: Vec::new(),
             held_until: 0,
             has_faults_ended: false,

@@ -227,6 +227,7 @@ fn no_failover_of_a_group_gives_a_lock_away() {
         assert!(tally.grants_after > histories, "nor those with few grants after one");
         assert!(tally.extensions_after > histories, "nor those with few extensions");
         assert!(tally.reclaimed > histories / 10, "nor those where few locks are reclaimed");
+        assert!(tally.moves > histories / 10, "nor those where few servers are left");
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct Tally {
     pub(crate) grants_after: u64,
     pub(crate) extensions_after: u64,
     pub(crate) reclaimed: u64,
+    /// How often a client has left a server because another one was named in its place.
+    pub(crate) moves: u64,
     /// Calls about registers.
     pub(crate) registers: RegisterCalls,
     /// Nodes that said how they are set up.
@@ -143,6 +145,7 @@ impl Tally {
         self.grants_after += other.grants_after;
         self.extensions_after += other.extensions_after;
         self.reclaimed += other.reclaimed;
+        self.moves += other.moves;
         self.registers.add(&other.registers);
         other.faults.iter().for_each(|(name, count)| self.faults(name, *count));
     }
@@ -179,8 +182,12 @@ impl fmt::Display for Tally {
         if self.elections > 0 {
             write!(
                 f,
-                "; {} elections, then {} grants, {} extensions, {} reclaimed",
-                self.elections, self.grants_after, self.extensions_after, self.reclaimed
+                "; {} elections, then {} grants, {} extensions, {} reclaimed, {} moves",
+                self.elections,
+                self.grants_after,
+                self.extensions_after,
+                self.reclaimed,
+                self.moves,
             )?;
         }
         write!(f, "; {:?}; faults:", self.registers)?;

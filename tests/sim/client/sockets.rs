@@ -7,7 +7,9 @@ use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::network::{Read, Setup, Side};
 use redlatch_protocol::engine::Node;
-use redlatch_protocol::node::{Conversation, NodeError, Phase, Sockets as DrivenSockets};
+use redlatch_protocol::node::{
+    Conversation, NodeError, Phase, Sockets as DrivenSockets, Whereabouts,
+};
 use redlatch_protocol::time::Time;
 use std::io;
 use std::time::Duration;
@@ -74,6 +76,11 @@ impl DrivenSockets for Sockets<'_> {
 
     fn follow(&mut self, rounds: &mut impl Conversation, node: Node) {
         let now = self.time();
+        let is_due = |at| now >= at;
+        if rounds.looks_at(node).is_some_and(is_due) {
+            rounds.looking(node, now);
+            self.look_for_master(rounds, node);
+        }
         let link = &mut self.links[node.index()];
         let Context { network, queue, random, .. } = &mut *self.context;
         if rounds.is_down(node) {
@@ -120,6 +127,34 @@ impl DrivenSockets for Sockets<'_> {
                 return;
             }
             rounds.wrote(node, written);
+        }
+    }
+}
+
+impl Sockets<'_> {
+    /// Those that know the master of a group are asked, although there is a connection. Some of
+    /// them are out of date, and behind a name there may be any server.
+    fn look_for_master(&mut self, rounds: &mut impl Conversation, node: Node) {
+        let Link::Connected(connection) = self.links[node.index()] else { return };
+        let now = self.time();
+        let Context { network, random, options, named, tally, has_faults_ended, .. } =
+            &mut *self.context;
+        let (Some(groups), Some(server)) =
+            (&options.groups, network.connections[connection].server)
+        else {
+            return;
+        };
+        let (mut master, epoch) = named[node.index()];
+        if !*has_faults_ended && random.chance(groups.astray_permille) {
+            master = node.index() * groups.size + random.below(groups.size as u64) as usize;
+        }
+        let it_is = match master == server {
+            true if random.chance(300) => Whereabouts::SameAddress,
+            true => Whereabouts::Here,
+            false => Whereabouts::Elsewhere,
+        };
+        if rounds.named(node, now, epoch, now, it_is) {
+            tally.moves += 1;
         }
     }
 }

@@ -70,6 +70,7 @@ impl Simulation {
         let masters = (0..options.nodes).map(|group| group * size).collect();
         let servers = (0..options.servers()).map(|_| Server::default()).collect();
         self.groups = Groups { size, masters, servers, epoch: 0, links: 0 };
+        self.context.named = self.groups.masters.iter().map(|master| (*master, 0)).collect();
         for server in 0..self.nodes.len() {
             self.nodes[server].replicate(!self.groups.is_master(server));
             self.follow(server);
@@ -277,6 +278,7 @@ impl Simulation {
         self.context.tally.elections += 1;
         self.groups.masters[group] = server;
         self.groups.servers[server].epoch = self.groups.epoch;
+        self.context.named[group] = (server, self.groups.epoch);
         self.context.trace(|| format!("server {server} replaces {master}"));
         if is_elected_again {
             self.context.tally.fault("master elected again");
