@@ -49,9 +49,17 @@ fn lives_through(group: &SentinelGroup, query: &str, bound: Duration, replace: i
     goes_on(&guard, &other);
 }
 
+fn deny(server: &Server, rights: &[&str]) {
+    let answer = server.command(&[&["ACL", "SETUSER", "default"], rights].concat());
+    assert_eq!(answer, Value::ok());
+}
+
+/// Sentinels tell the old master ten seconds later that it is a replica, which ends its
+/// connections. Here they cannot.
 #[test]
 fn a_lock_goes_on_when_people_have_the_sentinels_replace_the_master() {
     let group = SentinelGroup::start(2);
+    deny(&group.servers[0], &["-slaveof", "-replicaof"]);
     lives_through(&group, "?replicas=2", Duration::from_secs(1), || {
         let answer = group.sentinels[0].command(&["SENTINEL", "FAILOVER", NAME]);
         assert_eq!(answer, Value::ok());
@@ -60,9 +68,7 @@ fn a_lock_goes_on_when_people_have_the_sentinels_replace_the_master() {
 
 /// For its replicas and for Sentinels, and not for clients, which do neither of these.
 fn cut_off(master: &Server) {
-    let rights = ["-ping", "-psync", "-sync", "-replconf"];
-    let answer = master.command(&[&["ACL", "SETUSER", "default"], &rights[..]].concat());
-    assert_eq!(answer, Value::ok());
+    deny(master, &["-ping", "-psync", "-sync", "-replconf"]);
     master.command(&["CLIENT", "KILL", "TYPE", "replica"]);
 }
 
