@@ -216,7 +216,7 @@ pub use guard::{LockGuard, LockToken};
 pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram, QueuedWaiter};
 pub use name::Name;
 #[doc(inline)]
-pub use node::QueueSupport;
+pub use node::{NodeKind, QueueSupport};
 #[cfg(feature = "diagnostics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "diagnostics")))]
 #[doc(inline)]

@@ -37,6 +37,9 @@ use group::Places;
 pub(crate) use group::{Failover, Login};
 use percent::{percent_decode, percent_encode};
 
+use crate::node::NodeKind;
+pub(crate) use crate::node::{Scheme, SchemePlace};
+
 #[cfg(feature = "zookeeper")]
 use redlatch_zookeeper::path::Layout;
 use std::fmt;
@@ -261,51 +264,43 @@ impl fmt::Debug for NodeUrl {
 }
 
 fn parse(url: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
-    let (scheme, rest) = checked_scheme(url)?;
-    match scheme.as_str() {
-        "redis" | "valkey" => parse_tcp(rest, false),
-        "rediss" | "valkeys" => parse_tcp(rest, true),
-        "unix" => parse_unix(rest),
+    let (Scheme { place, is_tls }, rest) = checked_scheme(url)?;
+    match place {
+        SchemePlace::Host => parse_tcp(rest, is_tls),
+        SchemePlace::Path => parse_unix(rest),
+        SchemePlace::Sentinels => group::parse(rest, group::Kind::Sentinel, is_tls),
+        SchemePlace::Cluster => group::parse(rest, group::Kind::Cluster, is_tls),
         // With the feature, `EnsembleUrl` reads it.
-        "zk" | "zks" => Err(NodeUrlErrorKind::NoZooKeeperFeature),
-        _ => match group::scheme(&scheme) {
-            Some((kind, is_tls)) => group::parse(rest, kind, is_tls),
-            None => Err(NodeUrlErrorKind::UnknownScheme(scheme)),
-        },
+        SchemePlace::Ensemble => Err(NodeUrlErrorKind::NoZooKeeperFeature),
     }
 }
 
-/// The scheme in lower case, and what follows its `://` if that has no character that no URL of a
-/// server has.
-fn checked_scheme(url: &str) -> Result<(String, &str), NodeUrlErrorKind> {
-    let (scheme, rest) = split_scheme(url).ok_or_else(|| NodeUrlErrorKind::of_scheme(url))?;
+/// The scheme, and what follows its `://` if that has no character that no URL of a server has.
+fn checked_scheme(url: &str) -> Result<(Scheme, &str), NodeUrlErrorKind> {
+    let (_, rest) = split_scheme(url).ok_or_else(|| NodeUrlErrorKind::of_scheme(url))?;
     if rest.chars().any(char::is_control) {
         return Err(NodeUrlErrorKind::ControlCharacter);
     }
     if rest.contains('#') {
         return Err(NodeUrlErrorKind::Fragment);
     }
-    Ok((scheme.to_ascii_lowercase(), rest))
+    Scheme::split(url).ok_or_else(|| NodeUrlErrorKind::of_scheme(url))
 }
 
 /// Does this text begin with a scheme of a server, be it supported or not?
 pub(crate) fn has_scheme(text: &str) -> bool {
-    let scheme = split_scheme(text).map(|(scheme, _)| scheme.to_ascii_lowercase());
-    let of_nodes = ["redis", "rediss", "valkey", "valkeys", "unix"];
-    scheme.is_some_and(|scheme| of_nodes.contains(&&*scheme)) || takes_hosts(text)
+    Scheme::split(text).is_some()
 }
 
 /// Does this text begin with a scheme of URLs that may name several hosts, between commas?
 pub(crate) fn takes_hosts(text: &str) -> bool {
-    let scheme = split_scheme(text).map(|(scheme, _)| scheme.to_ascii_lowercase());
-    is_ensemble(text) || scheme.is_some_and(|scheme| group::scheme(&scheme).is_some())
+    Scheme::split(text).is_some_and(|(scheme, _)| scheme.takes_hosts())
 }
 
 /// Does this text begin with the scheme of a ZooKeeper ensemble? It may name several servers,
 /// between commas.
 pub(crate) fn is_ensemble(text: &str) -> bool {
-    let scheme = split_scheme(text).map(|(scheme, _)| scheme.to_ascii_lowercase());
-    matches!(scheme.as_deref(), Some("zk" | "zks"))
+    NodeKind::of(text) == Some(NodeKind::Ensemble)
 }
 
 /// The scheme and what follows its `://`; `None` if there is nothing that could be a scheme.

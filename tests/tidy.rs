@@ -172,7 +172,7 @@ const LAYERS: [(&str, &str); 33] = [
     ("name", "node"),
     ("registers", "engine node resp"),
     ("redlatch_zookeeper", "engine node time write_buffer"),
-    ("node_url", "redlatch_zookeeper texts"),
+    ("node_url", "node redlatch_zookeeper texts"),
     ("inspect", "clock engine name node resp"),
     ("embedded", "clock engine glob inspect node redlatch_zookeeper registers resp time"),
     ("error", "engine fencing name node node_url registers resp texts"),

@@ -76,9 +76,9 @@ pub(crate) struct NodeArguments {
     pub(crate) tls: TlsArguments,
 }
 
-/// Which certificates secure the connections to nodes with rediss:// or zks:// URLs.
+/// Which certificates secure the connections to nodes whose URLs ask for TLS.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
-#[command(next_help_heading = "TLS, for nodes with rediss:// or zks:// URLs")]
+#[command(next_help_heading = "TLS, for nodes with rediss://, rediss+…:// or zks:// URLs")]
 pub(crate) struct TlsArguments {
     /// Trust the CA certificates in this file, and not those of the system; may be given again.
     #[arg(long, global = true, value_name = "FILE")]

@@ -3,13 +3,12 @@
 use super::exit::Failure;
 #[cfg(not(feature = "zookeeper"))]
 use super::tls::needs;
-use redlatch::{ClientSettings, NodeStatus};
+use redlatch::{ClientSettings, NodeKind, NodeStatus};
 use std::time::Duration;
 
 /// Is this the URL of a server of an ensemble, or of several?
 pub(crate) fn is_member(url: &str) -> bool {
-    let scheme = url.trim_start().split_once("://").map_or("", |(scheme, _)| scheme);
-    ["zk", "zks"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
+    NodeKind::of(url.trim_start()) == Some(NodeKind::Ensemble)
 }
 
 /// How many of these nodes a lock needs. A server of an ensemble serves clients only while it is in

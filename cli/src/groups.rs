@@ -6,7 +6,7 @@ use super::exit::{self, Failure};
 use super::status::reign_text;
 use super::{duration, output, settings};
 use redlatch::error::NodeAnswer;
-use redlatch::{LockClient, NodeStatus};
+use redlatch::{LockClient, NodeKind, NodeStatus};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -35,7 +35,7 @@ impl Change {
 
 /// Is this the URL of a node that is a replicated group?
 pub(crate) fn is_group(url: &str) -> bool {
-    ["+sentinel://", "+cluster://", "failover=true"].iter().any(|word| url.contains(word))
+    NodeKind::of(url) == Some(NodeKind::Group)
 }
 
 pub(crate) fn change(

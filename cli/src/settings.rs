@@ -105,8 +105,7 @@ fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
         }
         client.nodes_from_env.push(VARIABLE.to_owned());
     }
-    let nodes = urls(&client);
-    tls.apply(&mut client, &nodes)?;
+    tls.apply(&mut client)?;
     client.max_ttl = arguments.max_ttl.or(client.max_ttl);
     client.failover_bound = arguments.failover_bound.or(client.failover_bound);
     client.node_timeout = arguments.node_timeout.or(client.node_timeout);

@@ -2,7 +2,7 @@
 
 pub(crate) use super::arguments::TlsArguments;
 use super::exit::Failure;
-use redlatch::ClientSettings;
+use redlatch::{ClientSettings, Error};
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -78,12 +78,8 @@ impl TlsArguments {
         self
     }
 
-    fn check(&self, nodes: &[String], support: Support) -> Result<(), String> {
-        let is_secure = |url: &String| {
-            let url = url.to_ascii_lowercase();
-            ["rediss://", "valkeys://", "zks://"].iter().any(|scheme| url.contains(scheme))
-        };
-        let is_used = nodes.iter().any(is_secure);
+    /// Are these of use, and is there all that they need? `is_used`: does a node's URL ask for TLS?
+    fn check(&self, is_used: bool, support: Support) -> Result<(), String> {
         if !support.tls && (is_used || *self != Self::default()) {
             return Err(needs("TLS", "tls"));
         }
@@ -98,20 +94,18 @@ impl TlsArguments {
         }
         if !is_used && *self != Self::default() {
             return Err(format!(
-                "no node has a URL that begins with rediss:// or zks://, so nothing would be \
-                 encrypted by what is set for TLS (--tls-…, {CA}, or [tls] of a file)"
+                "no node has a URL that begins with rediss://, rediss+sentinel://, \
+                 rediss+cluster:// or zks://, so nothing would be encrypted by what is set for TLS \
+                 (--tls-…, {CA}, or [tls] of a file)"
             ));
         }
         Ok(())
     }
 
-    /// Makes these the settings of a client. `nodes` are the URLs, or lists of them.
-    pub(crate) fn apply(
-        self,
-        settings: &mut ClientSettings,
-        nodes: &[String],
-    ) -> Result<(), Failure> {
-        self.check(nodes, Support::HERE).map_err(|text| Failure::usage(&text))?;
+    /// Makes these the settings of a client, which has its nodes.
+    pub(crate) fn apply(self, settings: &mut ClientSettings) -> Result<(), Failure> {
+        let is_used = settings.uses_tls().map_err(Error::from)?;
+        self.check(is_used, Support::HERE).map_err(|text| Failure::usage(&text))?;
         if let Some(key) = &self.tls_key {
             let metadata = fs::metadata(key);
             if metadata.is_ok_and(|metadata| super::settings::is_open_to_all(&metadata)) {
@@ -155,21 +149,16 @@ mod tests {
         settings.tls.system_roots = true;
         let of_file = TlsArguments::of_file(&settings);
         let option = TlsArguments { tls_ca: vec![PathBuf::from("a")], ..TlsArguments::default() };
-        let nodes = ["rediss://a".to_owned()];
-        option.clone().or(&of_file).apply(&mut settings, &nodes).expect("good settings");
+        settings.nodes = vec!["rediss://a".to_owned()];
+        option.clone().or(&of_file).apply(&mut settings).expect("good settings");
         assert!(settings.tls.ca_files == [Path::new("a")] && !settings.tls.system_roots);
-        of_file.clone().or(&option).apply(&mut settings, &nodes).expect("good settings");
+        of_file.clone().or(&option).apply(&mut settings).expect("good settings");
         assert!(settings.tls.ca_files.is_empty() && settings.tls.system_roots);
-        let plain = ["redis://a".to_owned()];
-        assert!(of_file.check(&plain, TLS).is_err(), "nothing would be encrypted");
+        assert!(of_file.check(false, TLS).is_err(), "nothing would be encrypted");
     }
 
     const PLAIN: Support = Support { tls: false, bundled_roots: false };
     const TLS: Support = Support { tls: true, bundled_roots: false };
-
-    fn nodes(url: &str) -> Vec<String> {
-        vec!["redis://a".to_owned(), url.to_owned()]
-    }
 
     fn with_ca(path: &str) -> TlsArguments {
         TlsArguments { tls_ca: vec![path.into()], ..TlsArguments::default() }
@@ -178,20 +167,14 @@ mod tests {
     #[test]
     fn a_program_without_tls_says_how_it_is_built_with_it() {
         let none = TlsArguments::default();
-        assert_eq!(none.check(&nodes("redis://b"), PLAIN), Ok(()));
+        assert_eq!(none.check(false, PLAIN), Ok(()));
         let how = "build redlatch-cli with --features tls";
-        for (tls, url) in [
-            (&none, "rediss://b"),
-            (&none, "valkeys://b"),
-            (&none, "redis://b,REDISS://u:p@c"),
-            (&none, "zks://b,c/locks"),
-            (&with_ca("ca"), "redis://b"),
-        ] {
-            let text = tls.check(&nodes(url), PLAIN).expect_err(url);
+        for (tls, is_used) in [(&none, true), (&with_ca("ca"), false)] {
+            let text = tls.check(is_used, PLAIN).expect_err("no TLS");
             assert!(text.ends_with(how), "{text}");
         }
         let bundled = TlsArguments { tls_bundled_roots: true, ..TlsArguments::default() };
-        let text = bundled.check(&nodes("rediss://b"), TLS).expect_err("no roots");
+        let text = bundled.check(true, TLS).expect_err("no roots");
         assert!(text.ends_with("redlatch-cli with --features tls-bundled-roots"), "{text}");
     }
 

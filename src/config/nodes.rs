@@ -11,7 +11,7 @@ use crate::error::{ConfigError, NodeListError, NodeUrlError, NodeUrlErrorKind};
 use crate::net::TlsTarget;
 #[cfg(feature = "zookeeper")]
 use crate::node_url::is_ensemble;
-use crate::node_url::{NodeUrl, has_scheme, redact, takes_hosts};
+use crate::node_url::{NodeUrl, Scheme, has_scheme, redact, takes_hosts};
 use std::borrow::Cow;
 use std::env::{self, VarError};
 use std::time::Duration;
@@ -141,9 +141,30 @@ impl Builder {
 impl ClientSettings {
     /// The nodes, checked, with the settings that depend on what they are. Reads the variables.
     pub(super) fn check_nodes(&self) -> Result<NodeSettings, ConfigError> {
-        let variable = |name: &String| (name.clone(), env::var(name));
-        let variables: Vec<_> = self.nodes_from_env.iter().map(variable).collect();
-        self.check_entries(&entries(&self.nodes, &variables)?)
+        self.check_entries(&entries(&self.nodes, &self.variables())?)
+    }
+
+    /// Does the URL of a node ask for TLS? Reads the environment variables that list nodes.
+    ///
+    /// # Errors
+    ///
+    /// There are no nodes, or too many; or a text begins with no scheme of a node.
+    pub fn uses_tls(&self) -> Result<bool, ConfigError> {
+        let variables = self.variables();
+        let mut uses_tls = false;
+        for entry in entries(&self.nodes, &variables)? {
+            match Scheme::split(&entry.text) {
+                Some((scheme, _)) => uses_tls |= scheme.is_tls,
+                None => {
+                    NodeUrl::parse(&entry.text).map_err(|error| entry.refused(error))?;
+                }
+            }
+        }
+        Ok(uses_tls)
+    }
+
+    fn variables(&self) -> Vec<Variable> {
+        self.nodes_from_env.iter().map(|name| (name.clone(), env::var(name))).collect()
     }
 
     fn check_entries(&self, entries: &[UrlEntry<'_>]) -> Result<NodeSettings, ConfigError> {

@@ -13,7 +13,8 @@
 //! layout is the family of programs that these locks also exclude, `curator` by default.
 
 use super::{
-    Address, NodeUrlError, NodeUrlErrorKind, Options, Support, host, percent_decode, percent_encode,
+    Address, NodeUrlError, NodeUrlErrorKind, Options, SchemePlace, Support, host, percent_decode,
+    percent_encode,
 };
 use redlatch_zookeeper::path::{Layout, Root};
 use std::fmt;
@@ -138,11 +139,10 @@ impl fmt::Debug for EnsembleUrl {
 
 fn parse(url: &str) -> Result<EnsembleUrl, NodeUrlErrorKind> {
     let (scheme, rest) = super::checked_scheme(url)?;
-    let is_tls = match scheme.as_str() {
-        "zk" => false,
-        "zks" => true,
-        _ => return Err(NodeUrlErrorKind::UnknownScheme(scheme)),
-    };
+    if scheme.place != SchemePlace::Ensemble {
+        return Err(NodeUrlErrorKind::of_scheme(url));
+    }
+    let is_tls = scheme.is_tls;
     let (authority, path_and_query) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     if path_and_query.contains('@') {
         // In a path it is written %40: this is a password with a raw '/' or '?' in it.

@@ -56,17 +56,6 @@ impl fmt::Display for Places<'_> {
     }
 }
 
-/// The kind of group whose URL has this scheme, and whether it is over TLS.
-pub(super) fn scheme(scheme: &str) -> Option<(Kind, bool)> {
-    Some(match scheme {
-        "redis+sentinel" | "valkey+sentinel" | "redis-sentinel" => (Kind::Sentinel, false),
-        "rediss+sentinel" | "valkeys+sentinel" | "rediss-sentinel" => (Kind::Sentinel, true),
-        "redis+cluster" | "valkey+cluster" | "redis-cluster" => (Kind::Cluster, false),
-        "rediss+cluster" | "valkeys+cluster" | "rediss-cluster" => (Kind::Cluster, true),
-        _ => return None,
-    })
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Sentinel,

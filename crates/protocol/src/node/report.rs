@@ -2,8 +2,8 @@
 
 use super::examination::FailoverSettings;
 use super::{
-    ClockDifference, ClockReading, GroupOptions, Host, Memory, NodeError, NodeWarning, Persistence,
-    Role, SentinelAnswers,
+    ClockDifference, ClockReading, GroupOptions, Host, Memory, NodeError, NodeKind, NodeWarning,
+    Persistence, Role, SentinelAnswers,
 };
 #[cfg(feature = "registers")]
 use crate::engine::NoVote;
@@ -35,8 +35,7 @@ impl NodeReport {
     #[doc(hidden)]
     #[must_use]
     pub fn is_group(&self) -> bool {
-        let words = ["+sentinel://", "+cluster://", "failover=true"];
-        words.iter().any(|word| self.url.contains(word))
+        NodeKind::of(&self.url) == Some(NodeKind::Group)
     }
 }
 
@@ -395,8 +394,10 @@ mod tests {
                 "{text}"
             );
         }
-        let plain = text("redis://h:6379/0");
-        assert!(plain.contains("restart_guard") && !plain.contains("group"), "{plain}");
+        for url in ["redis://h:6379/0", "unix:///run/failover=true/redis.sock?db=0"] {
+            let plain = text(url);
+            assert!(plain.contains("restart_guard") && !plain.contains("group"), "{plain}");
+        }
     }
 
     #[test]
