@@ -437,6 +437,7 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
         let group = GroupOptions { tag: tag.into_bytes().into(), bound, max_ttl, replicas };
         options.quarantine = Some(max_ttl.saturating_add(bound));
         options.group = Some(Arc::new(group));
+        options.is_looked_up = !matches!(url.address(), Address::Tcp { .. });
     }
     options.node_timeout = settings.rules.node_timeout;
     options.connect_timeout = settings.connecting.timeout;

@@ -63,7 +63,11 @@ pub(crate) const TABLE: [(&str, &str); 21] = [
     ("71", "the nodes are quarantined: too few have been up, or had their master, for long enough"),
     ("75", "the lock was lost, and the command was stopped or had ended too late"),
     ("76", "the register may have been changed, or be changed later: too few nodes answered"),
-    ("77", "too few nodes admit the client: a wrong password or user, or a right that is missing"),
+    (
+        "77",
+        "too few nodes admit the client, or are what their URLs name: a wrong password or user, a \
+         missing right, another kind of server",
+    ),
     (
         "78",
         "the nodes are no group for registers, are of another or already of one, or would forget",
@@ -155,6 +159,7 @@ fn is_refusal(failure: &NodeError) -> bool {
             matches!(error.kind, ServerErrorKind::Authentication | ServerErrorKind::NoPermission)
         }
         NodeError::Refused { is_permanent, .. } => *is_permanent,
+        NodeError::LookupRefused(_) | NodeError::WrongServer(_) => true,
         _ => false,
     }
 }

@@ -182,7 +182,7 @@ mod tests {
 
     fn found(texts: &[&str]) -> Location {
         let (host, addresses) = (String::new(), addresses(texts));
-        Location { host, addresses, epoch: 0, asked_at: Time::ZERO }
+        Location { host, addresses, announced: None, epoch: 0, asked_at: Time::ZERO }
     }
 
     fn order(texts: &[&str], last: Last) -> Vec<SocketAddr> {

@@ -16,6 +16,7 @@ use mio::event::Event;
 use mio::{Registry, Token};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// A socket's token is its node's index plus a multiple of this. The waker has the first number
 /// that is no index.
@@ -125,6 +126,9 @@ impl NodeConnection {
 
     fn use_for_next(&mut self, location: Location, conversation: &mut impl Conversation) {
         conversation.located(self.node, location.epoch, location.asked_at);
+        if let Some(place) = &location.announced {
+            conversation.announced(self.node, Arc::clone(place));
+        }
         self.found = Some(Addresses::new(location, self.last, self.options.timeout));
     }
 

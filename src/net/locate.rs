@@ -8,7 +8,7 @@ use super::probe::ProbeConnection;
 use super::stream::TlsTarget;
 use crate::clock::{self, Time};
 use crate::node::handshake::auth;
-use crate::node::{MARKER, NodeError, ServerError, tag_of};
+use crate::node::{MARKER, NodeError, ServerError, ServerErrorKind, WrongServer, tag_of};
 use crate::node_url::{Address, Login, Place};
 use crate::resp::{Decoder, ProtocolError, Reply, decode, encode_command};
 use crossbeam_channel::Sender;
@@ -36,6 +36,8 @@ pub(crate) struct LookupAuth {
 pub(super) struct Location {
     pub(super) host: String,
     pub(super) addresses: Vec<SocketAddr>,
+    /// The place that others have named, and who has, in words.
+    pub(super) announced: Option<Arc<str>>,
     /// The epoch of the failover authority, if it has one.
     pub(super) epoch: u64,
     pub(super) asked_at: Time,
@@ -48,13 +50,36 @@ struct Master {
     epoch: u64,
 }
 
+/// What a server has said that names a master.
+#[derive(Clone, Debug)]
+struct Answer {
+    asked: Place,
+    master: Master,
+    /// Its name in its cluster, if it is the master itself, and tells it.
+    member: Option<Vec<u8>>,
+}
+
+impl Answer {
+    /// Which server is meant, for errors: the URL does not say. What the server has said may be any
+    /// text.
+    fn announced(&self, secret: Option<&[u8]>) -> Arc<str> {
+        let Self { asked, master, .. } = self;
+        let place = ServerError::parse(master.place.to_string().as_bytes(), secret).text;
+        if master.place == *asked {
+            format!("master {place}").into()
+        } else {
+            format!("master {place}, named by {asked}").into()
+        }
+    }
+}
+
 pub(super) type Found = Result<Location, NodeError>;
 
 /// Looks up this address, within this time except for the resolver of the operating system.
 pub(super) fn locate(address: &Address, auth: &LookupAuth, timeout: Duration) -> Found {
     let asked_at = clock::now();
     let (servers, about) = match address {
-        Address::Tcp { host, port } => return resolve(host, *port, 0, asked_at),
+        Address::Tcp { host, port } => return resolve(host, *port, asked_at),
         Address::Sentinel { sentinels, group } => (sentinels, About::Group(group.clone())),
         Address::Cluster { seeds, slots } => (seeds, About::Slot(slots[0])),
         Address::Unix { .. } => return Err(NodeError::Unresolved("it has no name".to_owned())),
@@ -66,8 +91,16 @@ pub(super) fn locate(address: &Address, auth: &LookupAuth, timeout: Duration) ->
         let auth = LookupAuth { asking: asking.into(), ..auth.clone() };
         ask_all(&others, &about, &auth, until, true).map_err(|_| problem)
     });
-    let Master { place, epoch } = found?;
-    resolve(&place.host, place.port, epoch, asked_at)
+    let answer = found?;
+    let announced = answer.announced(auth.login.password.as_deref());
+    let Master { place, epoch } = answer.master;
+    match resolve(&place.host, place.port, asked_at) {
+        Ok(found) => Ok(Location { epoch, announced: Some(announced), ..found }),
+        Err(NodeError::Unresolved(text)) => {
+            Err(NodeError::Unresolved(format!("{announced}: {text}")))
+        }
+        Err(problem) => Err(problem),
+    }
 }
 
 /// What a server is asked for.
@@ -92,11 +125,13 @@ impl About {
                 }
                 2
             }
-            // Whoever is not the master of this slot names it.
+            // Whoever is not the master of this slot names it. A server that is in no cluster
+            // answers as the master does, and has no name in one.
             Self::Slot(slot) => {
                 let marker = [tag_of(*slot).as_bytes(), MARKER].concat();
                 encode_command(out, &[b"EXISTS", &marker]);
-                1
+                encode_command(out, &[b"CLUSTER", b"MYID"]);
+                2
             }
         }
     }
@@ -130,30 +165,33 @@ impl About {
     /// itself, since it may not be what it was.
     fn tell(
         &self,
-        answer: Result<(Master, ProbeConnection), NodeError>,
+        answer: Result<(Answer, ProbeConnection), NodeError>,
         asked: &Place,
         learned: &LearnedServers,
         is_learned: bool,
-        sender: Sender<Result<Master, NodeError>>,
+        sender: Sender<Result<Answer, (Place, NodeError)>>,
     ) {
-        let (master, probe) = match answer {
+        let (named, probe) = match answer {
             Ok(answer) => answer,
             Err(problem) => {
                 // It fails if nobody waits any more.
-                let _ = sender.send(Err(problem));
+                let _ = sender.send(Err((asked.clone(), problem)));
                 return;
             }
         };
         if !is_learned {
-            let _ = sender.send(Ok(master));
+            let _ = sender.send(Ok(named));
             // Who waits for all answers has this one.
             drop(sender);
             return learned.learn(self.servers(probe, asked));
         }
         let told = self.servers(probe, asked);
         let answer = match learned.are_told_of(&told) {
-            true => Ok(master),
-            false => Err(NodeError::NoMaster("another server is there now".to_owned())),
+            true => Ok(named),
+            false => {
+                let another = NodeError::NoMaster("another server is there now".to_owned());
+                Err((asked.clone(), another))
+            }
         };
         if answer.is_ok() {
             learned.learn(told);
@@ -169,10 +207,10 @@ impl About {
                 words.find(|word| *word == Some("config-epoch"))?;
                 (place.next()??, place.next()??, words.next()??.parse().ok()?)
             }
-            (Self::Slot(_), [Reply::Integer(_)]) => {
+            (Self::Slot(_), [Reply::Integer(_), member]) if !is_in_no_cluster(*member) => {
                 return Some(Master { place: asked.clone(), epoch: 0 });
             }
-            (Self::Slot(_), [Reply::Error(text)]) => {
+            (Self::Slot(_), [Reply::Error(text), _]) => {
                 let text = std::str::from_utf8(text).ok()?.strip_prefix("MOVED ")?;
                 let (host, port) = text.rsplit(' ').next()?.rsplit_once(':')?;
                 // What the servers do not know they leave out. `?` is another server's host name.
@@ -183,20 +221,52 @@ impl About {
         };
         Some(Master { place: Place { host: host.to_owned(), port: port.parse().ok()? }, epoch })
     }
+
+    /// The name of a member of a cluster that has answered as the master of the slot.
+    fn member(&self, answers: &[Reply<'_>]) -> Option<Vec<u8>> {
+        match (self, answers) {
+            (Self::Slot(_), [Reply::Integer(_), Reply::Bulk(name)]) => Some(name.to_vec()),
+            _ => None,
+        }
+    }
+
+    /// Why a server that has answered this names no master. This was its first error.
+    fn refusal(&self, answers: &[Reply<'_>], error: Option<ServerError>) -> NodeError {
+        let Some(error) = error else { return NodeError::NoMaster("it names none".to_owned()) };
+        let is_unknown = error.kind == ServerErrorKind::UnknownCommand;
+        let wrong = match (self, answers) {
+            (Self::Group(_), _) if is_unknown => WrongServer::NoSentinel,
+            (Self::Group(_), _) if error.text.starts_with("ERR No such master") => {
+                WrongServer::UnknownGroup
+            }
+            (Self::Slot(_), [Reply::Integer(_), member]) if is_in_no_cluster(*member) => {
+                WrongServer::NoCluster
+            }
+            (Self::Slot(_), _) if is_unknown => WrongServer::Sentinel,
+            _ => return NodeError::in_group(error),
+        };
+        NodeError::WrongServer(wrong)
+    }
+}
+
+/// Is this what a server without cluster mode says about its cluster?
+fn is_in_no_cluster(answer: Reply<'_>) -> bool {
+    matches!(answer, Reply::Error(text) if text.starts_with(b"ERR This instance has cluster"))
 }
 
 fn text<'a>(element: Reply<'a>) -> Option<&'a str> {
     if let Reply::Bulk(bytes) = element { std::str::from_utf8(bytes).ok() } else { None }
 }
 
-fn resolve(host: &str, port: u16, epoch: u64, asked_at: Time) -> Found {
+fn resolve(host: &str, port: u16, asked_at: Time) -> Found {
     let addresses = (host, port).to_socket_addrs();
     let addresses = addresses.map_err(|error| NodeError::Unresolved(error.to_string()))?;
     let addresses: Vec<_> = addresses.collect();
     if addresses.is_empty() {
         return Err(NodeError::Unresolved("no address".to_owned()));
     }
-    Ok(Location { host: host.to_owned(), addresses, epoch, asked_at })
+    let host = host.to_owned();
+    Ok(Location { host, addresses, announced: None, epoch: 0, asked_at })
 }
 
 /// If so many threads ask one server of a URL, no more do: they hang in the operating system's
@@ -212,7 +282,7 @@ fn ask_all(
     auth: &LookupAuth,
     until: Time,
     are_learned: bool,
-) -> Result<Master, NodeError> {
+) -> Result<Answer, NodeError> {
     let mut enough_at = clock::now().after(until.since(clock::now()) / 2);
     let (sender, receiver) = crossbeam_channel::unbounded();
     let idle = servers.iter().zip(&*auth.asking);
@@ -229,7 +299,8 @@ fn ask_all(
         let _ = thread::Builder::new().name("redlatch-locate".to_owned()).spawn(ask);
     }
     drop(sender);
-    let (mut found, mut problem): (Vec<Master>, _) = (Vec::new(), None);
+    let mut found: Vec<Answer> = Vec::new();
+    let mut problems = Vec::new();
     // Until then or until all have answered. The operating system's resolver may take any time.
     while let Ok(answer) = receiver.recv_timeout(enough_at.since(clock::now())) {
         match answer {
@@ -237,19 +308,74 @@ fn ask_all(
                 enough_at = enough_at.min(clock::now().after(auth.soon));
                 found.push(answer);
             }
-            Err(error) => problem = Some(error),
+            Err(problem) => problems.push(problem),
         }
         if found.len() > servers.len() / 2 {
             break;
         }
     }
-    let named = |master: &Master| found.iter().filter(|other| *other == master).count();
-    let best = found.iter().max_by_key(|master| (master.epoch, named(master))).cloned();
+    expect_one_cluster(&found)?;
+    let named = |answer: &Answer| found.iter().filter(|it| it.master == answer.master).count();
+    let best = found.iter().max_by_key(|answer| (answer.master.epoch, named(answer))).cloned();
     best.ok_or_else(|| {
         let silent = if idle.is_empty() { "too many lookups hang" } else { "no answer" };
-        let why = problem.map_or_else(|| silent.to_owned(), |problem| problem.to_string());
-        NodeError::NoMaster(format!("no server of {} names one: {why}", servers.len()))
+        unnamed(servers.len(), silent, &problems)
     })
+}
+
+/// Members that each are the master of one slot are of different clusters, which do not exclude
+/// each other's clients; or one of them was replaced a moment ago, and does not know it yet.
+fn expect_one_cluster(found: &[Answer]) -> Result<(), NodeError> {
+    let mut masters = found.iter().filter(|answer| answer.member.is_some());
+    let Some(one) = masters.next() else { return Ok(()) };
+    let Some(other) = masters.find(|other| other.member != one.member) else { return Ok(()) };
+    Err(NodeError::NoMaster(format!(
+        "{} and {} both say that the slot is theirs: they are of different clusters, or one was \
+         replaced a moment ago",
+        one.asked, other.asked
+    )))
+}
+
+/// Why none of so many servers has named the master. It is permanent if these say so who could
+/// answer, and are a majority of all: one that is silent may know more, and a minority that is
+/// configured in another way proves nothing.
+fn unnamed(servers: usize, silent: &str, problems: &[(Place, NodeError)]) -> NodeError {
+    let has_answered = |problem: &NodeError| {
+        !matches!(
+            problem,
+            NodeError::Unresolved(_)
+                | NodeError::Unreachable { .. }
+                | NodeError::TimedOut(_)
+                | NodeError::Disconnected(_)
+        )
+    };
+    let answers: Vec<_> =
+        problems.iter().map(|(_, problem)| problem).filter(|it| has_answered(it)).collect();
+    let are_refusals = answers.iter().all(|problem| problem.is_permanent());
+    let text = format!("no server of {servers} names one: {}", reasons(silent, problems));
+    match answers.first() {
+        Some(_) if are_refusals && answers.len() > servers / 2 => NodeError::LookupRefused(text),
+        Some(NodeError::ClusterDown(_)) => NodeError::ClusterDown(text),
+        Some(NodeError::SlotMoving(_)) => NodeError::SlotMoving(text),
+        _ => NodeError::NoMaster(text),
+    }
+}
+
+/// What each of the servers has said, or why it has not.
+fn reasons(silent: &str, problems: &[(Place, NodeError)]) -> String {
+    if problems.is_empty() {
+        return silent.to_owned();
+    }
+    let mut reasons: Vec<(String, String)> = Vec::new();
+    for (place, problem) in problems {
+        let why = problem.to_string();
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, places)) => *places += &format!(", {place}"),
+            None => reasons.push((why, place.to_string())),
+        }
+    }
+    let told: Vec<_> = reasons.iter().map(|(why, places)| format!("{places}: {why}")).collect();
+    told.join("; ")
 }
 
 fn ask(
@@ -257,7 +383,7 @@ fn ask(
     about: &About,
     LookupAuth { login: Login { user, password }, tls, .. }: &LookupAuth,
     until: Time,
-) -> Result<(Master, ProbeConnection), NodeError> {
+) -> Result<(Answer, ProbeConnection), NodeError> {
     let mut question = Vec::new();
     let auth = auth(user.as_deref(), password.as_deref());
     auth.iter().for_each(|auth| encode_command(&mut question, auth));
@@ -282,15 +408,15 @@ fn ask(
             Reply::Error(text) => Some(ServerError::parse(text, password.as_deref())),
             _ => None,
         });
-        found = Some(about.read(named, server).ok_or_else(|| {
-            let none = || NodeError::NoMaster("it names none".to_owned());
-            error.map_or_else(none, NodeError::Server)
-        }));
+        let asked = server.clone();
+        let member = about.member(named);
+        let answer = about.read(named, server).map(|master| Answer { asked, master, member });
+        found = Some(answer.ok_or_else(|| about.refusal(named, error)));
         true
     })?;
     let incomplete = || NodeError::Disconnected("the answer is not complete".to_owned());
-    let master = found.unwrap_or_else(|| Err(incomplete()))?;
-    Ok((master, probe))
+    let answer = found.unwrap_or_else(|| Err(incomplete()))?;
+    Ok((answer, probe))
 }
 
 /// So many replies, if they are complete.
@@ -310,6 +436,7 @@ pub(super) fn decode_all(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::Phase;
 
     /// The master in these answers of the server at `asked:1`.
     fn read(about: &About, bytes: &[u8]) -> Option<(String, u16, u64)> {
@@ -343,7 +470,75 @@ mod tests {
             ("-CLUSTERDOWN Hash slot not served\r\n", None),
         ] {
             let expected = expected.map(|(host, port)| (host.to_owned(), port, 0));
-            assert_eq!(read(&About::Slot(8192), answer.as_bytes()), expected, "{answer}");
+            let answers = format!("{answer}$2\r\nid\r\n");
+            assert_eq!(read(&About::Slot(8192), answers.as_bytes()), expected, "{answer}");
         }
+    }
+
+    /// Why the server that answers this names no master.
+    fn refusal(about: &About, bytes: &[u8]) -> NodeError {
+        let answers = decode_all(bytes, 2).expect("replies").expect("all of them");
+        let Some(Reply::Error(text)) =
+            answers.iter().find(|answer| matches!(answer, Reply::Error(_)))
+        else {
+            panic!("there is an error")
+        };
+        about.refusal(&answers, Some(ServerError::parse(text, None)))
+    }
+
+    #[test]
+    fn servers_of_another_kind_are_recognised_by_what_they_refuse() {
+        let (group, slot) = (About::Group("locks".to_owned()), About::Slot(8192));
+        let unknown = b"-ERR unknown command 'X'\r\n-ERR unknown command 'X'\r\n";
+        let wrong = NodeError::WrongServer;
+        assert_eq!(refusal(&group, unknown), wrong(WrongServer::NoSentinel));
+        assert_eq!(refusal(&slot, unknown), wrong(WrongServer::Sentinel));
+        let other = b"-ERR No such master with that name\r\n*-1\r\n";
+        assert_eq!(refusal(&group, other), wrong(WrongServer::UnknownGroup));
+        let single = b":0\r\n-ERR This instance has cluster support disabled\r\n";
+        assert_eq!(refusal(&slot, single), wrong(WrongServer::NoCluster));
+        assert_eq!(read(&slot, single), None, "it would be the master of every slot");
+        assert!(read(&slot, b":0\r\n-NOPERM no\r\n").is_some(), "the user may not ask that");
+        for (answer, is_expected) in [
+            ("CLUSTERDOWN The cluster is down", NodeError::ClusterDown as fn(String) -> NodeError),
+            ("ASK 8192 10.0.0.1:7001", NodeError::SlotMoving),
+            ("MOVED 8192 ?:7001", NodeError::NoMaster),
+        ] {
+            let answers = format!("-{answer}\r\n$2\r\nid\r\n");
+            assert_eq!(refusal(&slot, answers.as_bytes()), is_expected(answer.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_lookup_is_refused_if_all_that_answer_refuse_and_these_are_a_majority() {
+        let refused = || NodeError::WrongServer(WrongServer::UnknownGroup);
+        let silent = || NodeError::TimedOut(Phase::Answering);
+        let busy = || NodeError::Server(ServerError::parse(b"LOADING data", None));
+        let verdict = |problems: Vec<NodeError>| {
+            let at = |port| Place { host: "s".to_owned(), port };
+            let problems: Vec<_> = (1..).map(at).zip(problems).collect();
+            unnamed(3, "no answer", &problems)
+        };
+        let is_refused = |problems| matches!(verdict(problems), NodeError::LookupRefused(_));
+        assert!(is_refused(vec![refused(), refused(), refused()]));
+        assert!(is_refused(vec![silent(), refused(), refused()]));
+        assert!(!is_refused(vec![silent(), silent(), refused()]));
+        assert!(!is_refused(vec![busy(), refused(), refused()]));
+        assert!(!is_refused(vec![silent(), silent(), silent()]) && !is_refused(Vec::new()));
+        let text = verdict(vec![silent(), refused(), refused()]).to_string();
+        assert!(text.contains("s:2, s:3: the Sentinel watches no group"), "{text}");
+        assert!(text.contains("; s:1: timed out") || text.contains("one: s:1: timed"), "{text}");
+    }
+
+    #[test]
+    fn members_that_both_have_a_slot_are_not_believed() {
+        let answer = |port, member: Option<&str>| {
+            let asked = Place { host: "s".to_owned(), port };
+            let master = Master { place: asked.clone(), epoch: 0 };
+            Answer { asked, master, member: member.map(|name| name.as_bytes().to_vec()) }
+        };
+        let is_one = |answers: &[Answer]| expect_one_cluster(answers).is_ok();
+        assert!(is_one(&[answer(1, Some("a")), answer(2, Some("a")), answer(3, None)]));
+        assert!(!is_one(&[answer(1, Some("a")), answer(3, None), answer(2, Some("b"))]));
     }
 }

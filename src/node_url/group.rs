@@ -44,14 +44,21 @@ impl fmt::Debug for Login {
     }
 }
 
+/// As a URL has it.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", host::in_url(&self.host), self.port)
+    }
+}
+
 /// These places as a URL has them.
 pub(super) struct Places<'a>(pub(super) &'a [Place]);
 
 impl fmt::Display for Places<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().enumerate().try_for_each(|(index, Place { host, port })| {
+        self.0.iter().enumerate().try_for_each(|(index, place)| {
             let mark = if index == 0 { "" } else { "," };
-            write!(f, "{mark}{}:{port}", host::in_url(host))
+            write!(f, "{mark}{place}")
         })
     }
 }

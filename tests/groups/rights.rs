@@ -40,8 +40,8 @@ fn sentinels_that_do_not_know_the_group_or_want_a_password() {
     let client = |url: String| build(builder(&url));
     let says = |client: LockClient, words: &str| {
         let problem = problem(&client);
-        assert!(matches!(&problem, NodeError::NoMaster(why) if why.contains(words)), "{problem}");
-        assert!(!problem.is_permanent());
+        let is_refused = matches!(&problem, NodeError::LookupRefused(why) if why.contains(words));
+        assert!(is_refused && problem.is_permanent(), "{problem}");
     };
     says(client(group.url().replace(NAME, "others")), "No such master with that name");
     for sentinel in &group.sentinels {

@@ -8,6 +8,7 @@ use redlatch::error::{NodeAnswer, WrongServer};
 use redlatch::{Error, LockClient, NodeError};
 use support::cluster_node::ClusterNode;
 use support::locks::LIMIT;
+use support::proxy::Proxy;
 use support::redis::Server;
 use support::sentinel::{NAME, Sentinel, SentinelGroup};
 
@@ -32,6 +33,10 @@ fn problems(url: &str) -> Vec<NodeError> {
     problems
 }
 
+fn is_refused(problem: &NodeError, words: &str) -> bool {
+    matches!(problem, NodeError::LookupRefused(text) if text.contains(words))
+}
+
 fn cluster_url(servers: &[Server]) -> String {
     let hosts: Vec<_> = servers.iter().map(|it| format!("127.0.0.1:{}", it.port())).collect();
     format!("redis+cluster://{}", hosts.join(","))
@@ -54,8 +59,8 @@ fn servers_without_a_cluster_grant_nothing_as_slots_of_one() {
             guards.iter().flatten().count()
         });
         assert_eq!(holders, 0);
-        let wrong = NodeError::WrongServer(WrongServer::NoCluster);
-        assert!(problems(&url).iter().all(|problem| *problem == wrong));
+        let words = "the server is in no cluster, so another one could grant the same lock";
+        assert!(problems(&url).iter().all(|problem| is_refused(problem, words)));
     }
 }
 
@@ -78,5 +83,64 @@ fn a_sentinel_keeps_no_locks() {
     let wrong = [NodeError::WrongServer(WrongServer::Sentinel)];
     for options in ["", "?failover=true"] {
         assert_eq!(problems(&format!("redis://127.0.0.1:{sentinel}{options}")), wrong);
+    }
+}
+
+#[test]
+fn servers_that_are_no_sentinels_and_sentinels_that_are_no_cluster_are_told_apart() {
+    let group = SentinelGroup::start(1);
+    let at = |ports: &[u16]| {
+        let hosts: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        hosts.join(",")
+    };
+    let servers: Vec<_> = group.servers.iter().map(Server::port).collect();
+    let sentinels: Vec<_> = group.sentinels.iter().map(Sentinel::port).collect();
+    for (url, words) in [
+        (format!("redis+sentinel://{}/{NAME}", at(&servers)), "the server is no Sentinel"),
+        (format!("redis+cluster://{}?nodes=1", at(&sentinels)), "the server is a Sentinel"),
+    ] {
+        let problems = problems(&url);
+        assert!(is_refused(&problems[0], words), "{problems:?}");
+    }
+    // A majority that knows better is believed.
+    let mixed = at(&[sentinels[0], sentinels[1], servers[0]]);
+    let client = builder(&format!("redis+sentinel://{mixed}/{NAME}")).build().unwrap();
+    adopt(&group.servers[0], "");
+    drop(client.try_lock("orders", MAX_TTL).unwrap().unwrap());
+}
+
+#[test]
+fn several_clusters_are_not_one() {
+    let members = [ClusterNode::start(), ClusterNode::start()];
+    for member in &members {
+        member.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+        let is_up = || member.command(&["CLUSTER", "INFO"]).text().contains("cluster_state:ok");
+        assert!(support::eventually(LIMIT, is_up));
+        adopt(member, "{fjl}");
+    }
+    let hosts: Vec<_> = members.iter().map(|it| format!("127.0.0.1:{}", it.port())).collect();
+    let url = |seeds: &[String]| format!("redis+cluster://{}?nodes=1", seeds.join(","));
+    let alone = builder(&url(&hosts[..1])).build().unwrap();
+    drop(alone.try_lock("orders", MAX_TTL).unwrap().unwrap());
+    let both = builder(&url(&hosts)).build().unwrap();
+    let error = both.try_lock("orders", MAX_TTL).unwrap_err().to_string();
+    assert!(error.contains("both say that the slot is theirs"), "{error}");
+}
+
+/// Sentinels name a place that leads nowhere from here, as behind NAT.
+#[test]
+fn an_announced_address_that_leads_nowhere_is_in_the_error() {
+    let server = Server::start(&[]);
+    let relay = Proxy::start(server.port());
+    let sentinel = Sentinel::start(relay.port());
+    let master = relay.port();
+    drop(relay);
+    let client = builder(&format!("redis+sentinel://127.0.0.1:{}/{NAME}", sentinel.port()));
+    let client = client.build().unwrap();
+    let place = format!("master 127.0.0.1:{master}, named by 127.0.0.1:{}", sentinel.port());
+    for _ in 0..3 {
+        let error = client.try_lock("orders", MAX_TTL).unwrap_err().to_string();
+        assert!(error.contains(&format!("{place}: Connection refused")), "{error}");
+        assert!(error.contains("its failover is awaited"), "{error}");
     }
 }

@@ -84,7 +84,9 @@ fn a_cluster_whose_nodes_speak_tls_fails_over() {
 fn a_sentinel_whose_certificate_has_another_name_is_not_believed_and_the_error_says_so() {
     let group = SentinelGroup::start(0);
     let url = format!("{}?server_name=redis-2.internal", group.url());
-    let NodeError::NoMaster(text) = problem(&url) else { panic!("the Sentinels are asked first") };
+    let NodeError::LookupRefused(text) = problem(&url) else {
+        panic!("the Sentinels are asked first")
+    };
     assert!(text.contains("TLS: ") && text.contains("another name"), "{text}");
 }
 
@@ -120,6 +122,6 @@ fn a_master_whose_certificate_has_another_name_is_not_used() {
 fn a_node_of_a_cluster_whose_certificate_has_another_name_is_not_believed() {
     let cluster = Cluster::start(1, 0);
     let url = format!("{}?nodes=1&server_name=redis-2.internal", cluster.url());
-    let NodeError::NoMaster(text) = problem(&url) else { panic!("the seeds are asked first") };
+    let NodeError::LookupRefused(text) = problem(&url) else { panic!("the seeds are asked first") };
     assert!(text.contains("TLS: ") && text.contains("another name"), "{text}");
 }

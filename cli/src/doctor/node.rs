@@ -22,7 +22,7 @@ pub(super) fn of(
     let report = |level, check, text: String| Finding::of(&node.url, level, check, &text);
     if !node.is_connected {
         let why = node.last_error.as_ref().map_or("no connection".to_owned(), ToString::to_string);
-        let text = format!("down: {why}; see whether the server runs, and may be reached");
+        let text = format!("down: {why}{}", node.last_error.as_ref().map_or("", advice_if_down));
         return vec![report(Level::Error, "connection", text)];
     }
     let mut findings = vec![report(Level::Ok, "connection", server(node))];
@@ -89,6 +89,15 @@ fn server(node: &NodeStatus) -> String {
         text += &format!(", up for {}", duration::show(uptime));
     }
     text
+}
+
+/// What to do about a node without a connection.
+fn advice_if_down(error: &NodeError) -> &'static str {
+    match error {
+        NodeError::WrongServer(_) | NodeError::LookupRefused(_) => "; mend its URL or its servers",
+        NodeError::SlotMoving(_) | NodeError::ClusterDown(_) => "; see CLUSTER INFO",
+        _ => "; see whether the server runs, and may be reached",
+    }
 }
 
 fn advice(error: &NodeError) -> &'static str {

@@ -78,3 +78,37 @@ fn doctor_looks_at_sentinels_and_says_where_it_may_not_look() {
     assert_eq!(found(&group.url()), (true, false, true));
     assert_eq!(found(&group.url().replace("://", "://app:pw@")), (true, true, false));
 }
+
+#[test]
+fn what_cannot_heal_ends_a_wait_with_77_and_says_what_to_mend() {
+    let group = SentinelGroup::start(1);
+    let waits = |url: &str| {
+        let run = ["--node-timeout", "2s", "run", "orders", "--wait", "60s", "--", "true"];
+        end(bare().env("REDLATCH_NODES", url).args(run))
+    };
+    let at = |ports: Vec<u16>| {
+        let hosts: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        hosts.join(",")
+    };
+    let servers = at(group.servers.iter().map(|it| it.port()).collect());
+    for (url, words) in [
+        (group.url().replace(NAME, "others"), "No such master with that name"),
+        (format!("redis+sentinel://{servers}/{NAME}"), "the server is no Sentinel"),
+        (format!("redis+cluster://{servers}"), "the server is in no cluster"),
+        (format!("redis://{}", at(vec![group.sentinels[0].port()])), "the server is a Sentinel"),
+        (format!("{}?sentinel_user=app&sentinel_password=no", group.url()), "WRONGPASS"),
+    ] {
+        if words == "WRONGPASS" {
+            for sentinel in &group.sentinels {
+                sentinel.command(&["ACL", "SETUSER", "app", "on", ">pw", "+@all"]);
+                sentinel.command(&["ACL", "SETUSER", "default", "off"]);
+            }
+        }
+        let ended = waits(&url);
+        assert_eq!(ended.code, 77, "{url}: {ended:?}");
+        assert!(ended.stderr.contains(words), "{ended:?}");
+        let doctor =
+            end(bare().env("REDLATCH_NODES", &url).args(["--node-timeout", "2s", "doctor"]));
+        assert!(doctor.code == 69 && doctor.stdout.contains(words), "{doctor:?}");
+    }
+}

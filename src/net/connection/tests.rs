@@ -29,7 +29,13 @@ struct Fixture {
 }
 
 fn found(addresses: Vec<SocketAddr>) -> Found {
-    Ok(Location { host: String::new(), addresses, epoch: 0, asked_at: clock::now() })
+    Ok(Location {
+        host: String::new(),
+        addresses,
+        announced: None,
+        epoch: 0,
+        asked_at: clock::now(),
+    })
 }
 
 impl Fixture {

@@ -8,6 +8,7 @@ use super::session::Whereabouts;
 use super::warning::Host;
 use crate::engine::{Node, NodeSet};
 use crate::time::Time;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The protocol over all connections of a client, which sees no socket. It says when a connection
@@ -39,6 +40,9 @@ pub trait Conversation {
 
     /// The node's address was named by a failover authority in this epoch, which was asked then.
     fn located(&mut self, _node: Node, _epoch: u64, _asked_at: Time) {}
+
+    /// The place that was named, and by whom, in words.
+    fn announced(&mut self, _node: Node, _place: Arc<str>) {}
 
     /// When the master behind this node is to be looked for although there is a connection.
     fn looks_at(&self, _node: Node) -> Option<Time> {

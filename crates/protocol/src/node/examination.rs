@@ -22,6 +22,8 @@ pub(super) struct Examination {
     memory_limit: Memory,
     pub(super) role: Option<Role>,
     pub(super) is_cluster: Option<bool>,
+    /// Does a replica hear its master?
+    pub(super) hears_master: Option<bool>,
     pub(super) failover: FailoverSettings,
     pub(super) clock: Option<ClockReading>,
     /// The machine on which it runs, as the connection shows it.
@@ -101,6 +103,7 @@ impl Examination {
             }
             Question::Persistence => self.persistence.append_only = flag("aof_enabled"),
             Question::Replication => {
+                self.hears_master = info_field(info, "master_link_status").map(|it| it == "up");
                 let replicas = number("connected_slaves").and_then(|it| u32::try_from(it).ok());
                 self.role = match info_field(info, "role") {
                     Some("master") => Some(Role::Master { replicas: replicas.unwrap_or(0) }),
@@ -154,6 +157,7 @@ impl Examination {
             Question::Persistence => persistence.append_only = said.append_only,
             Question::Replication => {
                 (self.role, persistence.has_replicated) = (read.role, said.has_replicated);
+                self.hears_master = read.hears_master;
             }
             Question::Cluster => self.is_cluster = read.is_cluster,
             Question::Fsync => persistence.fsync = said.fsync,

@@ -22,7 +22,7 @@
 //!    the longest ttl greets again. (Within that time, an election ends the connections to the
 //!    server: Sentinel sends `CLIENT KILL`.)
 
-use super::{GroupStatus, NodeError};
+use super::{GroupStatus, NodeError, ServerError};
 use crate::engine::ReignStep;
 use crate::resp::Reply;
 use crate::time::Time;
@@ -350,6 +350,28 @@ impl Reign {
         (!left.is_zero()).then_some(NodeError::Quarantined { left })
     }
 }
+
+impl NodeError {
+    /// What an error means that a server of a replicated group answers. Most of those that a plain
+    /// node answers for ever, a group answers for as long as a failover or a move of a slot takes.
+    pub fn in_group(error: ServerError) -> Self {
+        // Old servers wrap the error of a script in another.
+        let mut words = error.text.split(' ').map(|word| word.trim_start_matches('-'));
+        match words.find(|word| GROUP_CODES.contains(word)) {
+            Some("CLUSTERDOWN") => Self::ClusterDown(error.text),
+            Some("ASK" | "TRYAGAIN") => Self::SlotMoving(error.text),
+            Some(_) => Self::NoMaster(error.text),
+            // A script looks for keys that have moved already.
+            None if error.text.contains(NON_LOCAL_KEY) => Self::SlotMoving(error.text),
+            None => Self::Server(error),
+        }
+    }
+}
+
+const GROUP_CODES: [&str; 6] =
+    ["CLUSTERDOWN", "ASK", "TRYAGAIN", "MOVED", "READONLY", "MASTERDOWN"];
+
+const NON_LOCAL_KEY: &str = "attempted to access a non local key";
 
 fn not_master() -> NodeError {
     NodeError::NoMaster("the server is a replica".to_owned())

@@ -76,6 +76,14 @@ pub enum NodeError {
     },
     /// The address of a replicated group leads to no master: this is what is there instead.
     NoMaster(String),
+    /// A majority of the servers that are asked for the master of a replicated group refuse to name
+    /// it, for reasons that waiting does not resolve, and the others are silent. The text has what
+    /// each of them says.
+    LookupRefused(String),
+    /// The node is a slot of a cluster that is on its way to another server: `ASK`, `TRYAGAIN`.
+    SlotMoving(String),
+    /// The cluster does not answer for the slot, as during a failover: `CLUSTERDOWN`.
+    ClusterDown(String),
     /// The URL leads to a server of another kind than it names, such as a server that is in no
     /// cluster, or a Sentinel.
     WrongServer(WrongServer),
@@ -106,6 +114,7 @@ impl NodeError {
             | Self::SameServer { .. }
             | Self::OtherProcess
             | Self::WrongServer(_)
+            | Self::LookupRefused(_)
             | Self::HidesReign => true,
             Self::Server(error) => error.kind.is_permanent(),
             Self::Tls(error) => error.kind.is_permanent(),
@@ -148,6 +157,9 @@ impl fmt::Display for NodeError {
                 write!(f, "{vouched_by} of {wanted} replicas have acknowledged the master's writes")
             }
             Self::NoMaster(text) => write!(f, "no master: {text}"),
+            Self::LookupRefused(text) => write!(f, "the master cannot be looked up: {text}"),
+            Self::SlotMoving(text) => write!(f, "the slot is moving to another server: {text}"),
+            Self::ClusterDown(text) => write!(f, "the cluster is down: {text}"),
             Self::WrongServer(wrong) => wrong.fmt(f),
             Self::HidesReign => f.write_str(
                 "INFO replication has no role or no master_replid: failovers cannot be seen",
@@ -182,6 +194,8 @@ impl error::Error for NodeError {
 pub enum Phase {
     /// The address of the node's host name.
     Resolving,
+    /// The answers of those that know the master of a replicated group.
+    Locating,
     /// The connection.
     Connecting,
     /// The TLS handshake. Redis does not answer it at a port without TLS, so this may also mean
@@ -200,6 +214,7 @@ impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Resolving => "resolving its name",
+            Self::Locating => "asking for the master",
             Self::Connecting => "connecting",
             Self::Securing => {
                 "in the TLS handshake (perhaps the server does not speak TLS at this port)"

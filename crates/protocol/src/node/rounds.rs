@@ -24,6 +24,7 @@ use entry::Entry;
 pub use entry::RoundOutcome;
 use propagation::Propagation;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 use waits::Waits;
 
@@ -285,6 +286,10 @@ impl<W> Conversation for Rounds<W> {
 
     fn located(&mut self, node: Node, epoch: u64, asked_at: Time) {
         self.session(node).located(epoch, asked_at);
+    }
+
+    fn announced(&mut self, node: Node, place: Arc<str>) {
+        self.session(node).announced(place);
     }
 
     fn looks_at(&self, node: Node) -> Option<Time> {

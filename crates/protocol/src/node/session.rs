@@ -65,6 +65,8 @@ pub struct SessionOptions {
     pub quarantine: Option<Duration>,
     /// Set if the node is a replicated group.
     pub group: Option<Arc<GroupOptions>>,
+    /// Is its master named by other servers?
+    pub is_looked_up: bool,
     /// The seed for the jitter of those pauses, and for the first command number.
     pub seed: u64,
 }
@@ -100,6 +102,7 @@ impl SessionOptions {
             reconnect: (Duration::from_millis(10), Duration::from_millis(500)),
             quarantine: None,
             group: None,
+            is_looked_up: false,
             seed,
         }
     }
@@ -225,6 +228,8 @@ impl Session {
             State::Greeting { handshake, .. } => handshake.problem.take().unwrap_or(problem),
             State::Connecting { .. } | State::Ready => problem,
         };
+        self.arrival.closed(&problem);
+        let problem = self.of_announced(problem);
         // No pause if an idle connection was closed: servers restart, and close idle connections.
         let was_idle = std::mem::take(&mut self.connection.is_proven) && self.flight.is_empty();
         let pause = if was_idle { Duration::ZERO } else { self.backoff.next_delay(Duration::ZERO) };
@@ -237,7 +242,6 @@ impl Session {
         self.problem = Some(problem.clone());
         self.connection.input.clear();
         self.search.closed();
-        self.arrival.closed(&problem);
         self.notifications.lose();
         let may_deliver =
             was_ready && !(self.flight.is_empty() && self.connection.reply_order.is_settled());

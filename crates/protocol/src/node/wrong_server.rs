@@ -50,6 +50,13 @@ pub enum WrongServer {
     HidesCluster,
     /// The URL of another replicated group leads to a member of a cluster.
     Cluster,
+    /// The URL of a replicated group leads to a server that is a replica, hears its master, and has
+    /// been so for longer than a failover takes.
+    Replica,
+    /// A `redis+sentinel://` URL names a server that is no Sentinel.
+    NoSentinel,
+    /// The Sentinels of the URL watch no group of its name.
+    UnknownGroup,
     /// A URL leads to a Sentinel where a server is expected that keeps data.
     Sentinel,
 }
@@ -82,6 +89,19 @@ impl fmt::Display for WrongServer {
                  INFO, or name the servers without a proxy"
             }
             Self::Cluster => "the server is a member of a cluster: use a redis+cluster:// URL",
+            Self::Replica => {
+                "the server is a replica of a master that it hears, and has been for longer than a \
+                 failover takes: name what leads to the master, or the group's Sentinels by a \
+                 redis+sentinel:// URL"
+            }
+            Self::NoSentinel => {
+                "the server is no Sentinel: name the group's Sentinels (port 26379), or a name \
+                 that leads to the master by redis://…?failover=true"
+            }
+            Self::UnknownGroup => {
+                "the Sentinel watches no group of this name (No such master with that name): end \
+                 the URL with the name that sentinel monitor gives it"
+            }
             Self::Sentinel => {
                 "the server is a Sentinel: use a redis+sentinel://host:port/GROUP URL with the \
                  name of the group that it watches"

@@ -11,6 +11,7 @@ use crate::node::node_error::NodeError;
 use crate::node::report::{NodeAnswer, NodeStatus};
 use crate::node::session::Session;
 use crate::time::Time;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -149,9 +150,18 @@ impl<W> Entry<W> {
     pub(super) fn note_late_pings(&self, statuses: &mut [NodeStatus]) {
         for (index, status) in statuses.iter_mut().enumerate() {
             let late = self.problem(Node::new(index));
-            let late = late.filter(|problem| matches!(problem, NodeError::TimedOut(_)));
+            let late = late.filter(|problem| is_late(problem));
             status.last_error = status.last_error.take().or_else(|| late.cloned());
         }
+    }
+}
+
+/// Did the node, or the server that is its master, not answer in time?
+fn is_late(problem: &NodeError) -> bool {
+    match problem {
+        NodeError::TimedOut(_) => true,
+        NodeError::Unreachable { kind, .. } => *kind == ErrorKind::TimedOut,
+        _ => false,
     }
 }
 

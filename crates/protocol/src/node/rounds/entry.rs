@@ -187,14 +187,14 @@ impl<W> Entry<W> {
             if voted.contains(node) {
                 continue;
             }
-            let phase = session.phase();
+            let late = session.late();
             if session.cancel(ticket) {
                 // It will never answer, and must not be waited for: see `Rounds::settle`.
                 self.unsent.insert(node);
                 self.tally.cast(node, Vote::Failed);
             }
             if is_late {
-                self.replies[index] = Some(NodeReply::failed(NodeError::TimedOut(phase)));
+                self.replies[index] = Some(NodeReply::failed(late));
             }
         }
     }

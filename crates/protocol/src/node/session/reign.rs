@@ -3,15 +3,21 @@
 
 use super::server::LeastUptime;
 use super::{Answer, Session};
-use crate::engine::{Command, Reign as Ask, ReignStep, Request, Vote};
-use crate::node::command::{NoReply, NodeReply};
+use crate::engine::{Command, Question, Reign as Ask, ReignStep, Request, Vote};
+use crate::node::command::{Form, NoReply, NodeReply};
 use crate::node::flight::InFlight;
 use crate::node::group::{Checked, MARKER, Reign, ReignAnswer};
-use crate::node::{GroupStatus, NodeError, ServerErrorKind, SharedRequest};
+use crate::node::wrong_server::WrongServer;
+use crate::node::{GroupStatus, NodeError, Phase, SharedRequest};
 use crate::time::Time;
 use std::collections::VecDeque;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long a name may lead to a former master after a failover: providers let resolvers keep the
+/// address for a few seconds, and for a minute at most.
+const NAME_MOVES_WITHIN: Duration = Duration::from_secs(60);
 
 /// The reign of a connection to a replicated group. Empty for a plain node.
 #[derive(Debug, Default)]
@@ -28,6 +34,10 @@ pub(super) struct Group {
     /// The epoch of the failover authority that has named the address, and when it was asked last.
     pub(super) epoch: u64,
     pub(super) located_at: Option<Time>,
+    /// The place that was named, and by whom, in words.
+    announced: Option<Arc<str>>,
+    /// Since when each server that was greeted was a replica, and heard its master.
+    replica_since: Option<Time>,
     /// The name of the reign that was greeted last, on whatever connection.
     last: Option<Vec<u8>>,
     /// Is it another one than before, and was that not reported yet?
@@ -56,15 +66,61 @@ impl Session {
         self.group.located_at = Some(asked_at);
     }
 
+    /// Notes which place was named, and by whom. Call it before [`connected`](Self::connected).
+    pub fn announced(&mut self, place: Arc<str>) {
+        self.group.announced = Some(place);
+    }
+
+    /// The error of a connection that is being made to a group, or was lost, with the place that
+    /// was meant: the URL does not have it.
+    pub(super) fn of_announced(&self, problem: NodeError) -> NodeError {
+        if self.options.group.is_none() || !self.is_found() {
+            return problem;
+        }
+        let announced = self.group.announced.as_ref();
+        let place = announced.map(|place| format!("{place}: ")).unwrap_or_default();
+        let awaited = if announced.is_some() {
+            "; if it is down, its failover is awaited, else the announced address cannot be \
+             reached from here"
+        } else {
+            "; if it is down, its failover is awaited"
+        };
+        match problem {
+            NodeError::Unreachable { kind, text } => {
+                NodeError::Unreachable { kind, text: format!("{place}{text}{awaited}") }
+            }
+            NodeError::TimedOut(
+                phase @ (Phase::Connecting | Phase::Securing | Phase::Greeting),
+            ) => {
+                let text = format!("{place}timed out {phase}{awaited}");
+                NodeError::Unreachable { kind: ErrorKind::TimedOut, text }
+            }
+            NodeError::Disconnected(text) => NodeError::Disconnected(format!("{place}{text}")),
+            problem => problem,
+        }
+    }
+
     /// Asks for the reign, on a connection that was just greeted. Votes that are written behind
     /// that are checked as all others are.
     pub(super) fn greet_group(&mut self, now: Time) {
         let Some(options) = self.options.group.clone() else { return };
-        let Group { epoch, located_at, last, .. } = std::mem::take(&mut self.group);
-        self.group = Group { epoch, located_at, last, ..Group::default() };
+        let before = std::mem::take(&mut self.group);
+        self.group = Group {
+            epoch: before.epoch,
+            located_at: before.located_at,
+            announced: before.announced,
+            replica_since: before.replica_since,
+            last: before.last,
+            ..Group::default()
+        };
         self.server.least_uptime = LeastUptime::aged(now, Duration::ZERO);
+        if self.group.replica_since.is_some() {
+            let question = Request::in_no_round(now, Command::Ask(Question::Replication));
+            self.flight.push(now, None, question.into(), Form::Digest);
+        }
         let nonce = format!("{:016x}{:x}", self.options.seed, self.flight.next_number());
         let (run_id, nonce, is_vouched) = (self.run(), nonce.into(), options.replicas.is_some());
+        let epoch = self.group.epoch;
         let step = ReignStep::Greet { run_id, epoch, nonce, is_vouched };
         self.ask_reign(now, step);
         self.group.is_unchecked = is_vouched;
@@ -176,14 +232,8 @@ impl Session {
     /// In a group, another server may be the master, now or soon: the node is looked for anew.
     pub(super) fn of_group(&self, why: NoReply) -> NoReply {
         match why {
-            NoReply::Failed(NodeError::Server(error))
-                if self.options.group.is_some()
-                    && matches!(
-                        error.kind,
-                        ServerErrorKind::Replica | ServerErrorKind::Cluster
-                    ) =>
-            {
-                NoReply::Failed(NodeError::NoMaster(error.text))
+            NoReply::Failed(NodeError::Server(error)) if self.options.group.is_some() => {
+                NoReply::Failed(NodeError::in_group(error))
             }
             why => why,
         }
@@ -253,6 +303,7 @@ impl Session {
             (ReignStep::Confirm { .. }, Some(known)) => known.confirmed(now, answer)?,
             _ => {
                 self.expect_named_lately(now)?;
+                self.expect_master_in_time(now, answer)?;
                 Reign::greeted(now, command.sent_at, answer)?
             }
         };
@@ -264,6 +315,25 @@ impl Session {
         let before = self.group.last.replace(reign.id().to_vec());
         self.group.is_new |= before.is_some_and(|before| before != reign.id());
         self.group.reign = Some(reign);
+        Ok(())
+    }
+
+    /// A replica may be where the master is to be for as long as a failover takes: the name still
+    /// leads to the former master, or the replica is about to be promoted. Waiting is in vain if it
+    /// goes on beyond that, and the replica hears its master all the time: a failover that is still
+    /// to come would have to begin with that master's loss.
+    fn expect_master_in_time(&mut self, now: Time, answer: &ReignAnswer) -> Result<(), NodeError> {
+        if *answer != ReignAnswer::NotMaster {
+            self.group.replica_since = None;
+            return Ok(());
+        }
+        let hears_master = self.connection.examination.hears_master == Some(true);
+        let since = self.group.replica_since.filter(|_| hears_master).unwrap_or(now);
+        self.group.replica_since = Some(since);
+        let longest = self.options.quarantine.unwrap_or_default().max(NAME_MOVES_WITHIN);
+        if now.since(since) >= longest {
+            return Err(NodeError::WrongServer(WrongServer::Replica));
+        }
         Ok(())
     }
 

@@ -266,7 +266,7 @@ impl Session {
         }
         // The name was resolved to a former master. It may lead to the new one by now.
         // A slot on its way to another server still has the keys that have not moved.
-        let is_elsewhere = matches!(&problem, NodeError::NoMaster(why) if !why.starts_with("ASK "));
+        let is_elsewhere = matches!(&problem, NodeError::NoMaster(_) | NodeError::ClusterDown(_));
         if kind == Some(ServerErrorKind::Replica) || is_elsewhere { Err(problem) } else { Ok(()) }
     }
 

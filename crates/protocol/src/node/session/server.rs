@@ -153,10 +153,24 @@ impl Session {
     pub fn phase(&self) -> Phase {
         match self.state {
             State::Down { .. } => Phase::Connecting,
+            State::Connecting { phase: Phase::Resolving, .. } if self.options.is_looked_up => {
+                Phase::Locating
+            }
             State::Connecting { phase, .. } => phase,
             State::Greeting { .. } => Phase::Greeting,
             State::Ready => Phase::Answering,
         }
+    }
+
+    /// Is it known at which address the node is tried?
+    pub(super) fn is_found(&self) -> bool {
+        let is_sought = matches!(self.state, State::Connecting { phase: Phase::Resolving, .. });
+        !is_sought && !self.is_down()
+    }
+
+    /// The error for an answer that is missing at the end of a round.
+    pub(in crate::node) fn late(&self) -> NodeError {
+        self.of_announced(NodeError::TimedOut(self.phase()))
     }
 
     /// The number of unanswered commands, and of pending releases.

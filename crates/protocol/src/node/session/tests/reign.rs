@@ -2,7 +2,9 @@
 
 use crate::engine::{Command, Ping, Request, Verb, Vote};
 use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
-use crate::node::{GroupOptions, GroupStatus, NodeError, NodeStatus, Phase, SessionOptions};
+use crate::node::{
+    GroupOptions, GroupStatus, NodeError, NodeStatus, Phase, SessionOptions, WrongServer,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -294,6 +296,26 @@ fn a_replica_and_a_server_without_a_reign_are_no_masters() {
             "-MOVED 8192 127.0.0.1:7001\r\n",
             NodeError::NoMaster("MOVED 8192 127.0.0.1:7001".to_owned()),
         ),
+        (
+            "-ASK 8192 127.0.0.1:7001\r\n",
+            NodeError::SlotMoving("ASK 8192 127.0.0.1:7001".to_owned()),
+        ),
+        (
+            "-TRYAGAIN Multiple keys request during rehashing of slot\r\n",
+            NodeError::SlotMoving(
+                "TRYAGAIN Multiple keys request during rehashing of slot".to_owned(),
+            ),
+        ),
+        (
+            "-CLUSTERDOWN The cluster is down\r\n",
+            NodeError::ClusterDown("CLUSTERDOWN The cluster is down".to_owned()),
+        ),
+        (
+            "-ERR Script attempted to access a non local key in a cluster node\r\n",
+            NodeError::SlotMoving(
+                "ERR Script attempted to access a non local key in a cluster node".to_owned(),
+            ),
+        ),
     ] {
         let mut talk = connected(None);
         talk.send(1, Verb::Acquire);
@@ -404,4 +426,74 @@ fn a_reign_that_nobody_has_vouched_for_is_vouched_for_without_a_vote() {
     talk.hear(format!("+PONG\r\n{}:1\r\n", reign(numbers[1], "-")));
     talk.hear(check(numbers[3], &marker("-"), ID, 90, &[70, 90]));
     assert!(talk.written().contains("confirm"));
+}
+
+/// A group that is greeted again after a pause, by a replica whose link to its master is so.
+fn greeted_by_replica(talk: &mut ScriptedSession, link: &str) -> NodeError {
+    talk.connect();
+    talk.hear(greeting("a", 1_000));
+    let sent = talk.written();
+    if sent.contains("\r\nINFO\r\n$11\r\nreplication") {
+        let info = format!("role:slave\r\nmaster_link_status:{link}\r\n");
+        talk.hear(format!("${}\r\n{info}\r\n", info.len()));
+    }
+    let greeting = sent.split("\r\n*").find(|it| it.contains("greet")).expect("it is asked");
+    talk.hear(format!(":-{}\r\n", number(greeting)));
+    assert!(talk.session.is_down());
+    last_error(talk)
+}
+
+fn last_error(talk: &ScriptedSession) -> NodeError {
+    status(talk).last_error.expect("there is one")
+}
+
+#[test]
+fn a_replica_is_refused_for_good_only_after_longer_than_a_failover_takes() {
+    let replica = NodeError::WrongServer(WrongServer::Replica);
+    let mut talk = connected(None);
+    let sent = talk.written();
+    talk.hear(format!(":-{}\r\n", number(&sent)));
+    assert!(!last_error(&talk).is_permanent());
+    let mut is_replica = |millis, link: &str| {
+        talk.pass(millis);
+        greeted_by_replica(&mut talk, link) == replica
+    };
+    // 60 s and 15 s.
+    assert!(!is_replica(74_000, "up"));
+    assert!(is_replica(1_000, "up"));
+    // Its master is lost: it may be promoted.
+    assert!(!is_replica(1_000, "down"));
+    assert!(!is_replica(74_000, "up"));
+    assert!(is_replica(1_000, "up"));
+    talk.connect();
+    talk.hear(greeting("a", 1_000));
+    let sent = talk.written();
+    talk.hear("$0\r\n\r\n");
+    talk.hear(reign(number(&sent), "900000"));
+    assert!(!talk.session.is_down(), "a master is greeted however late it comes");
+}
+
+#[test]
+fn an_error_of_a_connection_names_the_server_that_was_announced() {
+    let mut talk = greeted(100);
+    talk.lose();
+    talk.session.connecting(talk.now, Phase::Resolving);
+    talk.session.announced("master 10.0.0.1:6379, named by s1:26379".into());
+    talk.session.connecting(talk.now, Phase::Connecting);
+    let text = |error: NodeError| error.to_string();
+    assert_eq!(
+        text(talk.session.late()),
+        "no connection: master 10.0.0.1:6379, named by s1:26379: timed out connecting; if it is \
+         down, its failover is awaited, else the announced address cannot be reached from here"
+    );
+    let (kind, refused) = (std::io::ErrorKind::ConnectionRefused, "Connection refused".to_owned());
+    talk.session.closed(talk.now, NodeError::Unreachable { kind, text: refused });
+    assert_eq!(
+        text(last_error(&talk)),
+        "no connection: master 10.0.0.1:6379, named by s1:26379: Connection refused; if it is \
+         down, its failover is awaited, else the announced address cannot be reached from here"
+    );
+    talk.session.connecting(talk.now, Phase::Resolving);
+    talk.session.options.is_looked_up = true;
+    assert_eq!(talk.session.late(), NodeError::TimedOut(Phase::Locating));
 }
