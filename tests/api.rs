@@ -10,6 +10,7 @@ mod cancel_token;
 mod client_settings;
 mod conformance;
 mod contention;
+mod declared_keys;
 mod duplicated_commands;
 mod embedded;
 mod embedded_ensemble;

@@ -179,7 +179,7 @@ fn a_waiter_without_a_right_leaves_the_queue_that_it_entered() {
 
 #[test]
 fn a_set_that_may_not_wait_for_one_of_its_resources_leaves_the_queues_of_the_others() {
-    let keys = "resetkeys ~a ~a:* ~b ~b:redlatch:queue";
+    let keys = "resetkeys ~a ~a:* ~b ~b:redlatch:[qhcpf]*";
     leaves_the_queue_that_it_entered(keys, &["a", "b"]);
 }
 

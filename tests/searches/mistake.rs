@@ -154,7 +154,7 @@ impl Mistake {
                 "(mine[1] and 1 or 0) + (is_out and 2 or 0)",
             ),
             Self::SetHasManyNumbers => {
-                change(&[QUEUE], "if #KEYS > 1 and number_asked == '0' then", "if false then")
+                change(&[QUEUE], "if locks > 1 and number_asked == '0' then", "if false then")
             }
             _ => self.changes_about_shares(),
         }

@@ -131,8 +131,13 @@ impl<'a> Command<'a> {
 
     fn of_script(shape: &Shape, keys: &'a [&'a [u8]], words: &[&[u8]]) -> Self {
         let word = |index: Option<usize>| index.map(|index| words[index]);
-        // The counter is the second key of a share.
-        let most = if shape.script == script::SHARE { 1 } else { keys.len() };
+        // The others are declared behind them.
+        let most = match shape.script {
+            it if it == script::KEEP => keys.len(),
+            it if it == script::GIVE => keys.len().div_ceil(2),
+            it if it == script::QUEUE => keys.len().div_ceil(6),
+            _ => keys.len().min(1),
+        };
         let locks = word(shape.locks).map_or(most, number);
         let predecessor =
             word(shape.predecessor).filter(|value| !value.is_empty() && !is_reservation(value));

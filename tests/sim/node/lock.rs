@@ -36,7 +36,7 @@ impl Node {
             }
         }
         if command.kind == Kind::Queue {
-            let waiter = words[3 + command.keys.len()];
+            let waiter = argument(words, 0);
             command.keys.iter().for_each(|key| self.check_lives(context, key, waiter));
         }
         if command.kind == Kind::Look {
@@ -87,7 +87,7 @@ impl Node {
             Kind::Force if has(Mistake::UnseenRemoved) => {}
             Kind::Extend if has(Mistake::ExtensionShortens) => {
                 let reply = self.ask(now, connection, words);
-                let ttl = words[3 + command.keys.len() + 1];
+                let ttl = argument(words, 1);
                 let ours = command.keys.iter().filter(|_| is_granted(&reply) == Some(true));
                 ours.for_each(|key| {
                     self.run_foreign_command(context.queue.now(), &[b"PEXPIRE", key, ttl]);
@@ -231,8 +231,16 @@ pub(super) fn is_script(words: &[&[u8]], script: script::Script) -> bool {
         if *named == script.source.as_bytes() || *named == script.sha1.as_bytes())
 }
 
+/// An argument of a script.
+fn argument<'a>(words: &[&'a [u8]], index: usize) -> &'a [u8] {
+    let keys = std::str::from_utf8(words[2]).ok().and_then(|digits| digits.parse::<usize>().ok());
+    words[3 + keys.expect("the number of keys") + index]
+}
+
 fn is_restored_permit(words: &[&[u8]]) -> bool {
-    is_script(words, script::KEEP_SHARED) && !words[4].is_empty() && !words[7].is_empty()
+    is_script(words, script::KEEP_SHARED)
+        && !argument(words, 0).is_empty()
+        && !argument(words, 3).is_empty()
 }
 
 /// The permit that a node has given.

@@ -2,8 +2,9 @@
 
 use super::FIRST;
 use crate::engine::{CustomCommand, NoVote, RunScript, Said, Script, Tally, Vote};
-use crate::node::script::{elements_of_parts, list, lua_script, vote};
+use crate::node::script::{OF_SHARES, elements_of_parts, list, lua_script, vote};
 use crate::resp::Reply;
+use std::iter;
 use std::sync::Arc;
 
 pub const SCAN: Script = lua_script!("scan.lua");
@@ -104,7 +105,11 @@ impl CustomCommand for ForcedRemoval {
 
     fn call(&self, run: &mut RunScript<'_>) {
         let seen: Vec<_> = self.seen.iter().map(Vec::as_slice).collect();
-        run(&[&self.key], &seen);
+        let derived: Vec<_> =
+            OF_SHARES.iter().map(|suffix| [&self.key, *suffix].concat()).collect();
+        let keys: Vec<_> =
+            iter::once(&*self.key).chain(derived.iter().map(Vec::as_slice)).collect();
+        run(&keys, &seen);
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {

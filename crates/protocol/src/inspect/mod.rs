@@ -5,7 +5,7 @@
 mod listing;
 
 use super::engine::{CustomCommand, NoVote, RunScript, Said, Script, Tally, Token, Vote};
-use super::node::script::{elements_of_parts, lua_script};
+use super::node::script::{HOLDERS_SUFFIX, QUEUE_SUFFIX, elements_of_parts, lua_script};
 use super::resp::{Elements, Reply};
 #[cfg(feature = "diagnostics")]
 pub use listing::{ForcedRemoval, KeyPage, Listing, REMOVE, SCAN};
@@ -40,7 +40,9 @@ impl CustomCommand for Look {
     }
 
     fn call(&self, run: &mut RunScript<'_>) {
-        run(&[&self.key], &[]);
+        let [queue, holders] =
+            [QUEUE_SUFFIX, HOLDERS_SUFFIX].map(|suffix| [&self.key, suffix].concat());
+        run(&[&self.key, &queue, &holders], &[]);
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {

@@ -66,7 +66,14 @@ fn the_bytes_that_nodes_get_are_those_that_are_written_down() {
 fn a_forced_removal_sends_the_values_that_were_read() {
     let seen = Arc::from([b"one".to_vec(), b"two".to_vec()]);
     let removal = ForcedRemoval { key: Arc::from(&b"key"[..]), seen };
-    assert_eq!(call(&removal), (words(["key"]), words(["one", "two"])));
+    let keys = [
+        "key",
+        "key:redlatch:queue",
+        "key:redlatch:holders",
+        "key:redlatch:called",
+        "key:redlatch:permits",
+    ];
+    assert_eq!(call(&removal), (words(keys), words(["one", "two"])));
     assert_eq!(read(&removal, ":57\r\n"), Some((Vote::Granted, true)));
     assert_eq!(read(&removal, ":-57\r\n"), Some((Vote::Refused, false)));
     for bytes in [":56\r\n", "+OK\r\n", "*1\r\n:57\r\n", "_\r\n"] {

@@ -11,6 +11,12 @@
 //! reply that arrives twice is never taken for the answer to another command. (`SET`, which takes
 //! a plain lock, has no room for such a proof.)
 //!
+//! A call declares the keys that its script touches, as some servers ask for: first the lock's
+//! keys, then for each of them its counter if the lock is fenced, then the other keys that belong
+//! to it, which the scripts name themselves. Only the entries of waiters are not declared: who else
+//! waits is not known before. A script also does its work for who declares only the lock's keys and
+//! their counters.
+//!
 //! The files say what their scripts do, with which arguments, and what each answers. `waiting.lua`
 //! is the beginning of every script that frees a lock, `sharing.lua` of those that concern shares.
 //! The comments, indents and empty lines of the files are not sent.
@@ -65,7 +71,7 @@ mod removal;
 mod sha1;
 mod share;
 
-use super::command::{COUNTER_SUFFIX, Form, NodeReply};
+use super::command::{Form, NodeReply};
 use super::node_error::NodeError;
 pub use crate::engine::Script;
 use crate::engine::{Command, CustomCommand, LockId, Token, Ttl, Vote};
@@ -182,17 +188,19 @@ pub(super) struct ScriptCall<'t> {
 }
 
 impl ScriptCall<'_> {
-    /// Appends the call with the keys of a lock, the keys of its counters, and these arguments.
+    /// Appends the call with the keys of a lock, those that end with each of these suffixes, and
+    /// these arguments.
     fn run(
         self,
         script: Script,
         lock: &LockId,
-        counters: &[Vec<u8>],
+        suffixes: &[&[u8]],
         arguments: &[Word<'_>],
         out: &mut Vec<u8>,
     ) {
-        let count = lock.keys().count() + counters.len();
-        let keys = lock.keys().chain(counters.iter().map(Vec::as_slice)).map(Word::Key);
+        let count = lock.keys().count() * (1 + suffixes.len());
+        let derived = |suffix| lock.keys().map(move |key| Word::Derived(key, suffix));
+        let keys = lock.keys().map(Word::Key).chain(suffixes.iter().copied().flat_map(derived));
         self.write(script, (count, keys), arguments.iter().copied(), out);
     }
 
@@ -227,15 +235,31 @@ impl ScriptCall<'_> {
     }
 }
 
+// What stands behind a lock's key in the names of the other keys that belong to it.
+
+/// The queue: the waiters, by their numbers.
+pub const QUEUE_SUFFIX: &[u8] = b":redlatch:queue";
+/// The holders of shares, by when they end.
+pub const HOLDERS_SUFFIX: &[u8] = b":redlatch:holders";
+/// The waiters that were called to a share, by when they are too late.
+pub const CALLED_SUFFIX: &[u8] = b":redlatch:called";
+/// The holders of permits, by their permits.
+pub const PERMITS_SUFFIX: &[u8] = b":redlatch:permits";
+/// The number of the last waiter that has left with a share.
+pub const FLOOR_SUFFIX: &[u8] = b":redlatch:floor";
+
+/// The suffixes of the keys that a script touches that gives back a share, or removes any lock.
+pub const OF_SHARES: &[&[u8]] = &[QUEUE_SUFFIX, HOLDERS_SUFFIX, CALLED_SUFFIX, PERMITS_SUFFIX];
+
 /// The name of a waiter in a script's arguments.
 fn name_of(waiter: Option<&Token>) -> &[u8] {
     waiter.map_or(&[], |waiter| waiter.as_bytes())
 }
 
-/// The counters' keys, if the lock is fenced.
-fn counters(lock: &LockId) -> Vec<Vec<u8>> {
-    let keys = lock.keys().filter(|_| lock.counters_ttl().is_some());
-    keys.map(|key| [key, COUNTER_SUFFIX].concat()).collect()
+/// The suffixes, of which the first is that of the counters' keys: without it if the lock is not
+/// fenced.
+fn of_fenced<'a, 'b>(lock: &LockId, suffixes: &'a [&'b [u8]]) -> &'a [&'b [u8]] {
+    &suffixes[usize::from(lock.counters_ttl().is_none())..]
 }
 
 /// The ttl of the counters, in milliseconds.

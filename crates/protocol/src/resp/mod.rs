@@ -88,6 +88,8 @@ pub enum Word<'a> {
     Bytes(&'a [u8]),
     /// A key, which is written behind the tag that says where in a cluster it is.
     Key(&'a [u8]),
+    /// A key that begins with another one, and ends with this suffix.
+    Derived(&'a [u8], &'a [u8]),
     Number(u64),
 }
 
@@ -104,7 +106,8 @@ where
         match word {
             Word::Bytes(bytes) => bulk(out, bytes),
             Word::Key(key) if tag.is_empty() => bulk(out, key),
-            Word::Key(key) => bulk(out, &[tag, key].concat()),
+            Word::Key(key) => bulk_of(out, [tag, key, b""]),
+            Word::Derived(key, suffix) => bulk_of(out, [tag, key, suffix]),
             Word::Number(number) => encode_number(out, number),
         }
         written += 1;
@@ -120,6 +123,12 @@ pub fn encode_number(out: &mut Vec<u8>, number: u64) {
 fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     header(out, b'$', bytes.len());
     out.extend_from_slice(bytes);
+    out.extend_from_slice(CRLF);
+}
+
+fn bulk_of(out: &mut Vec<u8>, parts: [&[u8]; 3]) {
+    header(out, b'$', parts.iter().map(|part| part.len()).sum());
+    parts.iter().for_each(|part| out.extend_from_slice(part));
     out.extend_from_slice(CRLF);
 }
 

@@ -23,12 +23,44 @@ fn encoded(request: &Request, form: Form) -> Vec<u8> {
     out
 }
 
-/// The encoding of a command with these words.
+/// The keys that a call of this script declares for each of the lock's keys, beside its counter.
+fn declared(name: &[u8]) -> &'static [&'static str] {
+    const OF_SHARES: &[&str] = &["queue", "holders", "called", "permits", "floor"];
+    let table = [
+        (script::CLAIM, &OF_SHARES[..1]),
+        (script::RELEASE, &OF_SHARES[..1]),
+        (script::GIVE, &OF_SHARES[..1]),
+        (script::RELEASE_READER, &OF_SHARES[..2]),
+        (script::RELEASE_SHARED, &OF_SHARES[..4]),
+        (script::KEEP_SHARED, &OF_SHARES[1..4]),
+        (script::SHARE, OF_SHARES),
+        (script::QUEUE, OF_SHARES),
+    ];
+    let is = |script: &script::Script| {
+        name == script.sha1.as_bytes() || name == script.source.as_bytes()
+    };
+    table.iter().find(|(script, _)| is(script)).map_or(&[], |(_, suffixes)| suffixes)
+}
+
+/// The encoding of a command with these words, and with the keys that it declares.
 fn words(words: &[&[u8]]) -> Vec<u8> {
+    let mut words: Vec<_> = words.iter().map(|word| word.to_vec()).collect();
+    if words[0].starts_with(b"EVAL") {
+        let count: usize = std::str::from_utf8(&words[2]).expect("digits").parse().expect("digits");
+        let is_lock = |key: &&Vec<u8>| !key.ends_with(COUNTER_SUFFIX);
+        let locks: Vec<_> = words[3..3 + count].iter().filter(is_lock).cloned().collect();
+        let with = |suffix: &&str| {
+            let end = format!(":redlatch:{suffix}").into_bytes();
+            locks.iter().map(move |key| [&key[..], &end].concat()).collect::<Vec<_>>()
+        };
+        let more: Vec<_> = declared(&words[1]).iter().flat_map(with).collect();
+        words[2] = (count + more.len()).to_string().into_bytes();
+        words.splice(3 + count..3 + count, more);
+    }
     let mut out = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        out.extend_from_slice(word);
+        out.extend_from_slice(&word);
         out.extend_from_slice(b"\r\n");
     }
     out

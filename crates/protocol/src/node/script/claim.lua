@@ -1,5 +1,5 @@
--- Takes a lock, all of its keys or none: `KEYS` the lock's keys and then its counters' keys,
--- `ARGV[1]` the number of lock keys, `ARGV[2]` the value that the keys may have, or nothing,
+-- Takes a lock, all of its keys or none: `KEYS` the lock's keys and then, if `ARGV[6]` is not 0,
+-- its counters' keys, `ARGV[1]` the number of lock keys, `ARGV[2]` the value that the keys may have, or nothing,
 -- `ARGV[3]` our value, `ARGV[4]` its ttl in milliseconds, `ARGV[5]` the least value of a counter,
 -- `ARGV[6]` the least ttl of the counters, `ARGV[7]` a waiter or nothing, `ARGV[8]` the number.
 -- Every key must be free, or have the value that is expected:
@@ -42,7 +42,8 @@ for i = 1, locks do
   end
   held, heads[i] = value and held + 1 or held, head
 end
-for i = locks + 1, #KEYS do
+local last = ARGV[6] == '0' and locks or math.min(#KEYS, 2 * locks)
+for i = locks + 1, last do
   local counter, problem = read_counter(KEYS[i], 2^52 + 2^40)
   if problem then
     return problem
@@ -52,7 +53,7 @@ end
 for i = 1, locks do
   redis.call('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
 end
-for i = locks + 1, #KEYS do
+for i = locks + 1, last do
   write_counter(KEYS[i], string.format('%.0f', fence), ARGV[6])
 end
 for i = 1, locks do

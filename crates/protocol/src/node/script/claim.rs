@@ -2,10 +2,11 @@
 
 use super::share::SHARE;
 use super::{
-    NodeCommand, Script, ScriptCall, counters, list, lua_script, name_of, refusal, ttl_of_counters,
+    NodeCommand, QUEUE_SUFFIX, Script, ScriptCall, list, lua_script, name_of, of_fenced, refusal,
+    ttl_of_counters,
 };
 use crate::engine::{Before, Claim, FENCE_MAX, Vote};
-use crate::node::command::{NodeReply, is_plain, reservation, value, value_of};
+use crate::node::command::{COUNTER_SUFFIX, NodeReply, is_plain, reservation, value, value_of};
 use crate::resp::Reply;
 use crate::resp::Word::{Bytes, Number};
 use std::borrow::Cow;
@@ -37,7 +38,8 @@ impl Claim {
             Number(ttl_of_counters(lock)),
             Bytes(name_of(waiter)),
         ];
-        call.run(CLAIM, lock, &counters(lock), &arguments, out);
+        let keys = [COUNTER_SUFFIX, QUEUE_SUFFIX];
+        call.run(CLAIM, lock, of_fenced(lock, &keys), &arguments, out);
     }
 
     fn read_claim(number: i64, reply: &Reply<'_>) -> Option<NodeReply> {

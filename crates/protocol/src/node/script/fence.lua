@@ -18,7 +18,7 @@ for i = 1, locks do
     return -ARGV[5]
   end
 end
-for i = locks + 1, #KEYS do
+for i = locks + 1, math.min(#KEYS, 2 * locks) do
   local counter, problem = read_counter(KEYS[i], math.huge)
   local is_above = counter and tonumber(counter) > tonumber(ARGV[3])
   if problem or is_above and not is_shared then
@@ -26,7 +26,7 @@ for i = locks + 1, #KEYS do
   end
   tokens[i] = is_above and counter or ARGV[3]
 end
-for i = locks + 1, #KEYS do
+for i = locks + 1, math.min(#KEYS, 2 * locks) do
   write_counter(KEYS[i], tokens[i], ARGV[4])
 end
 return ARGV[5] + 0

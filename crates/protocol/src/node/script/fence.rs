@@ -1,8 +1,8 @@
 //! The counters of a lock that is held are raised.
 
-use super::{NodeCommand, Script, ScriptCall, counters, lua_script, ttl_of_counters};
+use super::{HOLDERS_SUFFIX, NodeCommand, Script, ScriptCall, lua_script, ttl_of_counters};
 use crate::engine::Fence;
-use crate::node::command::member_of;
+use crate::node::command::{COUNTER_SUFFIX, member_of};
 use crate::resp::Word::{Bytes, Number};
 
 pub const FENCE: Script = lua_script!("counters.lua", "fence.lua");
@@ -16,6 +16,8 @@ impl NodeCommand for Fence {
         let (lock, member) = (&self.lock, member_of(&self.lock));
         let (locks, first) = (Number(lock.keys().count() as u64), Number(self.fence));
         let arguments = [locks, Bytes(&member), first, Number(ttl_of_counters(lock))];
-        call.run(FENCE, lock, &counters(lock), &arguments, out);
+        let keys = [COUNTER_SUFFIX, HOLDERS_SUFFIX];
+        let keys = if lock.share().is_some() { &keys[..] } else { &keys[..1] };
+        call.run(FENCE, lock, keys, &arguments, out);
     }
 }

@@ -1,4 +1,4 @@
--- Gives a lock up: `KEYS` the lock's keys, `ARGV[1]` our value, `ARGV[2]` the waiter that leaves
+-- Gives a lock up: `KEYS` the lock's keys and then their queues, `ARGV[1]` our value, `ARGV[2]` the waiter that leaves
 -- the queue, or nothing, `ARGV[3]` for how many milliseconds the lock stays taken, or nothing,
 -- `ARGV[4]` the number. Each key that holds our value is deleted, and the lock is reserved for the
 -- first waiter; and so is a lock that was reserved for the waiter that leaves. If that one was the
@@ -23,7 +23,10 @@
 -- one finds no such token. If it never arrives, the key ends with its ttl.
 
 local value, waiter, linger, ours, failed = ARGV[1], ARGV[2], ARGV[3], 0, nil
-for _, name in ipairs(KEYS) do
+local half = #KEYS / 2
+local locks = KEYS[half + 1] == KEYS[1] .. ':redlatch:queue' and half or #KEYS
+for i = 1, locks do
+  local name = KEYS[i]
   key, queue, lease = name, name .. ':redlatch:queue', name .. ':redlatch:lease:'
   local held, was_first, is_kept = try('GET', key), false, false
   if waiter ~= '' then
@@ -42,4 +45,4 @@ for _, name in ipairs(KEYS) do
   ours = held == value and ours + 1 or ours
   failed = type(held) == 'table' and held or failed
 end
-return failed or ours == #KEYS and ARGV[4] + 0 or -ARGV[4]
+return failed or ours == locks and ARGV[4] + 0 or -ARGV[4]

@@ -1,7 +1,9 @@
 //! A lock, or a share of one, is extended, or given again on a node that lost it, or that gave
 //! another permit.
 
-use super::{NodeCommand, Script, ScriptCall, lua_script};
+use super::{
+    CALLED_SUFFIX, HOLDERS_SUFFIX, NodeCommand, PERMITS_SUFFIX, Script, ScriptCall, lua_script,
+};
 use crate::engine::Keep;
 use crate::node::command::{requested_permit, value_of};
 use crate::resp::Word::{Bytes, Number};
@@ -23,7 +25,8 @@ impl NodeCommand for Keep {
         match self.lock.share().map(requested_permit) {
             Some(permit) => {
                 let arguments = [Bytes(permit.as_bytes()), value, ttl, mode];
-                call.run(KEEP_SHARED, &self.lock, &[], &arguments, out);
+                let keys = [HOLDERS_SUFFIX, CALLED_SUFFIX, PERMITS_SUFFIX];
+                call.run(KEEP_SHARED, &self.lock, &keys, &arguments, out);
             }
             None => call.run(KEEP, &self.lock, &[], &[value, ttl, mode], out),
         }

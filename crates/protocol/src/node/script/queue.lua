@@ -1,8 +1,8 @@
--- Enters a waiter into the queue of a lock, or renews its entry: `KEYS` the lock's keys, `ARGV[1]`
--- the waiter's name, `ARGV[2]` its number or 0 for one more than the last in the queue, `ARGV[3]`
--- the value of the failed attempt, which is withdrawn, `ARGV[4]` its entry, `ARGV[5]` for how many
--- milliseconds the entry is kept, `ARGV[6]` the number. A waiter that has a place keeps its number
--- if it asks for 0. A queue with a number that no counting reaches was written by another program,
+-- Enters a waiter into the queue of a lock, or renews its entry: `KEYS` the lock's keys and then
+-- five others for each of them, the queues first, `ARGV[1]` the waiter's name, `ARGV[2]` its number
+-- or 0 for one more than the last in the queue, `ARGV[3]` the value of the failed attempt, which is
+-- withdrawn, `ARGV[4]` its entry, `ARGV[5]` for how many milliseconds the entry is kept, `ARGV[6]`
+-- the number. A waiter that has a place keeps its number if it asks for 0. A queue with a number that no counting reaches was written by another program,
 -- and is emptied: the waiters enter it again.
 --
 -- The script removes shares that have expired: the key ends with the last one that has not. It
@@ -183,15 +183,17 @@ local function visit()
   return number or math.max(ARGV[2], 1), place or waiting - 1, is_mine, was_out, left, waiting, free
 end
 
-if #KEYS > 1 and number_asked == '0' then
-  for _, name in ipairs(KEYS) do
-    go_to(name)
+local locks = KEYS[#KEYS / 6 + 1] == KEYS[1] .. ':redlatch:queue' and #KEYS / 6 or #KEYS
+if locks > 1 and number_asked == '0' then
+  for i = 1, locks do
+    go_to(KEYS[i])
     number_asked = math.max(number_asked, call('ZSCORE', queue, waiter) or next_number())
   end
 end
 local largest, last, most, is_out, ends, late, mine_ends, mine = 0, 0, 0, false, nil, 0, nil, {}
 local number, place, is_mine, was_out, left, waiting, free
-for index, name in ipairs(KEYS) do
+for index = 1, locks do
+  local name = KEYS[index]
   go_to(name)
   number, place, is_mine, was_out, left, waiting, free = visit()
   largest, last = math.max(largest, number), math.max(last, place)
@@ -202,7 +204,7 @@ for index, name in ipairs(KEYS) do
     ends, late = left, index
   end
 end
-for _, name in ipairs(#KEYS > 1 and mine or {}) do
+for _, name in ipairs(locks > 1 and mine or {}) do
   local grace = tonumber(string.sub(call('GET', name), 39)) or 0
   if ends then
     call('PEXPIRE', name, math.max(claim, lease_in_front) + grace)

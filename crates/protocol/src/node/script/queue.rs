@@ -1,6 +1,9 @@
 //! A waiter enters the queue of a lock, or renews its entry.
 
-use super::{NodeCommand, Script, ScriptCall, lua_script};
+use super::{
+    CALLED_SUFFIX, FLOOR_SUFFIX, HOLDERS_SUFFIX, NodeCommand, PERMITS_SUFFIX, QUEUE_SUFFIX, Script,
+    ScriptCall, lua_script,
+};
 use crate::engine::{PermitSet, QueueEntry, QueueView, Share, Vote, WAITER_NUMBER_MAX};
 use crate::node::command::{NodeReply, name_of_channel, requested_mode, value_of};
 use crate::resp::Reply;
@@ -20,7 +23,8 @@ impl NodeCommand for QueueEntry {
             (waiter.as_bytes(), value_of(lock), value_of_entry(self, call.tag));
         let (number, lease) = (Number(*number), Number(lease.as_millis()));
         let arguments = [Bytes(waiter), number, Bytes(&value), Bytes(&entry), lease];
-        call.run(QUEUE, lock, &[], &arguments, out);
+        let keys = [QUEUE_SUFFIX, HOLDERS_SUFFIX, CALLED_SUFFIX, PERMITS_SUFFIX, FLOOR_SUFFIX];
+        call.run(QUEUE, lock, &keys, &arguments, out);
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<NodeReply> {

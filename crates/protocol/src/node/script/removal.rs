@@ -1,6 +1,8 @@
 //! A lock, or a share of one, is given up, or a waiter leaves its queue.
 
-use super::{NodeCommand, Script, ScriptCall, lua_script, name_of};
+use super::{
+    HOLDERS_SUFFIX, NodeCommand, OF_SHARES, QUEUE_SUFFIX, Script, ScriptCall, lua_script, name_of,
+};
 use crate::engine::{Removal, Share};
 use crate::node::command::value_of;
 use crate::resp::Word::{Bytes, Number};
@@ -38,13 +40,16 @@ impl NodeCommand for Removal {
         let value = value_of(&self.lock);
         let (value, waiter) = (Bytes(&value), Bytes(name_of(self.waiter.as_ref())));
         let keep_for = self.keep_for.map_or(Bytes(b""), |time| Number(time.as_millis()));
-        let mut run = |script, arguments: &[_]| call.run(script, &self.lock, &[], arguments, out);
+        let mut run = |script, keys: &[_], arguments: &[_]| {
+            call.run(script, &self.lock, keys, arguments, out);
+        };
         match (self.lock.share(), self.is_special()) {
-            (None, true) => run(RELEASE, &[value]),
-            (None, false) => run(GIVE, &[value, waiter, keep_for]),
-            (Some(_), true) => run(RELEASE_READER, &[value]),
+            (None, true) => run(RELEASE, &[QUEUE_SUFFIX], &[value]),
+            (None, false) => run(GIVE, &[QUEUE_SUFFIX], &[value, waiter, keep_for]),
+            (Some(_), true) => run(RELEASE_READER, &[QUEUE_SUFFIX, HOLDERS_SUFFIX], &[value]),
             (Some(share), false) => {
-                run(RELEASE_SHARED, &[value, Number(share.permits().into()), waiter, keep_for]);
+                let arguments = [value, Number(share.permits().into()), waiter, keep_for];
+                run(RELEASE_SHARED, OF_SHARES, &arguments);
             }
         }
     }

@@ -1,5 +1,5 @@
 -- Takes a share of a lock, as a reader or with a permit: `KEYS[1]` the key, `KEYS[2]` its counter's
--- key if the share is fenced, `ARGV[1]` our value, `ARGV[2]` its ttl in milliseconds, `ARGV[3]` how
+-- key if `ARGV[7]` is not 0, `ARGV[1]` our value, `ARGV[2]` its ttl in milliseconds, `ARGV[3]` how
 -- many permits there are or 0 for a reader, `ARGV[4]` the permit that is looked at first (in a
 -- waiter's turn: the one that it takes or none, or nothing for the one that the node has for the
 -- waiter), `ARGV[5]` a waiter or nothing, `ARGV[6]` the least value of the counter, `ARGV[7]` its
@@ -87,7 +87,7 @@ if not slot then
   return -ARGV[8]
 end
 local fence = 0
-if KEYS[2] then
+if KEYS[2] and ARGV[7] ~= '0' then
   local counter, problem = read_counter(KEYS[2], 2^52 + 2^40)
   if problem then
     return problem

@@ -1,8 +1,11 @@
 //! A share of a lock is taken, by a reader or with a permit.
 
-use super::{Script, ScriptCall, counters, list, lua_script, name_of, refusal, ttl_of_counters};
+use super::{
+    CALLED_SUFFIX, FLOOR_SUFFIX, HOLDERS_SUFFIX, PERMITS_SUFFIX, QUEUE_SUFFIX, Script, ScriptCall,
+    list, lua_script, name_of, of_fenced, refusal, ttl_of_counters,
+};
 use crate::engine::{Before, Claim, FENCE_MAX, Share, Token, Vote};
-use crate::node::command::{NodeReply, value_of};
+use crate::node::command::{COUNTER_SUFFIX, NodeReply, value_of};
 use crate::resp::Reply;
 use crate::resp::Word::{Bytes, Number};
 
@@ -37,7 +40,15 @@ impl Claim {
             Number(*fence),
             Number(ttl_of_counters(lock)),
         ];
-        call.run(SHARE, lock, &counters(lock), &arguments, out);
+        let keys = [
+            COUNTER_SUFFIX,
+            QUEUE_SUFFIX,
+            HOLDERS_SUFFIX,
+            CALLED_SUFFIX,
+            PERMITS_SUFFIX,
+            FLOOR_SUFFIX,
+        ];
+        call.run(SHARE, lock, of_fenced(lock, &keys), &arguments, out);
     }
 
     pub(super) fn read_share(share: Share, number: i64, reply: &Reply<'_>) -> Option<NodeReply> {

@@ -2,7 +2,7 @@
 -- share if there is no queue, and the key does not exist or is shared by readers of whom none has
 -- expired.
 
-if ARGV[3] == '0' and ARGV[5] == '' and not KEYS[2]
+if ARGV[3] == '0' and ARGV[5] == '' and (ARGV[7] == '0' or not KEYS[2])
   and redis.call('EXISTS', KEYS[1] .. ':redlatch:queue') == 0 then
   local held, holders = redis.call('GET', KEYS[1]), KEYS[1] .. ':redlatch:holders'
   local clock, has_place = redis.call('TIME'), not held

@@ -67,8 +67,9 @@ fn nothing_else_about_a_fenced_lock_touches_a_counter() {
 fn a_set_of_keys_has_as_many_counters_in_the_same_order() {
     let request = about(Verb::Acquire, several(vec![Arc::from(&b"more"[..])]), at(0));
     let text = String::from_utf8_lossy(&encoded(&request, Form::Digest)).into_owned();
-    let order = "$1\r\n4\r\n$3\r\nkey\r\n$4\r\nmore\r\n$18\r\nkey:redlatch:fence\r\n\
-                 $19\r\nmore:redlatch:fence\r\n$1\r\n2\r\n";
+    let order = "$1\r\n6\r\n$3\r\nkey\r\n$4\r\nmore\r\n$18\r\nkey:redlatch:fence\r\n\
+                 $19\r\nmore:redlatch:fence\r\n$18\r\nkey:redlatch:queue\r\n\
+                 $19\r\nmore:redlatch:queue\r\n$1\r\n2\r\n";
     assert!(text.contains(order), "{text}");
 }
 

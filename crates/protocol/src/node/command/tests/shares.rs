@@ -10,6 +10,8 @@ use crate::node::script;
 
 const TOKEN: &[u8] = &[7; Token::LEN];
 const OTHER: &[u8] = &[WAITER; Token::LEN];
+const COUNTER: &[u8] = b"key:redlatch:fence";
+const HOLDERS: &[u8] = b"key:redlatch:holders";
 /// The number that `TOKEN` begins with, by which a client chooses the permit to look at first.
 const START: u32 = 0x0707_0707;
 
@@ -80,7 +82,7 @@ fn the_permit_to_look_at_first_is_below_the_count_and_depends_on_the_token() {
         let (Reply::Array(words), _) = decode(&bytes).expect("RESP").expect("a command") else {
             panic!("{}", bytes.escape_ascii())
         };
-        let Some(Reply::Bulk(digits)) = words.iter().nth(7) else { panic!("{words:?}") };
+        let Some(Reply::Bulk(digits)) = words.iter().nth(12) else { panic!("{words:?}") };
         std::str::from_utf8(digits).expect("digits").parse::<u32>().expect("a number")
     };
     for of in [1, 2, 3, 4, 1_000, PERMITS_MAX] {
@@ -157,7 +159,7 @@ fn a_number_is_confirmed_for_the_member_that_stands_for_the_share() {
         let confirm = fenced_and_labelled(Verb::Fence, of);
         assert_eq!(member_of(confirm.lock().expect("a lock")), member);
         let expected: &[&[u8]] =
-            &[b"2", b"key", b"key:redlatch:fence", b"1", &member, b"50", b"3600000"];
+            &[b"3", b"key", COUNTER, HOLDERS, b"1", &member, b"50", b"3600000"];
         assert_eq!(encoded(&confirm, Form::Digest), call(script::FENCE, expected), "{of:?}");
         let permit = of.permit();
         assert_eq!(read_member(&member), Some((permit, &value[..])), "{of:?}");

@@ -126,7 +126,7 @@ fn pending_removals_are_bounded_only_while_the_node_is_silent_or_down() {
     }
     let (under_way, pending) = talk.session.load();
     assert_eq!(under_way + pending, 2 * PENDING_MAX);
-    assert!((16..18).contains(&under_way), "{under_way}");
+    assert!((8..10).contains(&under_way), "{under_way}: each names the key twice");
     talk.pass(50);
     for _ in 0..100 {
         talk.session.send(talk.now, None, &undo);
@@ -213,13 +213,13 @@ fn all_keys_count_towards_the_room_of_a_silent_node() {
             talk.answers().is_empty()
         });
         let sent = sent.count();
-        assert!((7..=9).contains(&sent), "{sent} times 63,000 bytes");
+        assert!((4..=9).contains(&sent), "{sent} times 63,000 bytes, or twice that");
         // Removals are still accepted, and are bounded.
         for serial in 0..200 {
             talk.session.send(talk.now, None, large(Verb::Undo, serial));
         }
         let (unanswered, pending) = talk.session.load();
         assert!((sent..=18).contains(&(unanswered.max(pending))), "{unanswered}, {pending}");
-        assert!(talk.session.output().len() <= IN_FLIGHT_BYTES_MAX + 70_000);
+        assert!(talk.session.output().len() <= IN_FLIGHT_BYTES_MAX + 140_000);
     }
 }

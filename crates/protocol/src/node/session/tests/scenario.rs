@@ -416,7 +416,8 @@ fn name_of(problem: &NodeError) -> String {
 
 /// The command in short: scripts by their names, and tokens by their first byte.
 fn command_of(words: &[Vec<u8>]) -> String {
-    let tokens = words.iter().filter(|word| word.len() == Token::LEN);
+    // A key may have as many bytes.
+    let tokens = words.iter().filter(|word| word.len() == Token::LEN && !word.starts_with(b"key"));
     let mut tokens: Vec<String> = tokens.map(|token| format!(" {}", token[0])).collect();
     tokens.dedup();
     let text: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
@@ -441,11 +442,20 @@ fn script_of(text: &str) -> &str {
     line.and_then(|line| line.split(' ').next()).unwrap_or("custom")
 }
 
-/// The keys and arguments of a script.
+/// The lock's keys, their counters', and the arguments of a script.
 fn arguments_of(words: &[Vec<u8>]) -> String {
     let word = |word: &Vec<u8>| match word.len() {
         Token::LEN => format!("@{}", word[0]),
         _ => format!("'{}'", word.escape_ascii()),
     };
-    words[3..].iter().map(word).collect::<Vec<_>>().join(" ").replace(CHANNEL, "channel")
+    let belongs = |word: &&Vec<u8>| {
+        word.windows(10).any(|it| it == b":redlatch:") && !word.ends_with(b":fence")
+    };
+    words[3..]
+        .iter()
+        .filter(|word| !belongs(word))
+        .map(word)
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace(CHANNEL, "channel")
 }

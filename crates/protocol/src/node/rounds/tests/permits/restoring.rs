@@ -26,9 +26,9 @@ fn assert_restored(nodes: &mut Nodes, index: usize, permit: &str, millis: &str) 
 fn assert_restoring(commands: &[Vec<String>], permit: &str, millis: &str) {
     let words = &commands[0];
     let token = "\u{1}".repeat(20);
-    let expected = ["1", "key", permit, &token, millis, "restore"];
+    let expected = ["key:redlatch:permits", permit, &token, millis, "restore"];
     // Before these words there are the command and its script, and after them a number.
-    let found: Vec<&str> = words.iter().rev().skip(1).take(6).rev().map(String::as_str).collect();
+    let found: Vec<&str> = words.iter().rev().skip(1).take(5).rev().map(String::as_str).collect();
     assert_eq!(found, expected, "{words:?}");
     let script = crate::node::script::KEEP_SHARED;
     let named = words.join("\r\n");
@@ -75,7 +75,7 @@ fn a_waiter_that_got_its_permit_leaves_the_queues_of_nodes_that_refused_its_turn
     // No share has the name of the waiter.
     let waiter = String::from_utf8_lossy(&[crate::node::fixture::WAITER; 20]).into_owned();
     let permits = PERMITS.to_string();
-    assert_eq!(leave[2..8], ["1", "key", &waiter, &permits, &waiter, ""]);
+    assert_eq!(leave[7..12], ["key:redlatch:permits", &waiter, &permits, &waiter, ""]);
 }
 
 #[test]
