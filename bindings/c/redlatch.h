@@ -22,6 +22,9 @@
  * redlatch_release() and redlatch_client_free() free memory. A child may make a client of its own.
  * Programs that are started by exec inherit no connection.
  *
+ * Descriptors: 0 to 2 are yours, also if you have closed them. Where one of them is free when the
+ * library opens a descriptor, it puts /dev/null there, which exec closes.
+ *
  * Signals: a call goes on after a signal handler has returned. No function may be called in one; to
  * end a wait, call redlatch_client_cancel() in a thread that waits for signals (sigwait). The
  * library raises no SIGPIPE, and its threads have the signal mask of the thread whose call started

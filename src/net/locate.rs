@@ -3,6 +3,7 @@
 //! All of this blocks, so each lookup runs on a short-lived thread of its own. Who answers is an
 //! address book, and no more: the votes say in whose reign they are given.
 
+use super::descriptors;
 use super::learned::{self, LearnedServer, LearnedServers};
 use super::probe::ProbeConnection;
 use super::stream::TlsTarget;
@@ -259,6 +260,7 @@ fn text<'a>(element: Reply<'a>) -> Option<&'a str> {
 }
 
 fn resolve(host: &str, port: u16, asked_at: Time) -> Found {
+    descriptors::keep_standard_ones();
     let addresses = (host, port).to_socket_addrs();
     let addresses = addresses.map_err(|error| NodeError::Unresolved(error.to_string()))?;
     let addresses: Vec<_> = addresses.collect();

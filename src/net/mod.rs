@@ -11,6 +11,7 @@
 //! | `socket_loop` | the event loop: a conversation over the sockets |
 //! | `sockets` | the poll, the connections to all nodes, and the options of their sockets |
 //! | `connection` | the socket of one node, opened and closed as its session requires |
+//! | `descriptors` | which descriptors are never a socket's |
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
 //! | `ensemble` | the connection to a ZooKeeper ensemble, and what is said over it |
 //! | `locate` | where a node is: a name is resolved, or those are asked that know the master |
@@ -22,6 +23,7 @@
 mod addresses;
 mod change_queue;
 mod connection;
+mod descriptors;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
 mod follower;

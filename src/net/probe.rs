@@ -2,6 +2,7 @@
 //! about themselves by it, and those that name the master of a replicated group.
 
 use super::connection::unreachable;
+use super::descriptors;
 use super::stream::{Received, TlsSession, TlsTarget};
 use crate::clock::{self, Time};
 #[cfg(feature = "zookeeper")]
@@ -25,6 +26,7 @@ impl ProbeConnection {
         tls: Option<&TlsTarget>,
         until: Time,
     ) -> Result<Self, NodeError> {
+        descriptors::keep_standard_ones();
         let addresses = place.to_socket_addrs();
         let addresses = addresses.map_err(|error| NodeError::Unresolved(error.to_string()))?;
         let socket = connect(&addresses.collect::<Vec<_>>(), until)?;

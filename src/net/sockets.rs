@@ -2,6 +2,7 @@
 
 use super::addresses::Resolver;
 use super::connection::{Io, NodeConnection};
+use super::descriptors;
 use super::leader_followers::Wake;
 use crate::clock::{self, Time};
 use crate::engine::{NODES_MAX, Node};
@@ -38,6 +39,7 @@ pub(super) struct PolledSockets {
 impl PolledSockets {
     /// Connections that are not open yet, and what wakes a thread that polls them.
     pub(super) fn new(connections: Vec<NodeConnection>) -> io::Result<(Self, Wake)> {
+        descriptors::keep_standard_ones();
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let sockets = Self {

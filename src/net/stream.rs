@@ -3,7 +3,7 @@
 #[cfg(feature = "tls")]
 mod tls;
 
-use super::sockets;
+use super::{descriptors, sockets};
 use crate::node::Host;
 use crate::node_url::Address;
 use mio::event::Source;
@@ -184,6 +184,7 @@ enum Socket {
 impl Socket {
     /// Begins to connect. The socket becomes writable when that has succeeded or failed.
     fn connect(target: &Target<'_>, registry: &Registry, token: Token) -> io::Result<Self> {
+        descriptors::keep_standard_ones();
         let mut stream = match target {
             Target::Tcp(address) => Self::Tcp(TcpStream::connect(*address)?),
             #[cfg(unix)]

@@ -161,6 +161,24 @@ fn the_loss_of_a_lock_is_told_and_no_callback_runs_after_a_release() {
 }
 
 #[test]
+fn descriptors_that_the_program_has_closed_are_not_used_for_connections() {
+    let (nodes, program) = (nodes(), compile("tests/closed.c", &["-g"], true));
+    let mut running = Running::start(&program, &nodes.urls());
+    let mut output = BufReader::new(running.0.stdout.take().expect("it is piped"));
+    Running::read_to(&mut output, "closed");
+    for node in 0..3 {
+        nodes.stop(node);
+        nodes.restart(node).expect("its port is free");
+    }
+    running.0.stdin.take().expect("it is piped").write_all(b"\n").expect("it reads");
+    let mut errors = String::new();
+    running.0.stderr.take().expect("it is piped").read_to_string(&mut errors).expect("text");
+    assert_eq!(errors, "");
+    Running::read_to(&mut output, "done");
+    assert!(running.wait().success());
+}
+
+#[test]
 fn an_exception_of_a_callback_ends_the_process() {
     let (nodes, program) = (nodes(), compile("tests/throws.cpp", &[], true));
     let mut running = Running::start(&program, &nodes.urls());

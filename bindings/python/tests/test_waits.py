@@ -427,6 +427,24 @@ def test_a_timeout_is_kept_where_nobody_listens(servers):
             assert 0.3 <= time.monotonic() - began < 2.5
 
 
+def test_descriptors_that_the_program_has_closed_are_not_used(urls, program):
+    closing = program(
+        PRELUDE
+        + """
+out = os.dup(1)
+[os.close(descriptor) for descriptor in range(3)]
+late = redlatch.Client(urls, restart_guard=False)
+with late.lock("a"), client.lock("b"):
+    links = [f"/proc/self/fd/{number}" for number in range(3)]
+    taken = {os.readlink(link) for link in links if os.path.exists(link)}
+os.write(out, f"{taken - {'/dev/null'}}\\n".encode())
+""",
+        ",".join(urls),
+    )
+    assert closing.line() == "set()"
+    assert closing.end() == (0, "")
+
+
 # What user's code may do while the interpreter ends.
 LATE_CALLS = {
     "try_lock": "client.try_lock('L')",
