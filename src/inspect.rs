@@ -45,7 +45,8 @@ pub struct Inspection {
     /// Waiters that a majority of the nodes has come first, in the order in which they are served.
     /// Those that fewer nodes have follow: they are just arriving, or have gone and could not reach
     /// each node. Calls that do not queue are not shown, such as those of a client whose
-    /// [`queue`](crate::Builder::queue) is off.
+    /// [`queue`](crate::Builder::queue) is off. Of the threads that wait by one client, one is
+    /// shown for all, and none while a thread of that client holds the lock.
     ///
     /// On ZooKeeper, these are the first hundred contenders behind the lock's holder, those of
     /// other programs and of sets of resources included.

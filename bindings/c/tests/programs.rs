@@ -179,6 +179,15 @@ fn descriptors_that_the_program_has_closed_are_not_used_for_connections() {
 }
 
 #[test]
+fn a_wait_on_silent_nodes_ends_after_its_time_and_not_before() {
+    let (nodes, program) = (nodes(), compile("tests/waits.c", &["-g"], true));
+    (0..3).for_each(|node| nodes.pause(node));
+    let output = Command::new(program).args(nodes.urls()).output().expect("it runs");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n");
+}
+
+#[test]
 fn an_exception_of_a_callback_ends_the_process() {
     let (nodes, program) = (nodes(), compile("tests/throws.cpp", &[], true));
     let mut running = Running::start(&program, &nodes.urls());

@@ -469,8 +469,8 @@ LATE_CALLS = {
 LATE_RUN = f"""
 import os
 def run(when, calls={LATE_CALLS!r}, ours=redlatch.RedlatchError, eval=eval, write=os.write,
-        dict=dict, Exception=Exception, Error=BaseException, client=client, Client=redlatch.Client, urls=urls,
-        released=released):
+        dict=dict, Exception=Exception, Error=BaseException, client=client,
+        Client=redlatch.Client, urls=urls, released=released):
     # By then the globals of modules are None, also of those of Python.
     ours = Exception if when in ("sys", "builtins") else ours
     names = dict(client=client, Client=Client, urls=urls, released=released)

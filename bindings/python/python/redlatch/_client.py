@@ -113,7 +113,7 @@ class Client(_native.Client):
         """
         lock = self._take(name, ttl, timeout, request)
         if lock is None:
-            raise LockTimeout(f"others hold {name!r}, and did for all of the {timeout} s")
+            raise LockTimeout(_timed_out(name, timeout))
         return lock
 
     def try_lock(
@@ -337,7 +337,7 @@ class AsyncLock:
             goes_on=False,
             **request,
         )
-        self._text = f"others hold {name!r}, and did for all of the {timeout} s"
+        self._text = _timed_out(name, timeout)
         # Several tasks may be within the block, of a lock that is shared.
         self._held: dict[asyncio.Task[Any] | None, list[Lock]] = {}
 
@@ -389,6 +389,11 @@ class Election:
     def leader(self) -> Holder | None:
         """Who leads; its ``owner`` is the name of the candidate."""
         return _native.leader(self._client, self._name)
+
+
+def _timed_out(name: Names, timeout: Seconds | None) -> str:
+    # The caller may hold it itself.
+    return f"{name!r} is held, by others or by this process, and was for all of the {timeout} s"
 
 
 def _names(name: Names) -> Name | list[Name]:

@@ -70,7 +70,8 @@ class Inspection:
     #: (other data has this name), or ``"undecided"``.
     state: str
     holders: list[Holder]
-    #: From the first to the last.
+    #: From the first to the last. Of the threads that wait by one client, one stands here for all;
+    #: none while one of their own holds the lock.
     waiters: list[Waiter]
     #: For how long too few nodes could grant it, as they were started recently.
     quarantine: float | None
