@@ -137,7 +137,7 @@ fn stopped_at(
 
 /// The change was made here, once, and the call has not denied that.
 #[track_caller]
-fn assert_made(disk: Mutex<Shelf>, told: Ended, words: &str) {
+fn assert_made(disk: Mutex<Shelf>, told: &Ended, words: &str) {
     assert!(matches!(told, Ok(Decision::Committed | Decision::Over)), "{words}: {told:?}");
     let shelf = disk.into_inner().unwrap();
     assert_eq!((shelf.applied, shelf.is_empty()), (1, true), "{words}");
@@ -174,7 +174,7 @@ fn a_process_that_was_replaced_before_its_vote_does_not_say_that_it_is_aborted()
         let stop = Stop { place, nth: 1 };
         let (told, is_stopped) = stopped_at(&clients[0], Call::Join, &id, &disk, stop, replacement);
         assert!(is_stopped, "{words}");
-        assert_made(disk, told, &words);
+        assert_made(disk, &told, &words);
     }
 }
 
@@ -222,7 +222,7 @@ fn a_process_that_was_replaced_behind_its_vote_does_not_say_that_it_is_aborted()
                 let stop = Stop { place, nth };
                 let (told, is_stopped) =
                     stopped_at(&clients[0], call, &id, &disk, stop, replacement);
-                assert_made(disk, told, &words);
+                assert_made(disk, &told, &words);
                 stopped += usize::from(is_stopped);
                 if !is_stopped {
                     break;
