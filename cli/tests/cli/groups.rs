@@ -3,6 +3,7 @@
 use super::program::{Ended, bare, end};
 use super::terminal::start_in_terminal_with;
 use serde_json::Value;
+use support::redis::Server;
 use support::sentinel::{NAME, SentinelGroup, replicated};
 
 #[test]
@@ -90,7 +91,7 @@ fn what_cannot_heal_ends_a_wait_with_77_and_says_what_to_mend() {
         let hosts: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
         hosts.join(",")
     };
-    let servers = at(group.servers.iter().map(|it| it.port()).collect());
+    let servers = at(group.servers.iter().map(Server::port).collect());
     for (url, words) in [
         (group.url().replace(NAME, "others"), "No such master with that name"),
         (format!("redis+sentinel://{servers}/{NAME}"), "the server is no Sentinel"),
