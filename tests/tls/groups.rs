@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, TlsErrorKind};
-use redlatch::{Builder, Error, LockClient, NodeError};
+use redlatch::{Builder, Error, LockClient, NodeError, TlsSettings};
 use support::certificates::{Authority, INTERNAL, Purpose};
 use support::cluster::Cluster;
 use support::eventually;
@@ -88,6 +88,21 @@ fn a_sentinel_whose_certificate_has_another_name_is_not_believed_and_the_error_s
         panic!("the Sentinels are asked first")
     };
     assert!(text.contains("TLS: ") && text.contains("another name"), "{text}");
+}
+
+#[test]
+fn sentinels_of_an_unknown_authority_are_not_waited_for() {
+    let group = SentinelGroup::start(0);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("other.crt");
+    std::fs::write(&file, Authority::new("of someone else").pem()).unwrap();
+    let stranger = TlsSettings::default().ca_file(&file);
+    let client = settings(&group.url()).tls(stranger).build().unwrap();
+    let waited = client.request("orders").ttl(TTL).try_lock_for(3 * LIMIT);
+    let Err(Error::NoQuorum(error)) = waited else { panic!("{waited:?}") };
+    let NodeAnswer::Failed(problem) = &error.reports()[0].answer else { panic!("{error}") };
+    let is_refused = matches!(problem, NodeError::LookupRefused(_)) && problem.is_permanent();
+    assert!(is_refused && problem.to_string().contains("unknown CA"), "{problem}");
 }
 
 /// A master with such a certificate, and the URL of its group, whose Sentinel has this name.
