@@ -4,10 +4,11 @@
 #![expect(clippy::unwrap_used, reason = "an error fails the test")]
 
 use redlatch::embedded::Nodes;
-use redlatch_protocol::node::script::{CHECK, REIGN, Script};
+use redlatch_protocol::node::script::{CHECK, KEEP, REIGN, Script};
 use support::cli::{Client, Value, encode};
-use support::locks::LIMIT;
+use support::locks::{LIMIT, LONG};
 use support::redis::Server;
+use support::sentinel::replicated;
 use support::servers::Servers;
 use support::{eventually, needs};
 
@@ -211,6 +212,38 @@ fn a_replica_that_is_listed_twice_counts_once() {
     let mut offsets: Vec<_> = list(offsets).iter().map(Value::integer).collect();
     offsets.sort_unstable();
     assert_eq!(offsets, [700, 900]);
+}
+
+/// `WAIT` waits for what its own connection wrote, since Redis 8 and Valkey 8.1 for nothing else: an
+/// extension that writes nothing, behind another client's write, would be vouched for at once.
+#[test]
+fn a_touch_in_front_makes_wait_wait_for_the_replicas() {
+    needs!(Shares);
+    let servers = replicated(1);
+    let mut node = Node::on(&servers[0]);
+    let run = node.info("run_id");
+    node.greet("1", "ann", "await");
+    let long = LONG.as_millis().to_string();
+    assert_eq!(node.0.command(&["SET", "k", "token", "PX", &long]), Value::ok());
+    let extend = ["EVAL", KEEP.source, "1", "k", "token", "1000", "", "7"];
+    let mut is_acknowledged = |millis: &str, touches: bool| {
+        assert_eq!(node.0.command(&extend), Value::Integer(7), "it writes nothing");
+        if touches {
+            let touched = list(node.run(REIGN, &[&run, "0", "ann", "touch"]));
+            assert_eq!(touched[0], Value::Integer(7));
+        }
+        node.0.command(&["WAIT", "1", millis]) == Value::Integer(1)
+    };
+    assert!(eventually(LIMIT, || is_acknowledged("1000", true)), "the replica runs");
+    servers[1].pause();
+    assert!(!is_acknowledged("100", true), "what a touch writes is not acknowledged");
+    servers[1].resume();
+    assert!(eventually(LIMIT, || is_acknowledged("1000", true)), "it runs again");
+    assert!(is_acknowledged("1000", false));
+    servers[1].pause();
+    servers[0].command(&["SET", "other", "by another client"]);
+    assert!(!is_acknowledged("100", true), "the write of another client is not acknowledged");
+    servers[1].resume();
 }
 
 fn follow(replica: &Server, master: &Server) {

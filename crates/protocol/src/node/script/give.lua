@@ -1,5 +1,5 @@
--- Gives a lock up: `KEYS` the lock's keys and then their queues, `ARGV[1]` our value, `ARGV[2]` the waiter that leaves
--- the queue, or nothing, `ARGV[3]` for how many milliseconds the lock stays taken, or nothing,
+-- Gives a lock up: `KEYS` the lock's keys and then their queues, `ARGV[1]` our value, `ARGV[2]` the
+-- waiter that leaves the queue, or nothing, `ARGV[3]` for how many milliseconds the lock stays taken, or nothing,
 -- `ARGV[4]` the number. Each key that holds our value is deleted, and the lock is reserved for the
 -- first waiter; and so is a lock that was reserved for the waiter that leaves. If that one was the
 -- first and the lock is another client's, the next is told to ask.

@@ -2,8 +2,9 @@
 -- five others for each of them, the queues first, `ARGV[1]` the waiter's name, `ARGV[2]` its number
 -- or 0 for one more than the last in the queue, `ARGV[3]` the value of the failed attempt, which is
 -- withdrawn, `ARGV[4]` its entry, `ARGV[5]` for how many milliseconds the entry is kept, `ARGV[6]`
--- the number. A waiter that has a place keeps its number if it asks for 0. A queue with a number that no counting reaches was written by another program,
--- and is emptied: the waiters enter it again.
+-- the number. A waiter that has a place keeps its number if it asks for 0. A queue with a number
+-- that no counting reaches was written by another program, and is emptied: the waiters enter it
+-- again.
 --
 -- The script removes shares that have expired: the key ends with the last one that has not. It
 -- removes waiters whose entry has expired from the front of the queue. A waiter that has not
