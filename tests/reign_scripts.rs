@@ -214,8 +214,8 @@ fn a_replica_that_is_listed_twice_counts_once() {
     assert_eq!(offsets, [700, 900]);
 }
 
-/// `WAIT` waits for what its own connection wrote, since Redis 8 and Valkey 8.1 for nothing else: an
-/// extension that writes nothing, behind another client's write, would be vouched for at once.
+/// `WAIT` waits for what its own connection wrote, since Redis 8 and Valkey 8.1 for nothing else:
+/// an extension that writes nothing, behind another client's write, would be vouched for at once.
 #[test]
 fn a_touch_in_front_makes_wait_wait_for_the_replicas() {
     needs!(Shares);

@@ -77,6 +77,9 @@ pub struct Rules {
     pub waiter_lease: Option<Ttl>,
 }
 
+/// How long a claim may be delayed at a client or at a node, beside the time of a round.
+const CLAIM_DELAY: Duration = Duration::from_millis(50);
+
 impl Rules {
     /// The rules of a client of `nodes` nodes, with the defaults that `config` documents.
     pub fn new(nodes: usize, drift: Drift) -> Self {
@@ -94,14 +97,16 @@ impl Rules {
     }
 
     /// How long a node reserves a free lock for a waiter of this client: a notified one needs a
-    /// round for its claim, and twice as long again on a busy machine. One that has to ask does so
-    /// at least every `retry_cap`.
+    /// round for its claim. On a busy machine it needs longer, by a time that does not grow with
+    /// the round: of a round of 50 ms, twice as long again. One that has to ask does so at least
+    /// every `retry_cap`.
     ///
     /// If no majority grants anything for so long because of a `quarantine`, that time does not
     /// count: the first waiter would miss one reservation after the other, and whoever had the last
     /// one would be served before it.
     pub fn claim_time(&self, quarantine: Duration) -> ClaimTime {
-        let notified = self.node_timeout.saturating_mul(3);
+        let least = self.node_timeout.saturating_add(CLAIM_DELAY).max(3 * CLAIM_DELAY);
+        let notified = self.node_timeout.saturating_mul(3).min(least);
         let asking = notified.saturating_add(self.retry_cap.saturating_mul(2));
         let ttl = |time: Duration| {
             let whole = time.saturating_add(quarantine);
