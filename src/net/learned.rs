@@ -44,8 +44,7 @@ impl LearnedServers {
 
     /// Is whoever tells of these servers one of those that were learned?
     pub(super) fn are_told_of(&self, told: &[LearnedServer]) -> bool {
-        let known = self.lock();
-        told.iter().any(|new| known.iter().any(|it| it.id == new.id))
+        have_one_in_common(told, &self.lock())
     }
 
     /// Where the servers are that are none of these, and how many threads ask each.
@@ -100,7 +99,12 @@ pub(super) fn cluster(answer: &Reply<'_>, asked: &Place) -> Vec<LearnedServer> {
     all
 }
 
-fn server(id: &str, host: &str, port: u16) -> Option<LearnedServer> {
+/// Do these have a server in common?
+pub(super) fn have_one_in_common(some: &[LearnedServer], others: &[LearnedServer]) -> bool {
+    some.iter().any(|one| others.iter().any(|other| other.id == one.id))
+}
+
+pub(super) fn server(id: &str, host: &str, port: u16) -> Option<LearnedServer> {
     let place = Place { host: host.to_owned(), port };
     let is_whole = !id.is_empty() && !host.is_empty() && port > 0;
     is_whole.then(|| LearnedServer { id: id.to_owned(), place, asking: Arc::default() })

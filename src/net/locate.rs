@@ -3,6 +3,8 @@
 //! All of this blocks, so each lookup runs on a short-lived thread of its own. Who answers is an
 //! address book, and no more: the votes say in whose reign they are given.
 
+mod agreement;
+
 use super::descriptors;
 use super::learned::{self, LearnedServer, LearnedServers};
 use super::probe::ProbeConnection;
@@ -12,7 +14,7 @@ use crate::node::handshake::auth;
 use crate::node::{MARKER, NodeError, ServerError, ServerErrorKind, WrongServer, tag_of};
 use crate::node_url::{Address, Login, Place};
 use crate::resp::{Decoder, ProtocolError, Reply, decode, encode_command};
-use crossbeam_channel::Sender;
+use agreement::expect_one_group;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::thread;
@@ -58,6 +60,8 @@ struct Answer {
     master: Master,
     /// Its name in its cluster, if it is the master itself, and tells it.
     member: Option<Vec<u8>>,
+    /// Of whom it tells.
+    told: Vec<LearnedServer>,
 }
 
 impl Answer {
@@ -162,42 +166,28 @@ impl About {
         told
     }
 
-    /// Sends the answer of a server, and learns of whom it tells: before that if it was learned
-    /// itself, since it may not be what it was.
-    fn tell(
+    /// What the servers of such a URL are.
+    fn groups(&self) -> &'static str {
+        match self {
+            Self::Group(_) => "groups",
+            Self::Slot(_) => "clusters",
+        }
+    }
+
+    /// Completes the answer of a server by those of whom it tells, and learns of these. One that
+    /// was learned itself may not be what it was.
+    fn complete(
         &self,
-        answer: Result<(Answer, ProbeConnection), NodeError>,
-        asked: &Place,
+        (answer, probe): (Answer, ProbeConnection),
         learned: &LearnedServers,
         is_learned: bool,
-        sender: Sender<Result<Answer, (Place, NodeError)>>,
-    ) {
-        let (named, probe) = match answer {
-            Ok(answer) => answer,
-            Err(problem) => {
-                // It fails if nobody waits any more.
-                let _ = sender.send(Err((asked.clone(), problem)));
-                return;
-            }
-        };
-        if !is_learned {
-            let _ = sender.send(Ok(named));
-            // Who waits for all answers has this one.
-            drop(sender);
-            return learned.learn(self.servers(probe, asked));
+    ) -> Result<Answer, NodeError> {
+        let told = self.servers(probe, &answer.asked);
+        if is_learned && !learned.are_told_of(&told) {
+            return Err(NodeError::NoMaster("another server is there now".to_owned()));
         }
-        let told = self.servers(probe, asked);
-        let answer = match learned.are_told_of(&told) {
-            true => Ok(named),
-            false => {
-                let another = NodeError::NoMaster("another server is there now".to_owned());
-                Err((asked.clone(), another))
-            }
-        };
-        if answer.is_ok() {
-            learned.learn(told);
-        }
-        let _ = sender.send(answer);
+        learned.learn(told.clone());
+        Ok(Answer { told, ..answer })
     }
 
     /// The master in the answers of the server that was asked at this place.
@@ -293,8 +283,10 @@ fn ask_all(
         let (server, about, auth) = ((*server).clone(), about.clone(), auth.clone());
         let (sender, asking) = (sender.clone(), Arc::clone(asking));
         let ask = move || {
-            let answer = ask(&server, &about, &auth, enough_at);
-            about.tell(answer, &server, &auth.learned, are_learned, sender);
+            let answer = ask(&server, &about, &auth, enough_at)
+                .and_then(|answer| about.complete(answer, &auth.learned, are_learned));
+            // It fails if nobody waits any more.
+            let _ = sender.send(answer.map_err(|problem| (server, problem)));
             drop(asking);
         };
         // Without a thread there is no answer of this one.
@@ -312,30 +304,18 @@ fn ask_all(
             }
             Err(problem) => problems.push(problem),
         }
-        if found.len() > servers.len() / 2 {
+        let is_majority = found.len() > servers.len() / 2;
+        if is_majority && expect_one_group(about, servers.len(), &found).is_ok() {
             break;
         }
     }
-    expect_one_cluster(&found)?;
+    expect_one_group(about, servers.len(), &found)?;
     let named = |answer: &Answer| found.iter().filter(|it| it.master == answer.master).count();
     let best = found.iter().max_by_key(|answer| (answer.master.epoch, named(answer))).cloned();
     best.ok_or_else(|| {
         let silent = if idle.is_empty() { "too many lookups hang" } else { "no answer" };
         unnamed(servers.len(), silent, &problems)
     })
-}
-
-/// Members that each are the master of one slot are of different clusters, which do not exclude
-/// each other's clients; or one of them was replaced a moment ago, and does not know it yet.
-fn expect_one_cluster(found: &[Answer]) -> Result<(), NodeError> {
-    let mut masters = found.iter().filter(|answer| answer.member.is_some());
-    let Some(one) = masters.next() else { return Ok(()) };
-    let Some(other) = masters.find(|other| other.member != one.member) else { return Ok(()) };
-    Err(NodeError::NoMaster(format!(
-        "{} and {} both say that the slot is theirs: they are of different clusters, or one was \
-         replaced a moment ago",
-        one.asked, other.asked
-    )))
 }
 
 /// Why none of so many servers has named the master. It is permanent if these say so who could
@@ -412,7 +392,9 @@ fn ask(
         });
         let asked = server.clone();
         let member = about.member(named);
-        let answer = about.read(named, server).map(|master| Answer { asked, master, member });
+        let told = Vec::new();
+        let answer = about.read(named, server);
+        let answer = answer.map(|master| Answer { asked, master, member, told });
         found = Some(answer.ok_or_else(|| about.refusal(named, error)));
         true
     })?;
@@ -530,17 +512,5 @@ mod tests {
         let text = verdict(vec![silent(), refused(), refused()]).to_string();
         assert!(text.contains("s:2, s:3: the Sentinel watches no group"), "{text}");
         assert!(text.contains("; s:1: timed out") || text.contains("one: s:1: timed"), "{text}");
-    }
-
-    #[test]
-    fn members_that_both_have_a_slot_are_not_believed() {
-        let answer = |port, member: Option<&str>| {
-            let asked = Place { host: "s".to_owned(), port };
-            let master = Master { place: asked.clone(), epoch: 0 };
-            Answer { asked, master, member: member.map(|name| name.as_bytes().to_vec()) }
-        };
-        let is_one = |answers: &[Answer]| expect_one_cluster(answers).is_ok();
-        assert!(is_one(&[answer(1, Some("a")), answer(2, Some("a")), answer(3, None)]));
-        assert!(!is_one(&[answer(1, Some("a")), answer(3, None), answer(2, Some("b"))]));
     }
 }

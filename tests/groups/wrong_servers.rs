@@ -124,7 +124,22 @@ fn several_clusters_are_not_one() {
     drop(alone.try_lock("orders", MAX_TTL).unwrap().unwrap());
     let both = builder(&url(&hosts)).build().unwrap();
     let error = both.try_lock("orders", MAX_TTL).unwrap_err().to_string();
-    assert!(error.contains("both say that the slot is theirs"), "{error}");
+    assert!(error.contains("are of different clusters"), "{error}");
+}
+
+#[test]
+fn sentinels_of_several_groups_are_not_one() {
+    let groups = [SentinelGroup::start(1), SentinelGroup::start(1)];
+    let hosts = |group: &SentinelGroup| {
+        group.sentinels[..2].iter().map(|it| format!("127.0.0.1:{}", it.port())).collect::<Vec<_>>()
+    };
+    for group in &groups {
+        adopt(&group.servers[0], "");
+        drop(builder(&group.url()).build().unwrap().try_lock("orders", MAX_TTL).unwrap().unwrap());
+    }
+    let hosts = groups.each_ref().map(hosts).concat().join(",");
+    let problems = problems(&format!("redis+sentinel://{hosts}/{NAME}"));
+    assert!(is_refused(&problems[0], "are of different groups"), "{problems:?}");
 }
 
 /// Sentinels name a place that leads nowhere from here, as behind NAT.
