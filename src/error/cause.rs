@@ -58,7 +58,9 @@ impl NoQuorum {
 
     /// For how long no majority can grant a lock because too many nodes were started less than
     /// [`max_ttl`](crate::Builder::max_ttl) ago, if that is so: see
-    /// [`restart_guard`](crate::Builder::restart_guard). Never on ZooKeeper.
+    /// [`restart_guard`](crate::Builder::restart_guard). Of
+    /// [groups](crate::guide::groups): until a new lock counts; of an extension that failed, until
+    /// an extension does. Never on ZooKeeper.
     #[must_use]
     pub fn quarantine(&self) -> Option<Duration> {
         let left = self.reports.iter().filter_map(|report| match &report.answer {

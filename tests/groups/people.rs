@@ -58,6 +58,24 @@ fn an_adopted_group_counts_at_once_and_a_renewed_one_waits_while_kept_locks_go_o
 }
 
 #[test]
+fn a_quarantine_is_told_to_its_end_also_where_others_wait() {
+    let servers = replicated(1);
+    let builder = || builder(&url(&servers[0])).max_ttl(LONG).failover_bound(LONG / 2);
+    let waiting = builder().build().unwrap();
+    let cancel = waiting.cancel_token();
+    let waiter = std::thread::spawn(move || waiting.lock("job", TTL));
+    let queued = || servers[0].command(&["ZCARD", "job:redlatch:queue"]).integer() == 1;
+    assert!(eventually(LIMIT, queued));
+    let client = builder().build().unwrap();
+    for name in ["job", "other"] {
+        let Err(Error::NoQuorum(error)) = client.try_lock(name, TTL) else { panic!("it counts") };
+        assert!(error.quarantine().is_some_and(|left| left > LONG), "{name}: {error}");
+    }
+    cancel.cancel();
+    assert!(matches!(waiter.join().unwrap(), Err(Error::Cancelled)));
+}
+
+#[test]
 fn nodes_that_are_no_groups_are_left_alone() {
     let server = Server::start(&[]);
     let client = builder(&server.url()).build().unwrap();

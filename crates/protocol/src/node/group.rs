@@ -344,10 +344,10 @@ impl Reign {
         now.since(named_at) >= options.bound
     }
 
-    /// Why an answer about a lock that is held does not count yet.
-    pub fn grace(&self, options: &GroupOptions, now: Time) -> Option<NodeError> {
+    /// How long it takes until an answer about a lock that is held counts.
+    pub fn grace(&self, options: &GroupOptions, now: Time) -> Option<Duration> {
         let left = options.bound.saturating_sub(self.age(now));
-        (!left.is_zero()).then_some(NodeError::Quarantined { left })
+        (!left.is_zero()).then_some(left)
     }
 }
 

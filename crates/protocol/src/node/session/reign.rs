@@ -48,6 +48,12 @@ impl Group {
     pub(super) fn status(&self, now: Time) -> Option<GroupStatus> {
         self.reign.as_ref().map(|reign| reign.status(now))
     }
+
+    /// How old the reign is at least, once it was greeted: no age as long as nobody has vouched for
+    /// it, however long that takes.
+    pub(super) fn age(&self, now: Time) -> Option<Duration> {
+        self.reign.as_ref().map(|reign| reign.age(now))
+    }
 }
 
 impl Request {
@@ -214,12 +220,15 @@ impl Session {
         // In the quarantine, who holds a lock may not find it, and nobody else can have got it.
         let is_missing = is_held && reply.vote == Vote::Refused;
         let grace = reign.grace(options, now).filter(|_| request.is_vote());
-        let problem = grace.or_else(|| {
-            let left = self.quarantine_left(now).filter(|_| is_missing)?;
-            Some(NodeError::Quarantined { left })
-        });
-        if let Some(problem) = problem {
-            (reply.vote, reply.problem) = (Vote::Failed, Some(problem));
+        // A new lock counts only at the end of the quarantine, whatever else is in its way.
+        let left = match grace {
+            Some(grace) if is_held => Some(grace),
+            Some(grace) => Some(self.quarantine_left(now).unwrap_or(grace)),
+            None => self.quarantine_left(now).filter(|_| is_missing),
+        };
+        if let Some(left) = left {
+            reply.vote = Vote::Failed;
+            reply.problem = Some(NodeError::Quarantined { left });
         }
     }
 

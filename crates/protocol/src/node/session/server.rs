@@ -82,7 +82,8 @@ impl Session {
     pub(super) fn quarantine_left(&self, now: Time) -> Option<Duration> {
         let LeastUptime { greeted_at, uptime } = self.server.least_uptime;
         let wanted = self.options.quarantine?;
-        let left = wanted.saturating_sub(uptime).saturating_sub(now.since(greeted_at));
+        let uptime = || uptime.saturating_add(now.since(greeted_at));
+        let left = wanted.saturating_sub(self.group.age(now).unwrap_or_else(uptime));
         (!left.is_zero()).then_some(left)
     }
 
