@@ -139,7 +139,9 @@ events! {
     /// `left`: for how long no majority can grant it; `reports`: the report of each node. Those
     /// whose grants do not count yet have [`NodeError::Quarantined`] with the time that is left.
     Quarantined: "quarantined", Warn,
-        if reports.iter().any(NodeReport::is_group) {
+        if reports.iter().any(|report| report.former_reign.is_some()) {
+            "waiting for groups that have a new master, or one that was started again"
+        } else if reports.iter().any(NodeReport::is_group) {
             "waiting for groups that have a new master, or are new (adopt_groups)"
         } else {
             "waiting for nodes that were started less than max_ttl ago (restart_guard)"
@@ -240,7 +242,8 @@ events! {
     /// A node that is a [replicated group](crate::guide::groups) has another master than before, or
     /// its master was started again. Reported once for each reign that this client finds, except
     /// for the first one; so a client that looks at its nodes now and then reports each failover.
-    /// `age`: for how long the reign is known; `left`: for how long no new lock counts there.
+    /// `age`: for how long the reign is known, zero if a person has adopted it; `left`:
+    /// for how long no new lock counts there.
     NewReign: "new_reign", Warn, "has a new master", { url: &'a str, age: Duration, left: Duration }
 
     /// The client's session on a ZooKeeper ensemble has ended: the ensemble had not heard of the

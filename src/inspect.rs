@@ -129,6 +129,9 @@ pub struct NodeView {
     /// [`restart_guard`](crate::Builder::restart_guard). `None` if they count, or it did not
     /// answer.
     pub quarantine: Option<Duration>,
+    /// The first digits of an earlier reign's name, if it is a replicated group of which one is
+    /// known: see [`NodeReport`].
+    pub former_reign: Option<String>,
     /// Whether it has the value that a majority has. If a majority has the lock shared: whether it
     /// is shared on this node too, whoever has the [shares](Self::shares) there.
     pub agrees: bool,
@@ -228,6 +231,7 @@ fn view(report: NodeReport, snapshot: Option<&KeySnapshot>, value: &Option<Vec<u
         is_reserved: snapshot.is_some_and(is_reserved),
         not_a_lock,
         quarantine: snapshot.and_then(|snapshot| snapshot.quarantine),
+        former_reign: report.former_reign,
         agrees,
     }
 }

@@ -30,17 +30,23 @@ impl Node {
         self.0.command(&[&words, arguments, &["7"]].concat())
     }
 
+    /// As a client that was greeted with this marker last.
+    #[track_caller]
+    fn greet_again(&mut self, epoch: &str, nonce: &str, step: &str, last: &str) -> Greeted {
+        let run = self.info("run_id");
+        match list(self.run(REIGN, &[&run, epoch, nonce, step, last])).as_slice() {
+            [Value::Integer(7), marker, id, now] => (marker.text(), id.text(), now.integer()),
+            other => panic!("{other:?}"),
+        }
+    }
+
     fn info(&mut self, field: &str) -> String {
         self.0.command(&["INFO"]).field(field).unwrap()
     }
 
     #[track_caller]
     fn greet(&mut self, epoch: &str, nonce: &str, step: &str) -> Greeted {
-        let run = self.info("run_id");
-        match list(self.run(REIGN, &[&run, epoch, nonce, step])).as_slice() {
-            [Value::Integer(7), marker, id, now] => (marker.text(), id.text(), now.integer()),
-            other => panic!("{other:?}"),
-        }
+        self.greet_again(epoch, nonce, step, "")
     }
 
     /// The answer to a check, behind its number: marker, role, id, offset, offsets of replicas.
@@ -91,11 +97,11 @@ fn a_marker_is_written_once_for_a_reign(node: &mut Node) {
 
     // An election that left the reign as it was, another reign, and whatever else is there.
     let (elected, ..) = node.greet("4", "bob", "greet");
-    assert!(elected != marker && elected.contains(" 4 ") && elected.ends_with(" bob"));
+    assert!(elected != marker && elected.contains(" 4 ") && elected.contains(" bobafter"));
     let other = elected.replace(&run, &"f".repeat(40));
     for foreign in [&other, "redlatch1", "", "redlatch1 a b 4 5 bob"] {
         node.0.command(&["SET", MARKER, foreign]);
-        assert!(node.greet("1", "cid", "greet").0.ends_with(" cid"), "{foreign}");
+        assert!(node.greet("1", "cid", "greet").0.contains(" cidafter"), "{foreign}");
         assert_eq!(node.marker()[3], "1");
     }
 }
@@ -105,36 +111,38 @@ fn a_reign_counts_from_its_first_confirmation(node: &mut Node, is_replicated: bo
     node.0.command(&["DEL", MARKER]);
     let id = node.info("master_replid");
     let run = node.info("run_id");
-    let confirm = [&*run, "3", "ann", "confirm"];
+    let confirm = [&*run, "3", "ann", "confirm", ""];
     match list(node.run(REIGN, &confirm)).as_slice() {
         [_, Value::Null, of, _] => assert_eq!(of.text(), id, "it writes no marker"),
         other => panic!("{other:?}"),
     }
     let (open, ..) = node.greet("3", "ann", "await");
+    let ours = open.rsplit(' ').next().unwrap();
+    assert!(ours.starts_with("ann"), "{open}");
     assert_eq!(node.marker()[4], "-");
     assert_eq!(node.greet("3", "bob", "await").0, open);
     assert_eq!(node.greet("3", "bob", "confirm").0, open, "of another marker");
-    assert_eq!(node.greet("4", "ann", "confirm").0, open, "of another election");
+    assert_eq!(node.greet("4", ours, "confirm").0, open, "of another election");
     // What is touched or awaited is written, as it is.
     let offset = |node: &mut Node| node.info("master_repl_offset").parse::<u64>().unwrap();
-    for (nonce, step) in [("bob", "touch"), ("ann", "touch"), ("bob", "greet"), ("bob", "await")] {
+    for (nonce, step) in [("bob", "touch"), (ours, "touch"), ("bob", "greet"), ("bob", "await")] {
         let before = offset(node);
         assert_eq!(node.greet("3", nonce, step).0, open);
-        let writes = nonce == "ann" || step == "await";
+        let writes = nonce == ours || step == "await";
         assert!(!is_replicated || (offset(node) > before) == writes, "{nonce} {step}");
     }
     if is_replicated {
         // Also without memory: otherwise nobody could release a lock.
         node.0.command(&["CONFIG", "SET", "maxmemory", "1"]);
-        assert_eq!(node.greet("3", "ann", "touch").0, open);
+        assert_eq!(node.greet("3", ours, "touch").0, open);
         assert_eq!(node.greet("3", "bob", "await").0, open);
         node.0.command(&["CONFIG", "SET", "maxmemory", "0"]);
     }
-    let (known, _, now) = node.greet("3", "ann", "confirm");
+    let (known, _, now) = node.greet("3", ours, "confirm");
     assert_eq!(known.replace(&node.marker()[4], "-"), open);
     let since: i64 = node.marker()[4].parse().unwrap();
     assert!(since == now || since == now + 1, "{since} {now}");
-    assert_eq!(node.greet("3", "ann", "confirm").0, known, "the first one counts");
+    assert_eq!(node.greet("3", ours, "confirm").0, known, "the first one counts");
 }
 
 /// What people know of a group, and its servers do not.
@@ -142,7 +150,7 @@ fn a_reign_is_adopted_and_renewed(node: &mut Node) {
     let (run, id) = (node.info("run_id"), node.info("master_replid"));
     let other = "f".repeat(40);
     let (greeted, ..) = node.greet("3", "ann", "await");
-    match list(node.run(REIGN, &[&other, "0", "bob", "adopt"])).as_slice() {
+    match list(node.run(REIGN, &[&other, "0", "bob", "adopt", ""])).as_slice() {
         [_, marker, ..] => assert_eq!(marker.text(), greeted, "of another run"),
         other => panic!("{other:?}"),
     }
@@ -150,12 +158,49 @@ fn a_reign_is_adopted_and_renewed(node: &mut Node) {
     assert_eq!(adopted, format!("redlatch1 {run} {id} 3 0 bob"));
     assert_eq!(node.greet("3", "cid", "greet").0, adopted);
     for step in ["renew", "adopt", "confirm"] {
-        match list(node.run(REIGN, &[&run, "0", "bob", step])).as_slice() {
-            [_, Value::Null, of, _] => assert_eq!(of.text(), id),
-            other => panic!("{other:?}"),
-        }
-        assert_eq!(node.0.command(&["EXISTS", MARKER]), Value::Integer(0), "{step}");
+        assert_eq!(node.greet("0", "bob", step).0, format!("redlatch1 renewed {id}"), "{step}");
     }
+    assert!(node.greet("0", "cid", "greet").0.ends_with(&format!(" cidafter{}", &id[..8])));
+}
+
+/// Locks of an earlier reign may still be held, so who knows one leaves it to the others.
+fn an_earlier_reign_is_remembered(node: &mut Node) {
+    let id = node.info("master_replid");
+    let after = |nonce: &str, id: &str| format!(" {nonce}after{}", &id[..8]);
+    let forget = |node: &mut Node| {
+        node.0.command(&["DEL", MARKER]);
+    };
+    forget(node);
+    let (first, ..) = node.greet("0", "ann", "greet");
+    assert!(first.ends_with(" ann"), "{first}");
+
+    let other = first.replace(&id, "0123456789");
+    node.0.command(&["SET", MARKER, &other]);
+    let (later, ..) = node.greet("0", "bob", "greet");
+    assert!(later.ends_with(&after("bob", "0123456789")), "{later}");
+    assert_eq!(node.greet("0", "cid", "adopt").0, later, "it is refused");
+
+    // Its keys are gone, and it is greeted by who has seen them, or by another one before.
+    forget(node);
+    let (gone, ..) = node.greet_again("0", "cid", "greet", &first);
+    assert!(gone.ends_with(&after("cid", &id)), "{gone}");
+    forget(node);
+    let (unseen, ..) = node.greet("0", "dan", "await");
+    let (told, ..) = node.greet_again("0", "eve", "await", &first);
+    assert_eq!(told, format!("{unseen}after{}", &id[..8]));
+    for last in [&first, &unseen, &told] {
+        assert_eq!(node.greet_again("0", "fay", "await", last).0, told);
+    }
+    let nonce = told.rsplit(' ').next().unwrap();
+    assert!(node.greet("0", nonce, "confirm").0.ends_with(nonce), "it is the same marker");
+
+    // What was adopted stays so.
+    forget(node);
+    node.greet("0", "gus", "greet");
+    let (adopted, ..) = node.greet("0", "hal", "adopt");
+    assert_eq!(node.greet_again("0", "ida", "greet", &first).0, adopted);
+    let (again, ..) = node.greet("0", "jon", "adopt");
+    assert!(again.ends_with(" 0 jon"), "{again}");
 }
 
 #[test]
@@ -166,6 +211,7 @@ fn the_reign_of_a_real_server_is_noted() {
     a_marker_is_written_once_for_a_reign(node);
     a_reign_counts_from_its_first_confirmation(node, false);
     a_reign_is_adopted_and_renewed(node);
+    an_earlier_reign_is_remembered(node);
 }
 
 #[test]
@@ -175,6 +221,7 @@ fn the_reign_of_an_embedded_node_is_noted() {
     a_marker_is_written_once_for_a_reign(node);
     a_reign_counts_from_its_first_confirmation(node, false);
     a_reign_is_adopted_and_renewed(node);
+    an_earlier_reign_is_remembered(node);
 }
 
 #[test]
@@ -265,7 +312,7 @@ fn replicas_refuse_and_their_promotion_begins_a_reign() {
     let copied = || servers[1].command(&["GET", MARKER]) == Value::bulk(&marker);
     assert!(eventually(LIMIT, copied));
     let run = second.info("run_id");
-    assert_eq!(second.run(REIGN, &[&run, "1", "bob", "greet"]), Value::Integer(-7));
+    assert_eq!(second.run(REIGN, &[&run, "1", "bob", "greet", ""]), Value::Integer(-7));
     let [marked, role, of, ..] = second.check();
     assert_eq!(
         (marked.text(), role.text(), of.text()),
@@ -284,7 +331,13 @@ fn replicas_refuse_and_their_promotion_begins_a_reign() {
 
     // Promoted, it writes a marker of its own; the old master keeps its reign, and what it greeted.
     second.0.command(&["REPLICAOF", "NO", "ONE"]);
-    let (promoted, new, _) = second.greet("1", "bob", "greet");
+    let (known, new, _) = second.greet("1", "bob", "greet");
+    let after = format!("after{}", &id[..8]);
+    assert!(known.ends_with(&after), "{known}");
+    // Also if it had not got the marker.
+    second.0.command(&["DEL", MARKER]);
+    let (promoted, ..) = second.greet("1", "bob", "greet");
+    assert!(promoted.ends_with(&after), "{promoted}");
     assert!(promoted != marker && new != id, "{promoted} {marker}");
     assert_eq!(first.greet("1", "cid", "greet").0, marker);
     // Put back behind the connections' backs: the reign is another one on the same connection.

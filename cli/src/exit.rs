@@ -33,12 +33,21 @@ const SIGPIPE: u8 = 13;
 
 /// What can be done about a quarantine, besides waiting for its end.
 /// The restart guard cannot be turned off if one of the nodes is a group.
-pub(crate) fn way_out(is_group: bool) -> &'static str {
-    if is_group {
-        "redlatch adopt --yes does without the wait, for a group that is used for the first time"
-    } else {
-        "--no-restart-guard does without the wait: for tests, and if the nodes write every change \
-         to disk"
+/// Of a group that was in use before, nothing can.
+pub(crate) fn way_out(is_group: bool, was_in_use: bool) -> &'static str {
+    match (is_group, was_in_use) {
+        (true, true) => {
+            "wait for the end: the group was in use before it had this master, and a lock of that \
+             time may still be held"
+        }
+        (true, false) => {
+            "redlatch adopt --yes does without the wait, for a group that is used for the first \
+             time"
+        }
+        (false, _) => {
+            "--no-restart-guard does without the wait: for tests, and if the nodes write every \
+             change to disk; otherwise two can hold the lock"
+        }
     }
 }
 
@@ -170,6 +179,7 @@ impl From<Error> for Failure {
             Error::NoQuorum(reports) if reports.quarantine().is_some() => {
                 let left = duration::show(reports.quarantine().unwrap_or_default());
                 let is_group = reports.reports().iter().any(|report| is_group(&report.url));
+                let was_in_use = reports.reports().iter().any(|it| it.former_reign.is_some());
                 let why = if is_group {
                     "too few groups have had their master for max-ttl and failover_bound, and one \
                      that was failed over"
@@ -179,7 +189,7 @@ impl From<Error> for Failure {
                 let text = format!(
                     "quarantined for another {left}: {why} may have forgotten who holds the lock; \
                      {}",
-                    way_out(is_group)
+                    way_out(is_group, was_in_use)
                 );
                 Self::new(QUARANTINED, &text)
             }

@@ -3,9 +3,9 @@
 
 use super::arguments::{GroupArguments, NodeArguments};
 use super::exit::{self, Failure};
-use super::status::reign_text;
+use super::status::reign_words;
 use super::{duration, output, settings};
-use redlatch::error::NodeAnswer;
+use redlatch::error::{NodeAnswer, NodeReport};
 use redlatch::{LockClient, NodeKind, NodeStatus};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,9 +20,8 @@ impl Change {
         match self {
             Self::Adopt => {
                 "adopt: the grants of these groups count at once, for all clients.\n\
-                 You vouch that none of them has forgotten a lock that may still be held: each is \
-                 used for the first time, or was without locks for max-ttl. After a failover, a \
-                 lock could be granted twice."
+                 You vouch that each of them is used for the first time, so that no lock may be \
+                 held that it does not know. One of which an earlier reign is known refuses."
             }
             Self::Renew => {
                 "renew: every vote of a client that is under way fails, and no new lock of these \
@@ -67,10 +66,15 @@ fn state(node: &NodeStatus) -> Option<String> {
     let counts = node.quarantine.map_or("its grants count".to_owned(), |left| {
         format!("its grants do not count for another {}", duration::show(left))
     });
-    Some(format!("{}: reign {}, known for: {}; {counts}", node.url, group.reign, reign_text(group)))
+    Some(format!("{}: {}; {counts}", node.url, reign_words(group)))
 }
 
 fn carry_out(client: &LockClient, change: Change) -> Result<u8, Failure> {
+    let statuses = client.nodes();
+    let counts = |url: &str| {
+        let of_node = statuses.iter().find(|status| *status.url == *url);
+        of_node.is_some_and(|status| status.group.is_some() && status.quarantine.is_none())
+    };
     let reports = match change {
         Change::Adopt => client.adopt_groups()?,
         Change::Renew => client.renew_groups()?,
@@ -78,16 +82,34 @@ fn carry_out(client: &LockClient, change: Change) -> Result<u8, Failure> {
     if reports.is_empty() {
         return Err(no_group());
     }
-    let line = |answer: &NodeAnswer| match (answer, change) {
-        (NodeAnswer::Answered, Change::Adopt) => "adopted".to_owned(),
-        (NodeAnswer::Answered, Change::Renew) => "renewed".to_owned(),
-        (NodeAnswer::Refused, _) => "not changed: it has another master by now".to_owned(),
-        (answer, _) => format!("not changed: {answer}"),
-    };
-    let lines = reports.iter().map(|it| format!("{}: {}\n", it.url, line(&it.answer)));
-    output::print(&lines.collect::<String>())?;
-    let is_done = reports.iter().all(|it| it.answer == NodeAnswer::Answered);
+    let mut is_done = true;
+    let mut lines = String::new();
+    for report in &reports {
+        let needs_none =
+            change == Change::Adopt && report.answer == NodeAnswer::Refused && counts(&report.url);
+        let outcome = if needs_none {
+            "not changed: its grants count already".to_owned()
+        } else {
+            outcome(report, change)
+        };
+        is_done &= needs_none || report.answer == NodeAnswer::Answered;
+        lines += &format!("{}: {outcome}\n", report.url);
+    }
+    output::print(&lines)?;
     Ok(if is_done { exit::SUCCESS } else { exit::NO_QUORUM })
+}
+
+fn outcome(report: &NodeReport, change: Change) -> String {
+    match (&report.answer, change, &report.former_reign) {
+        (NodeAnswer::Answered, Change::Adopt, _) => "adopted".to_owned(),
+        (NodeAnswer::Answered, Change::Renew, _) => "renewed".to_owned(),
+        (NodeAnswer::Refused, Change::Adopt, Some(former)) => format!(
+            "not changed: it was in use before, in the reign {former}, and a lock of that time may \
+             still be held; wait for the end of the quarantine (redlatch status)"
+        ),
+        (NodeAnswer::Refused, ..) => "not changed: it has another master by now".to_owned(),
+        (answer, ..) => format!("not changed: {answer}"),
+    }
 }
 
 fn no_group() -> Failure {

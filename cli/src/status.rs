@@ -92,9 +92,24 @@ fn node_table(statuses: &[NodeStatus]) -> String {
 /// Before which column the reigns of groups are.
 const REIGN: usize = 6;
 
-/// For how long the reign of a group is known, or that it does not count yet.
+/// For how long the reign of a group is known, that a person vouches for it, or that nobody does.
 pub(crate) fn reign_text(group: &GroupStatus) -> String {
-    group.age.map_or("not vouched for".to_owned(), duration::show)
+    match group.age {
+        Some(age) => duration::show(age),
+        None if group.is_adopted => "adopted".to_owned(),
+        None => "not vouched for".to_owned(),
+    }
+}
+
+/// The same in a sentence, with an earlier reign that is known.
+pub(crate) fn reign_words(group: &GroupStatus) -> String {
+    let known = match group.age {
+        Some(_) => format!("known for {}", reign_text(group)),
+        None => reign_text(group),
+    };
+    let former = group.former.as_ref();
+    let after = former.map_or(String::new(), |former| format!(", after the reign {former}"));
+    format!("reign {}, {known}{after}", group.reign)
 }
 
 fn role(role: Role) -> Option<&'static str> {
@@ -143,6 +158,8 @@ fn to_json(node: &NodeStatus) -> Value {
         "group": node.group.as_ref().map(|group| json!({
             "reign": group.reign,
             "epoch": group.epoch,
+            "former_reign": group.former,
+            "adopted": group.is_adopted,
             "age_seconds": group.age.map(seconds),
             "acknowledged": group.acknowledged,
             "vouched_ago_seconds": group.vouched_ago.map(seconds),

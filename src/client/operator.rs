@@ -104,15 +104,21 @@ impl LockClient {
 // Replicated groups.
 
 impl LockClient {
-    /// Vouches for the nodes that are [replicated groups](crate::guide::groups): none has forgotten
-    /// a lock that may still be held. So their grants count at once, for all clients. Returns the
-    /// answer of each group: [`Answered`](crate::error::NodeAnswer::Answered) if it is done,
-    /// [`Refused`](crate::error::NodeAnswer::Refused) if the group has another master by now. Of
-    /// none if no node is a group.
+    /// Vouches for the nodes that are [replicated groups](crate::guide::groups): each is used for
+    /// the first time, so no lock may be held that it does not know. So their grants count at once,
+    /// for all clients. Returns the answer of each group:
+    /// [`Answered`](crate::error::NodeAnswer::Answered) if it is done,
+    /// [`Refused`](crate::error::NodeAnswer::Refused) if an
+    /// [earlier reign](crate::error::NodeReport::former_reign) of the group is known, or it has
+    /// another master by now. Of none if no node is a group.
     ///
-    /// For a group that is used for the first time, or that was without locks for
-    /// [`max_ttl`](crate::Builder::max_ttl). Dangerous after a failover: a lock that the new master
-    /// has not got may be granted again while it is held.
+    /// After a failover, a restart or a loss of all keys, a lock that the master has not got may
+    /// still be held. The group's marker knows of it, or the server, or a client that has seen the
+    /// group before. Then nothing shortens the wait, which ends
+    /// [`max_ttl`](crate::Builder::max_ttl) and
+    /// [`failover_bound`](crate::Builder::failover_bound) after the first greeting. Still dangerous
+    /// where all of them have forgotten: a master that lost its keys with its process, or all
+    /// servers of a group, when no client is left.
     ///
     /// # Errors
     ///

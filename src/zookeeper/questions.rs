@@ -243,6 +243,7 @@ impl Inspection {
             is_reserved: false,
             not_a_lock: None,
             quarantine: None,
+            former_reign: None,
             agrees: matches!(state, LockState::Held(_) | LockState::Shared(_)),
         };
         Self {

@@ -196,6 +196,7 @@ impl Node {
                 run_id: run_id(),
                 epoch: epoch.into(),
                 nonce: nonce.to_string().into(),
+                last: "".into(),
                 is_vouched,
             }),
             Command::Confirm { nonce } => {
@@ -227,6 +228,10 @@ impl Node {
         let read = read(request, PROOF, &reply, None);
         let read = read.unwrap_or_else(|why| panic!("{request:?}: {why:?} of {reply:?}"));
         match read.said.and_then(|said| said.get::<ReignAnswer>().cloned()) {
+            Some(ReignAnswer::Greeted { marker, now }) => {
+                let marker = of_this_reign(&marker).to_vec();
+                Answer::Reign(Rc::new(ReignAnswer::Greeted { marker, now }))
+            }
             Some(answer) => Answer::Reign(Rc::new(answer)),
             None => Answer::Vote(read.vote == Vote::Granted),
         }
@@ -269,9 +274,15 @@ impl Node {
                 other => panic!("{other:?}"),
             }
         }
-        keys.marker = marker.map(|text| self.marker(&text));
+        keys.marker = marker.map(|text| self.marker(of_this_reign(&text)));
         keys
     }
+}
+
+/// A marker without the earlier reign that it tells of: on that, no vote depends.
+fn of_this_reign(marker: &[u8]) -> &[u8] {
+    let end = marker.windows(5).position(|word| word == b"after");
+    &marker[..end.unwrap_or(marker.len())]
 }
 
 fn millis(millis: u64) -> Ttl {

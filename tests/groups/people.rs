@@ -8,7 +8,7 @@ use support::eventually;
 use support::journal::Journal;
 use support::locks::{LIMIT, can_be_acquired};
 use support::redis::Server;
-use support::sentinel::replicated;
+use support::sentinel::{info, replicated};
 
 use super::{builder, take};
 
@@ -55,6 +55,54 @@ fn an_adopted_group_counts_at_once_and_a_renewed_one_waits_while_kept_locks_go_o
     std::thread::sleep(2 * TTL);
     guard.ensure_held().unwrap();
     guard.release().unwrap();
+}
+
+/// All that is wrong with `adopt_groups` after a failover: a lock that the promoted server has not
+/// got is held.
+#[test]
+fn a_group_that_was_in_use_is_not_adopted() {
+    let servers = replicated(1);
+    let first = client(&servers[0]);
+    first.adopt_groups().unwrap();
+    assert!(eventually(LIMIT, || can_be_acquired(&first, "job")));
+    let reign = info(&servers[0], "master_replid");
+    let copied = || servers[1].command(&["EXISTS", "redlatch:reign"]).integer() == 1;
+    assert!(eventually(LIMIT, copied));
+    servers[1].command(&["REPLICAOF", "NO", "ONE"]);
+
+    for (case, index) in [("promoted", 1), ("without the marker", 1), ("without its keys", 0)] {
+        let refuses = |client: &LockClient| {
+            let Err(Error::NoQuorum(error)) = client.try_lock("job", TTL) else {
+                panic!("{case}: it counts");
+            };
+            let former = error.reports()[0].former_reign.clone().expect("it is known");
+            assert!(reign.starts_with(&former), "{case}: {former} {reign}");
+            let text = error.to_string();
+            assert!(!text.contains("adopt") && text.contains(&former), "{case}: {text}");
+            let answer = &client.adopt_groups().unwrap()[0];
+            assert_eq!(answer.answer, NodeAnswer::Refused, "{case}");
+            assert_eq!(answer.former_reign.as_ref(), Some(&former), "{case}");
+            assert!(is_quarantined(client), "{case}");
+        };
+        match case {
+            "promoted" => {}
+            "without the marker" => {
+                servers[index].command(&["DEL", "redlatch:reign"]);
+            }
+            _ => {
+                servers[index].command(&["FLUSHALL"]);
+                // Who is greeted first has never seen it, and then comes who has.
+                assert!(is_quarantined(&client(&servers[index])));
+                assert!(eventually(LIMIT, || is_quarantined(&first)));
+                let told = || {
+                    let former = first.try_lock("job", TTL).map_err(|error| error.to_string());
+                    former.is_err_and(|text| text.contains("was in use before"))
+                };
+                assert!(eventually(LIMIT, told));
+            }
+        }
+        refuses(&client(&servers[index]));
+    }
 }
 
 #[test]

@@ -170,7 +170,9 @@ fn cause(seen: &Inspection) -> Cause {
     match seen.state {
         LockState::NotALock(_) => Cause::NotALock,
         LockState::Free | LockState::Reserved if seen.quarantine.is_some() => {
-            Cause::Quarantine(way_out(seen.nodes.iter().any(|node| is_group(&node.url))))
+            let is_group = seen.nodes.iter().any(|node| is_group(&node.url));
+            let was_in_use = seen.nodes.iter().any(|node| node.former_reign.is_some());
+            Cause::Quarantine(way_out(is_group, was_in_use))
         }
         _ => Cause::Others,
     }

@@ -3,7 +3,7 @@
 use super::finding::{Finding, Level};
 use crate::duration;
 use crate::ensemble;
-use crate::status::{clock_text, reign_text};
+use crate::status::{clock_text, reign_words};
 use redlatch::status::{CrashLoss, NoVote, RegisterMembership, Role};
 use redlatch::{NodeError, NodeStatus, NodeWarning};
 use std::time::Duration;
@@ -46,17 +46,23 @@ pub(super) fn of(
             .map(|warning| report(Level::Warning, warning.as_str(), warning.to_string())),
     );
     if let Some(group) = &node.group {
-        let text = format!("the reign {} is known for: {}", group.reign, reign_text(group));
-        findings.push(report(Level::Ok, "group", text));
+        findings.push(report(Level::Ok, "group", reign_words(group)));
     }
     if let Some(left) = node.quarantine {
-        let why = if node.group.is_some() {
-            "its master was replaced or restarted lately, or the group is new here, and locks may \
-             be forgotten; wait, or if it is new, run redlatch adopt; fail groups over one by one, \
-             max-ttl and failover_bound apart"
-        } else {
-            "it was started lately and may have forgotten locks; wait, and restart nodes one by \
-             one, max-ttl apart"
+        let why = match &node.group {
+            Some(group) if group.former.is_some() => {
+                "its master was replaced or restarted lately, and locks may be forgotten; wait; \
+                 fail groups over one by one, max-ttl and failover_bound apart"
+            }
+            Some(_) => {
+                "its master was replaced or restarted lately, or the group is new here, and locks \
+                 may be forgotten; wait, or if it is new, run redlatch adopt; fail groups over one \
+                 by one, max-ttl and failover_bound apart"
+            }
+            None => {
+                "it was started lately and may have forgotten locks; wait, and restart nodes one \
+                 by one, max-ttl apart"
+            }
         };
         let text =
             format!("its grants do not count for another {}, since {why}", duration::show(left));

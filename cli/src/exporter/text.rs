@@ -37,8 +37,12 @@ const OF_NODES: [OfNode; 10] = [
     }),
     (
         "redlatch_node_reign_age_seconds",
-        "For how long the reign of a replicated group is known; 0 until a majority vouches for it",
-        |node| node.group.as_ref().map(|group| group.age.unwrap_or_default().as_secs_f64()),
+        "For how long the reign of a replicated group is known, unless it was adopted; 0 until a \
+         majority vouches for it",
+        |node| {
+            let group = node.group.as_ref().filter(|group| !group.is_adopted)?;
+            Some(group.age.unwrap_or_default().as_secs_f64())
+        },
     ),
     ("redlatch_node_memory_used_bytes", "How much memory the server uses", |node| {
         node.memory.used.map(|it| it as f64)

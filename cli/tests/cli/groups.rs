@@ -3,6 +3,8 @@
 use super::program::{Ended, bare, end};
 use super::terminal::start_in_terminal_with;
 use serde_json::Value;
+use support::eventually;
+use support::locks::LIMIT;
 use support::redis::Server;
 use support::sentinel::{NAME, SentinelGroup, replicated};
 
@@ -37,11 +39,35 @@ fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
     let shown = run(&["status", "--json"]);
     let node = &serde_json::from_str::<Value>(&shown.stdout).unwrap()[0];
     assert_eq!(node["group"]["reign"].as_str().map(str::len), Some(40), "{shown:?}");
-    assert!(run(&["status"]).stdout.contains("REIGN"));
+    // No age from 1970 on.
+    assert_eq!(node["group"]["adopted"], true, "{shown:?}");
+    assert!(node["group"]["age_seconds"].is_null(), "{shown:?}");
+    let table = run(&["status"]).stdout;
+    assert!(table.contains("REIGN") && table.contains("adopted"), "{table}");
+    let found = run(&["doctor", "--verbose"]).stdout;
+    assert!(found.contains(", adopted") && !found.contains("known for"), "{found}");
+    assert_eq!(run(&["adopt", "--yes"]).stdout, format!("{url}: adopted\n"));
     let renewed = run(&["renew", &url, "--yes"]);
     assert_eq!((renewed.code, &*renewed.stdout), (0, &*format!("{url}: renewed\n")));
     assert_eq!(doctor().code, 71);
-    assert!(doctor().stdout.contains("its master was replaced or restarted lately"));
+    let found = doctor().stdout;
+    assert!(found.contains("its master was replaced or restarted lately"), "{found}");
+    // It is not its first use, so nothing offers what is for that.
+    let waits = run(&["run", "--no-wait", "orders", "true"]);
+    let locked = run(&["doctor", "--lock", "orders"]).stdout;
+    for text in [&found, &waits.stderr, &locked] {
+        assert!(!text.contains("adopt"), "{text}");
+    }
+    assert!(waits.stderr.contains("a lock of that time may still be held"), "{waits:?}");
+    let refused = run(&["adopt", "--yes"]);
+    assert_eq!(refused.code, 69, "{refused:?}");
+    assert!(refused.stdout.contains("not changed: it was in use before, in the reign "));
+    assert_eq!(run(&["run", "--no-wait", "orders", "true"]).code, 71);
+    let short = ["--max-ttl", "1s", "--failover-bound", "1ms"];
+    let counts = || run(&[&short[..], &["adopt", "--yes"]].concat());
+    let is_over = || counts().stdout == format!("{url}: not changed: its grants count already\n");
+    assert!(eventually(LIMIT, is_over), "{:?}", counts());
+    assert_eq!(counts().code, 0);
 
     let plain = format!("redis://127.0.0.1:{}", servers[0].port());
     let none = end(bare().args(["--node-timeout", "2s", "renew", &plain, "--yes"]));

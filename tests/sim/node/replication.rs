@@ -198,7 +198,7 @@ impl Node {
 
 /// Has this written the marker that there was?
 fn is_touch(words: &[&[u8]], reply: &OwnedReply) -> bool {
-    let [.., nonce, b"touch", _] = words else { return false };
+    let [.., nonce, b"touch", _, _] = words else { return false };
     let OwnedReply::Array(said) = reply else { return false };
     let has_nonce =
         |it: &OwnedReply| matches!(it, OwnedReply::Bulk(marker) if marker.ends_with(nonce));

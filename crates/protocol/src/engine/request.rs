@@ -138,6 +138,8 @@ pub enum ReignStep {
         run_id: Arc<str>,
         epoch: u64,
         nonce: Arc<str>,
+        /// The marker that the client was greeted with last, on whatever connection; at first none.
+        last: Arc<str>,
         /// Does the age of the reign count from when a majority of the group vouches for it?
         is_vouched: bool,
     },

@@ -230,9 +230,21 @@ impl Reign {
         &self.id
     }
 
+    /// As it was greeted.
+    pub fn marker(&self) -> &[u8] {
+        &self.marker
+    }
+
     /// The last word of the marker.
     pub fn nonce(&self) -> &[u8] {
         self.marker.rsplit(|byte| *byte == b' ').next().unwrap_or_default()
+    }
+
+    /// The first digits of an earlier reign's name, if one is known: locks that were granted in it
+    /// may still be held.
+    pub fn former(&self) -> Option<String> {
+        let nonce = String::from_utf8_lossy(self.nonce());
+        nonce.split_once("after").map(|(_, former)| former.to_owned())
     }
 
     /// Has the marker no time yet, and has a majority of the group vouched for the reign?
@@ -243,6 +255,11 @@ impl Reign {
     /// Is it known since when it lasts? In groups that vouch, not before a majority has done so.
     pub fn is_timed(&self) -> bool {
         self.age.is_some()
+    }
+
+    /// Has a person vouched for it? Then the marker says that it is known since 1970.
+    pub fn is_adopted(&self) -> bool {
+        self.marker.split(|byte| *byte == b' ').nth(4) == Some(b"0")
     }
 
     /// So many replicas, which are a majority of the group, have acknowledged a write that was sent
@@ -327,7 +344,9 @@ impl Reign {
         GroupStatus {
             reign: text(&self.id),
             epoch: epoch.and_then(|digits| digits.parse().ok()).unwrap_or(0),
-            age: self.age.map(|_| self.age(now)),
+            former: self.former(),
+            is_adopted: self.is_adopted(),
+            age: self.age.filter(|_| !self.is_adopted()).map(|_| self.age(now)),
             acknowledged: self.acknowledged,
             vouched_ago: self.vouched_at.map(|at| now.since(at)),
         }

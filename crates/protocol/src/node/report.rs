@@ -22,13 +22,17 @@ pub struct NodeReport {
     pub url: Arc<str>,
     /// Its answer.
     pub answer: NodeAnswer,
+    /// The first digits of an earlier reign's name, if the node is a replicated group of which one
+    /// is known: it has another master than before, or that one was started again or has lost its
+    /// keys. Locks that were granted before may still be held.
+    pub former_reign: Option<String>,
 }
 
 impl NodeReport {
     #[doc(hidden)]
     #[must_use]
     pub fn new(url: Arc<str>, answer: NodeAnswer) -> Self {
-        Self { url, answer }
+        Self { url, answer, former_reign: None }
     }
 
     /// Is the node a replicated group, by its URL?
@@ -45,12 +49,20 @@ impl fmt::Display for NodeReport {
         if !matches!(self.answer, NodeAnswer::Failed(NodeError::Quarantined { .. })) {
             return Ok(());
         }
-        f.write_str(if self.is_group() {
-            ", since its group has not had this master for max_ttl and failover_bound (if the \
-             group is new: LockClient::adopt_groups)"
-        } else {
-            ", since it has not been up for max_ttl (setting restart_guard)"
-        })
+        match &self.former_reign {
+            _ if !self.is_group() => {
+                f.write_str(", since it has not been up for max_ttl (setting restart_guard)")
+            }
+            None => f.write_str(
+                ", since its group has not had this master for max_ttl and failover_bound (if the \
+                 group is new: LockClient::adopt_groups)",
+            ),
+            Some(former) => write!(
+                f,
+                ", since its group has not had this master for max_ttl and failover_bound, and was \
+                 in use before (reign {former})"
+            ),
+        }
     }
 }
 
@@ -254,8 +266,15 @@ pub struct GroupStatus {
     /// The epoch in which Sentinels had elected the master when the reign was noted in the group;
     /// otherwise 0.
     pub epoch: u64,
-    /// For how long it is known at least. `None` as long as no majority of the group has vouched
-    /// for it, if that is wanted (`?replicas=`): no grant counts until then.
+    /// The first digits of the name of an earlier one, if one is known. Locks that were granted in
+    /// it may still be held until the [quarantine](NodeStatus::quarantine) ends.
+    pub former: Option<String>,
+    /// Has a person vouched for it, as the first one of the group (`LockClient::adopt_groups`)? Its
+    /// grants count since then.
+    pub is_adopted: bool,
+    /// For how long it is known at least. `None` of one that is adopted, and as long as no majority
+    /// of the group has vouched for it, if that is wanted (`?replicas=`): no grant counts until
+    /// then.
     pub age: Option<Duration>,
     /// How many replicas had acknowledged a write of this client, at its last vote, that was no
     /// older than `failover_bound`. `None` without `?replicas=`, and before a vote.
@@ -289,7 +308,7 @@ pub enum NodeState {
     /// Waiting in a queue on this node does not work, or not fully.
     Queue(QueueSupport),
     /// The node is a replicated group, and in another reign than before, which is known for this
-    /// long, and whose grants do not count for that long.
+    /// long, or zero if it was adopted, and whose grants do not count for that long.
     NewReign { age: Duration, left: Duration },
     /// This server of an ensemble has told that the client's session has ended.
     SessionLost,
@@ -394,6 +413,11 @@ mod tests {
                 "{text}"
             );
         }
+        let former_reign = Some("5d41402a".to_owned());
+        let known =
+            NodeReport { former_reign, ..NodeReport::new(groups[0].into(), answer.clone()) };
+        let known = known.to_string();
+        assert!(known.contains("5d41402a") && !known.contains("adopt"), "{known}");
         for url in ["redis://h:6379/0", "unix:///run/failover=true/redis.sock?db=0"] {
             let plain = text(url);
             assert!(plain.contains("restart_guard") && !plain.contains("group"), "{plain}");

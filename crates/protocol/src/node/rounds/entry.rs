@@ -264,7 +264,8 @@ impl<W> Entry<W> {
                 None if tally.refused.contains(node) => NodeAnswer::Refused,
                 None => NodeAnswer::Pending,
             };
-            NodeReport { url: Arc::clone(session.name()), answer }
+            let former_reign = session.former_reign();
+            NodeReport { former_reign, ..NodeReport::new(Arc::clone(session.name()), answer) }
         };
         sessions.iter().enumerate().map(report).collect()
     }
@@ -302,7 +303,7 @@ impl RoundOutcome {
         votes.sent = all;
         votes.tally.failed = all;
         let failed = || NodeAnswer::Failed(error.clone());
-        let report = |name: &Arc<str>| NodeReport { url: Arc::clone(name), answer: failed() };
+        let report = |name: &Arc<str>| NodeReport::new(Arc::clone(name), failed());
         Self {
             reports: names.iter().map(report).collect(),
             said: vec![None; names.len()],

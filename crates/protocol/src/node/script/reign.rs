@@ -26,17 +26,16 @@ impl NodeCommand for Reign {
     }
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
-        let mut reign = |run_id: &str, epoch: u64, nonce: &str, step: &str| {
-            let epoch = epoch.to_string();
-            let words = [run_id, &epoch, nonce, step].map(str::as_bytes);
-            call.run_on(REIGN, &[&self.key], &words, out);
+        let mut reign = |words: [&str; 5]| {
+            call.run_on(REIGN, &[&self.key], &words.map(str::as_bytes), out);
         };
         match &self.step {
-            ReignStep::Greet { run_id, epoch, nonce, is_vouched } => {
-                reign(run_id, *epoch, nonce, if *is_vouched { "await" } else { "greet" });
+            ReignStep::Greet { run_id, epoch, nonce, last, is_vouched } => {
+                let step = if *is_vouched { "await" } else { "greet" };
+                reign([run_id, &epoch.to_string(), nonce, step, last]);
             }
-            ReignStep::Confirm { run_id, nonce } => reign(run_id, 0, nonce, "confirm"),
-            ReignStep::Touch { run_id, nonce } => reign(run_id, 0, nonce, "touch"),
+            ReignStep::Confirm { run_id, nonce } => reign([run_id, "0", nonce, "confirm", ""]),
+            ReignStep::Touch { run_id, nonce } => reign([run_id, "0", nonce, "touch", ""]),
             ReignStep::Wait { replicas, millis } => {
                 let words = [Bytes(b"WAIT"), Number(*replicas as u64), Number(*millis)];
                 encode_words(out, 3, call.tag, words);
@@ -51,8 +50,8 @@ impl NodeCommand for Reign {
     }
 }
 
-/// A person changes the markers of replicated groups: those whose reign has another one by now
-/// refuse.
+/// A person changes the markers of replicated groups: those refuse whose reign has another one by
+/// now, and to be adopted those of which an earlier reign is known.
 #[derive(Clone, Debug)]
 pub struct MarkerChange {
     key: Arc<[u8]>,
@@ -62,7 +61,8 @@ pub struct MarkerChange {
 }
 
 impl MarkerChange {
-    /// The groups have forgotten no lock that is held. The seed is random.
+    /// The groups are used for the first time, so they have forgotten no lock that is held. The
+    /// seed is random.
     pub fn adopt(seed: u64) -> Self {
         Self::new("adopt", &format!("{seed:016x}"))
     }
@@ -91,13 +91,15 @@ impl CustomCommand for MarkerChange {
     }
 
     fn call(&self, run: &mut RunScript<'_>) {
-        let words = [&*self.run_id, "0", &*self.nonce, self.step].map(str::as_bytes);
+        let words = [&*self.run_id, "0", &*self.nonce, self.step, ""].map(str::as_bytes);
         run(&[&self.key], &words);
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
         let vote = match ReignAnswer::greeted(number, reply)? {
-            ReignAnswer::Greeted { marker, .. } if marker.is_empty() => self.step == "renew",
+            ReignAnswer::Greeted { marker, .. } if self.step == "renew" => {
+                marker.starts_with(b"redlatch1 renewed ")
+            }
             ReignAnswer::Greeted { marker, .. } => marker.ends_with(self.nonce.as_bytes()),
             _ => false,
         };

@@ -38,8 +38,8 @@ pub(super) struct Group {
     announced: Option<Arc<str>>,
     /// Since when each server that was greeted was a replica, and heard its master.
     replica_since: Option<Time>,
-    /// The name of the reign that was greeted last, on whatever connection.
-    last: Option<Vec<u8>>,
+    /// The reign that was greeted last, on whatever connection.
+    last: Option<Reign>,
     /// Is it another one than before, and was that not reported yet?
     is_new: bool,
 }
@@ -47,6 +47,11 @@ pub(super) struct Group {
 impl Group {
     pub(super) fn status(&self, now: Time) -> Option<GroupStatus> {
         self.reign.as_ref().map(|reign| reign.status(now))
+    }
+
+    /// The earlier reign that is known of the group.
+    pub(super) fn former(&self) -> Option<String> {
+        self.reign.as_ref().and_then(Reign::former)
     }
 
     /// How old the reign is at least, once it was greeted: no age as long as nobody has vouched for
@@ -125,11 +130,16 @@ impl Session {
             self.flight.push(now, None, question.into(), Form::Digest);
         }
         let nonce = format!("{:016x}{:x}", self.options.seed, self.flight.next_number());
-        let (run_id, nonce, is_vouched) = (self.run(), nonce.into(), options.replicas.is_some());
-        let epoch = self.group.epoch;
-        let step = ReignStep::Greet { run_id, epoch, nonce, is_vouched };
+        let marker = self.group.last.as_ref().map_or(&[][..], Reign::marker);
+        let step = ReignStep::Greet {
+            run_id: self.run(),
+            epoch: self.group.epoch,
+            nonce: nonce.into(),
+            last: String::from_utf8_lossy(marker).into(),
+            is_vouched: options.replicas.is_some(),
+        };
         self.ask_reign(now, step);
-        self.group.is_unchecked = is_vouched;
+        self.group.is_unchecked = options.replicas.is_some();
     }
 
     /// The run of the server; of one that names none, a word in its place.
@@ -198,7 +208,7 @@ impl Session {
     /// another one, and that was not reported yet.
     pub(in crate::node) fn take_new_reign(&mut self, now: Time) -> Option<(Duration, Duration)> {
         let reign = self.group.reign.as_ref().filter(|_| self.group.is_new)?;
-        let age = reign.age(now);
+        let age = if reign.is_adopted() { Duration::ZERO } else { reign.age(now) };
         self.group.is_new = false;
         Some((age, self.quarantine_left(now).unwrap_or_default()))
     }
@@ -321,8 +331,8 @@ impl Session {
             self.group.wrote_at = Some(command.sent_at);
         }
         self.server.least_uptime = LeastUptime::aged(now, reign.age(now));
-        let before = self.group.last.replace(reign.id().to_vec());
-        self.group.is_new |= before.is_some_and(|before| before != reign.id());
+        let before = self.group.last.replace(reign.clone());
+        self.group.is_new |= before.is_some_and(|before| before.id() != reign.id());
         self.group.reign = Some(reign);
         Ok(())
     }

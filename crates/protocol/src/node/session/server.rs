@@ -93,6 +93,11 @@ impl Session {
         left.map(|left| NodeError::Quarantined { left })
     }
 
+    /// The earlier reign that is known, if the node is a replicated group.
+    pub(in crate::node) fn former_reign(&self) -> Option<String> {
+        self.group.former()
+    }
+
     /// Notes on which machine the node is. Call it after [`connected`](Self::connected).
     pub fn leads_to(&mut self, host: Option<Host>) {
         self.connection.examination.host = host;

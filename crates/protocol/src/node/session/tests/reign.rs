@@ -102,6 +102,8 @@ fn a_status_says_for_how_long_a_reign_is_known() {
     let known = GroupStatus {
         reign: ID.to_owned(),
         epoch: 0,
+        former: None,
+        is_adopted: false,
         age: Some(Duration::from_millis(100_500)),
         acknowledged: None,
         vouched_ago: None,
