@@ -28,6 +28,9 @@ pub(super) struct Group {
     pub(super) is_unchecked: bool,
     /// Votes that wait for the answer to the question behind them.
     unchecked: VecDeque<(Answer, SharedRequest)>,
+    /// Votes that were checked, and wait until the clock is set from which the reign counts. None
+    /// counts before that; but when nobody waits, nobody writes the question or reads the answer.
+    unconfirmed: VecDeque<(Answer, SharedRequest)>,
     /// When the last command was sent that has certainly written something, of those before the
     /// next answer.
     wrote_at: Option<Time>,
@@ -330,6 +333,8 @@ impl Session {
             // It writes in any case.
             self.group.wrote_at = Some(command.sent_at);
         }
+        let unconfirmed = self.group.unconfirmed.drain(..).map(|(answer, _)| answer);
+        self.answers.extend(unconfirmed);
         self.server.least_uptime = LeastUptime::aged(now, reign.age(now));
         let before = self.group.last.replace(reign.clone());
         self.group.is_new |= before.is_some_and(|before| before.id() != reign.id());
@@ -380,17 +385,21 @@ impl Session {
             Err(problem) => return Err(problem),
         }
         let is_to_confirm = reign.is_to_confirm();
-        self.answers.extend(self.group.unchecked.drain(..).map(|(answer, _)| answer));
         if let Some(nonce) = self.nonce().filter(|_| is_to_confirm) {
+            self.group.unconfirmed.append(&mut self.group.unchecked);
             let step = ReignStep::Confirm { run_id: self.run(), nonce };
             self.ask_reign(between.1, step);
+        } else {
+            self.answers.extend(self.group.unchecked.drain(..).map(|(answer, _)| answer));
         }
         Ok(())
     }
 
     /// Fails the votes whose reign is not known, and will not be.
     pub(super) fn lose_unchecked(&mut self, now: Time, problem: &NodeError) {
-        for (answer, request) in std::mem::take(&mut self.group.unchecked) {
+        let unconfirmed = std::mem::take(&mut self.group.unconfirmed);
+        let unchecked = std::mem::take(&mut self.group.unchecked);
+        for (answer, request) in unconfirmed.into_iter().chain(unchecked) {
             self.lose(now, Some(answer.ticket), request, problem, true);
         }
     }

@@ -487,3 +487,25 @@ fn an_error_of_a_connection_names_the_server_that_was_announced() {
     talk.session.options.is_looked_up = true;
     assert_eq!(talk.session.late(), NodeError::TimedOut(Phase::Locating));
 }
+
+/// Otherwise nobody would wait for the clock of the reign to be set: a lock that one program keeps
+/// alive would be extended later by the pause between two attempts.
+#[test]
+fn the_first_vote_that_is_vouched_for_waits_until_the_reign_counts() {
+    let mut talk = connected(Some(2));
+    let sent = talk.written();
+    let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
+    talk.hear(reign(numbers[0], "-"));
+    talk.hear(format!(":0\r\n{}", check(numbers[2], &marker("-"), ID, 90, &[70, 70])));
+    talk.send(1, Verb::Extend);
+    let asked = talk.written();
+    let numbers: Vec<&str> = asked.split("\r\n*").map(number).collect();
+    talk.hear(format!(":{}\r\n{}:1\r\n", numbers[0], reign(numbers[1], "-")));
+    talk.hear(check(numbers[3], &marker("-"), ID, 90, &[70, 90]));
+    let confirm = talk.written();
+    assert!(confirm.contains("confirm"), "{confirm}");
+    assert_eq!(talk.votes(), [], "the clock is not set yet");
+    talk.hear(reign(number(&confirm), "1000000"));
+    let left = Duration::from_secs(15);
+    assert_eq!(outcome(&mut talk), Err(NodeError::Quarantined { left }));
+}
