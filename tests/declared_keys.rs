@@ -1,6 +1,11 @@
 //! Each call of a script declares the keys that it touches, as some servers ask for, but for the
 //! entries of waiters: who else waits is not known before.
 
+#![expect(
+    clippy::redundant_closure_for_method_calls,
+    reason = "a method does not take a request of any lifetime"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::Duration;
