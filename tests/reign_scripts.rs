@@ -276,7 +276,7 @@ fn a_touch_in_front_makes_wait_wait_for_the_replicas() {
     let mut is_acknowledged = |millis: &str, touches: bool| {
         assert_eq!(node.0.command(&extend), Value::Integer(7), "it writes nothing");
         if touches {
-            let touched = list(node.run(REIGN, &[&run, "0", "ann", "touch"]));
+            let touched = list(node.run(REIGN, &[&run, "0", "ann", "touch", ""]));
             assert_eq!(touched[0], Value::Integer(7));
         }
         node.0.command(&["WAIT", "1", millis]) == Value::Integer(1)
