@@ -15,7 +15,7 @@ use crate::node::{MARKER, NodeError, ServerError, ServerErrorKind, WrongServer, 
 use crate::node_url::{Address, Login, Place};
 use crate::resp::{Decoder, ProtocolError, Reply, decode, encode_command};
 use agreement::expect_one_group;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -400,7 +400,19 @@ fn ask(
     })?;
     let incomplete = || NodeError::Disconnected("the answer is not complete".to_owned());
     let answer = found.unwrap_or_else(|| Err(incomplete()))?;
+    if leads_astray(&answer.master.place, probe.peer()) {
+        return Err(NodeError::WrongServer(WrongServer::Loopback));
+    }
     Ok((answer, probe))
+}
+
+/// Does a server at this address name a place that is another server on each machine?
+fn leads_astray(named: &Place, by: Option<IpAddr>) -> bool {
+    let is_loopback = |host: &str| match host.parse::<IpAddr>() {
+        Ok(address) => address.is_loopback(),
+        Err(_) => host == "localhost",
+    };
+    by.is_some_and(|address| !address.to_canonical().is_loopback()) && is_loopback(&named.host)
 }
 
 /// So many replies, if they are complete.
@@ -457,6 +469,21 @@ mod tests {
             let answers = format!("{answer}$2\r\nid\r\n");
             assert_eq!(read(&About::Slot(8192), answers.as_bytes()), expected, "{answer}");
         }
+    }
+
+    /// The one that every tutorial has: `sentinel monitor mymaster 127.0.0.1 6379 2`.
+    #[test]
+    fn an_address_that_is_another_server_on_each_machine_is_not_followed() {
+        let is_refused = |named: &str, by: &str| {
+            let place = Place { host: named.to_owned(), port: 6379 };
+            leads_astray(&place, by.parse().ok())
+        };
+        for named in ["127.0.0.1", "127.0.1.1", "::1", "localhost"] {
+            assert!(is_refused(named, "10.0.0.5") && is_refused(named, "fd00::5"), "{named}");
+            assert!(!is_refused(named, "127.0.0.1") && !is_refused(named, "::1"), "{named}");
+            assert!(!is_refused(named, "::ffff:127.0.0.1"), "{named}");
+        }
+        assert!(!is_refused("10.0.0.6", "10.0.0.5") && !is_refused("db.example", "10.0.0.5"));
     }
 
     /// Why the server that answers this names no master.

@@ -9,7 +9,7 @@ use crate::clock::{self, Time};
 use crate::node::Host;
 use crate::node::{NodeError, Phase};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 pub(super) struct ProbeConnection {
@@ -37,11 +37,16 @@ impl ProbeConnection {
         Ok(probe)
     }
 
+    /// The address at the other end, if it is known.
+    pub(super) fn peer(&self) -> Option<IpAddr> {
+        self.socket.peer_addr().ok().map(|peer| peer.ip())
+    }
+
     /// The machine at the other end, if it is known.
     #[cfg(feature = "zookeeper")]
     pub(super) fn host(&self) -> Option<Host> {
         let own = self.socket.local_addr().ok().map(|own| own.ip());
-        self.socket.peer_addr().ok().map(|peer| Host::at(peer.ip(), own))
+        self.peer().map(|peer| Host::at(peer, own))
     }
 
     /// Makes the handshake of TLS, if there is one.

@@ -57,6 +57,9 @@ pub enum WrongServer {
     NoSentinel,
     /// The Sentinels of the URL watch no group of its name.
     UnknownGroup,
+    /// A Sentinel or a member of a cluster, on another machine, names a loopback address as the
+    /// master's.
+    Loopback,
     /// A URL leads to a Sentinel where a server is expected that keeps data.
     Sentinel,
 }
@@ -101,6 +104,11 @@ impl fmt::Display for WrongServer {
             Self::UnknownGroup => {
                 "the Sentinel watches no group of this name (No such master with that name): end \
                  the URL with the name that sentinel monitor gives it"
+            }
+            Self::Loopback => {
+                "it names a loopback address as the master's, which is another server on each \
+                 machine: have sentinel monitor, or the cluster's servers, announce an address \
+                 that leads to it from all machines"
             }
             Self::Sentinel => {
                 "the server is a Sentinel: use a redis+sentinel://host:port/GROUP URL with the \
