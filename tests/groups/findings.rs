@@ -57,6 +57,29 @@ fn a_group_shows_its_reign_and_what_about_it_is_wrong() {
 }
 
 #[test]
+fn a_master_without_its_former_one_has_no_bound_and_a_user_without_wait_is_warned_of() {
+    let mut servers = replicated(2);
+    let user = "ACL SETUSER app on >pw ~* &* +@all -wait";
+    servers[0].command(&user.split(' ').collect::<Vec<_>>());
+    let refused = |user: &str, options: &str| {
+        let url = format!("redis://{user}127.0.0.1:{}?failover=true{options}", servers[0].port());
+        let node = builder(&url).build().unwrap().nodes().remove(0);
+        assert!(node.is_connected, "{node:?}");
+        node.warnings().contains(&NodeWarning::WaitRefused)
+    };
+    assert!(refused("app:pw@", "&replicas=2"));
+    assert!(!refused("", "&replicas=2") && !refused("app:pw@", ""));
+    assert!(NodeWarning::WaitRefused.to_string().contains("+wait"));
+
+    servers[1].command(&["REPLICAOF", "NO", "ONE"]);
+    servers[0].kill();
+    let (node, group) = status(&client(&servers[1], ""));
+    assert_eq!(node.role, Some(Role::Master { replicas: 0 }));
+    assert!(node.warnings().contains(&NodeWarning::NoBound { replicas: 1 }), "{node:?}");
+    assert!(group.former.is_some(), "{group:?}");
+}
+
+#[test]
 fn a_cluster_is_no_warning_if_it_is_named_and_its_timeout_is_compared_with_the_bound() {
     let cluster = Cluster::start(3, 0);
     let client = builder(&cluster.url()).build().unwrap();

@@ -178,6 +178,8 @@ pub enum Question {
     /// After how long a node of a cluster that hears no majority refuses everything, and whether
     /// the cluster moves replicas between shards.
     ClusterSettings,
+    /// May the user ask it to wait for its replicas?
+    Wait,
     /// Its time of day.
     Time,
 }
@@ -185,7 +187,7 @@ pub enum Question {
 impl Question {
     /// All questions, in the order in which they are asked. The answers to the last ones have other
     /// forms than those before: if an unsolicited reply shifts the answers, they do not fit.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Memory,
         Self::Persistence,
         Self::Replication,
@@ -196,12 +198,13 @@ impl Question {
         Self::MinReplicas,
         Self::Backlog,
         Self::ClusterSettings,
+        Self::Wait,
         Self::Time,
     ];
 
     /// Is it asked of replicated groups only?
     pub fn is_of_groups(self) -> bool {
-        matches!(self, Self::MinReplicas | Self::Backlog | Self::ClusterSettings)
+        matches!(self, Self::MinReplicas | Self::Backlog | Self::ClusterSettings | Self::Wait)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::handshake::info_field;
 use super::server_error::presentable;
-use super::{Host, NodeStatus};
+use super::{GroupOptions, Host, NodeStatus};
 use crate::engine::Question;
 use crate::resp::{Elements, Reply};
 use crate::time::Time;
@@ -78,7 +78,8 @@ impl Examination {
                 let (micros, between) = (time(list)?, (Time::ZERO, Time::ZERO));
                 read.clock = Some(ClockReading { micros, between });
             }
-            (Question::Time, _) => return None,
+            (Question::Wait, Reply::Integer(_)) => read.failover.may_wait = Some(true),
+            (Question::Time | Question::Wait, _) => return None,
             (_, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
                 read.read_info(question, &String::from_utf8_lossy(text), secret);
             }
@@ -125,6 +126,7 @@ impl Examination {
             | Question::MinReplicas
             | Question::Backlog
             | Question::ClusterSettings
+            | Question::Wait
             | Question::Time => {}
         }
     }
@@ -139,9 +141,13 @@ impl Examination {
         }
     }
 
-    /// The questions that are worth asking.
-    pub(super) fn questions(&self, is_group: bool) -> Vec<Question> {
-        let of_node = |question: &Question| is_group || !question.is_of_groups();
+    /// The questions that are worth asking of a node, which is a group with these options.
+    pub(super) fn questions(&self, group: Option<&GroupOptions>) -> Vec<Question> {
+        let vouches = group.is_some_and(|options| options.replicas.is_some());
+        let of_node = |question: &Question| match question {
+            Question::Wait => vouches,
+            question => group.is_some() || !question.is_of_groups(),
+        };
         let mut questions: Vec<_> = Question::ALL.into_iter().filter(of_node).collect();
         questions.retain(|question| !self.refused.contains(question));
         questions
@@ -172,6 +178,7 @@ impl Examination {
                 self.failover.cluster_timeout = cluster_timeout;
                 self.failover.replica_migration = replica_migration;
             }
+            Question::Wait => self.failover.may_wait = read.failover.may_wait,
             Question::Time => self.clock = read.clock.map(|it| ClockReading { between, ..it }),
         }
     }
@@ -182,6 +189,9 @@ impl Examination {
             self.refused.push(question);
         }
         self.note(question, Self::default(), between);
+        if question == Question::Wait {
+            self.failover.may_wait = Some(false);
+        }
     }
 }
 
@@ -374,6 +384,8 @@ pub(super) struct FailoverSettings {
     pub(super) backlog_ttl: Option<Duration>,
     pub(super) cluster_timeout: Option<Duration>,
     pub(super) replica_migration: Option<bool>,
+    /// May the user have it wait for its replicas?
+    pub(super) may_wait: Option<bool>,
 }
 
 /// A server's role in replication, or in its ZooKeeper ensemble.

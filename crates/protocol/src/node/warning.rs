@@ -78,6 +78,9 @@ pub enum NodeWarning {
         /// How many the Sentinels know.
         listed: u32,
     },
+    /// `?replicas=` is named, and the user may not use `WAIT`: after a pause, votes do not count
+    /// until the replicas have reported by themselves.
+    WaitRefused,
     /// The group has fewer than three Sentinels or an even number, or so low a quorum that a
     /// minority of them finds that the master is down.
     Sentinels {
@@ -142,9 +145,9 @@ pub enum NodeWarning {
 
 impl NodeWarning {
     /// `evicts`, `memory_short`, `replica`, `has_replicas`, `cluster`, `no_bound`, `bound_short`,
-    /// `replicas_differ`, `replicas_move`, `replicas_listed`, `sentinels`, `sentinels_silent`,
-    /// `kept_locks_end`, `backlog_ends`, `clock_off`, `same_host`, `standalone`
-    /// or `forgets`: for logs and metrics.
+    /// `replicas_differ`, `replicas_move`, `replicas_listed`, `wait_refused`, `sentinels`,
+    /// `sentinels_silent`, `kept_locks_end`, `backlog_ends`, `clock_off`, `same_host`,
+    /// `standalone` or `forgets`: for logs and metrics.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -158,6 +161,7 @@ impl NodeWarning {
             Self::ReplicasDiffer { .. } => "replicas_differ",
             Self::ReplicasMove => "replicas_move",
             Self::ReplicasListed { .. } => "replicas_listed",
+            Self::WaitRefused => "wait_refused",
             Self::Sentinels { .. } => "sentinels",
             Self::SentinelsSilent { .. } => "sentinels_silent",
             Self::KeptLocksEnd { .. } => "kept_locks_end",
@@ -206,6 +210,7 @@ impl fmt::Display for NodeWarning {
             | Self::BoundShort { .. }
             | Self::ReplicasDiffer { .. }
             | Self::ReplicasMove
+            | Self::WaitRefused
             | Self::BacklogEnds { .. } => self.write_of_group(f),
             Self::ReplicasListed { .. }
             | Self::Sentinels { .. }
@@ -274,6 +279,11 @@ impl NodeWarning {
                 "cluster-allow-replica-migration is yes: the cluster moves replicas from shard to \
                  shard, and one that ?replicas= does not count may be promoted unseen; set it to \
                  no on all servers, or in old ones cluster-migration-barrier to 100",
+            ),
+            Self::WaitRefused => f.write_str(
+                "WAIT is refused, and ?replicas= is named: after a pause, votes do not count until \
+                 the replicas have reported by themselves, which takes a second or more; give the \
+                 user +wait on all servers",
             ),
             Self::BacklogEnds { after } => write!(
                 f,
@@ -423,16 +433,17 @@ fn of_group(status: &NodeStatus) -> Vec<NodeWarning> {
     // What a majority vouches for needs no bound of the servers.
     let is_bounded_by_servers = options.replicas.is_none();
     let is_cluster = status.is_cluster == Some(true);
+    let known = replicas.max(replicas_known(status));
     let lag = settings.min_replicas.zip(settings.max_lag).map(|(wanted, lag)| {
-        let is_enough = wanted >= u64::from(replicas.div_ceil(2)) && !lag.is_zero();
+        let is_enough = wanted >= u64::from(known.div_ceil(2)) && !lag.is_zero();
         is_enough.then_some(lag + LAG_GRAIN)
     });
     let (setting, needed) = match is_cluster {
         true => ("cluster-node-timeout", settings.cluster_timeout.map(Some)),
-        false => ("min-replicas-max-lag", lag.filter(|_| replicas > 0)),
+        false => ("min-replicas-max-lag", lag.filter(|_| known > 0)),
     };
     let of_bound = needed.filter(|_| is_bounded_by_servers).and_then(|needed| match needed {
-        None => Some(NodeWarning::NoBound { replicas }),
+        None => Some(NodeWarning::NoBound { replicas: known }),
         Some(needed) if needed > bound => Some(NodeWarning::BoundShort { setting, needed, bound }),
         Some(_) => None,
     });
@@ -440,7 +451,17 @@ fn of_group(status: &NodeStatus) -> Vec<NodeWarning> {
     let moves = (moves && options.replicas.is_some()).then_some(NodeWarning::ReplicasMove);
     let after = settings.backlog_ttl.filter(|after| !after.is_zero());
     let backlog = after.map(|after| NodeWarning::BacklogEnds { after });
-    [of_bound, differ, moves, backlog].into_iter().flatten().collect()
+    let is_refused = settings.may_wait == Some(false) && options.replicas.is_some();
+    let wait = is_refused.then_some(NodeWarning::WaitRefused);
+    [of_bound, differ, moves, wait, backlog].into_iter().flatten().collect()
+}
+
+/// How many replicas the group has that may be away now: after a failover the former master is, and
+/// may still grant locks.
+fn replicas_known(status: &NodeStatus) -> u32 {
+    let answers = status.sentinels.iter().flat_map(|it| &it.answers);
+    let listed = answers.map(|it| it.replicas).max().unwrap_or(0);
+    listed.max(u32::from(status.persistence.has_replicated == Some(true)))
 }
 
 /// Is the node on the machine of an earlier one? The same server is an error, and no warning.

@@ -175,7 +175,8 @@ fn an_answer_to_another_command_is_none_to_a_question() {
         [b"+OK\r\n", b"+PONG\r\n", b":1\r\n", b"_\r\n", b"*3\r\n:1\r\n:2\r\n:3\r\n"];
     for question in Question::ALL {
         for bytes in strange {
-            assert_eq!(read(question, bytes), None, "{question:?}");
+            let is_wait = question == Question::Wait && bytes == b":1\r\n";
+            assert_eq!(read(question, bytes).is_some(), is_wait, "{question:?}");
         }
         let is_time = question == Question::Time;
         assert_eq!(read(question, time).is_some(), is_time, "{question:?}");

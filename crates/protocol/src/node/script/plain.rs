@@ -52,6 +52,8 @@ impl NodeCommand for Question {
             Self::MinReplicas => &[b"CONFIG", b"GET", b"min-replicas-*"],
             Self::Backlog => &[b"CONFIG", b"GET", b"repl-backlog-ttl"],
             Self::ClusterSettings => &[b"CONFIG", b"GET", b"cluster-*"],
+            // For none: it is answered at once.
+            Self::Wait => &[b"WAIT", b"0", b"1"],
             Self::Time => &[b"TIME"],
         };
         encode_command(out, words);

@@ -105,7 +105,8 @@ impl Session {
 
     /// Asks the questions that belong to this ping.
     pub(super) fn examine(&mut self, now: Time, request: &Request) {
-        for question in self.connection.examination.questions(self.options.group.is_some()) {
+        let group = self.options.group.as_deref();
+        for question in self.connection.examination.questions(group) {
             let ask = Request { command: Command::Ask(question), ..*request };
             self.flight.push(now, None, ask.into(), Form::Digest);
         }

@@ -138,6 +138,20 @@ fn a_group_without_a_bound_is_a_warning_unless_a_majority_vouches() {
 }
 
 #[test]
+fn a_group_that_was_failed_over_lately_has_no_bound_either() {
+    let (bound, max_ttl) = (Duration::from_secs(15), Duration::from_secs(60));
+    let options = GroupOptions { tag: Arc::default(), bound, max_ttl, replicas: None };
+    let mut status = unknown("a");
+    status.role = Some(Role::Master { replicas: 0 });
+    status.group_options = Some(Arc::new(options));
+    status.failover.min_replicas = Some(0);
+    status.failover.max_lag = Some(Duration::from_secs(10));
+    assert_eq!(warnings(&status, GUARDED), [], "a master alone");
+    status.persistence.has_replicated = Some(true);
+    assert_eq!(warnings(&status, GUARDED), [NodeWarning::NoBound { replicas: 1 }]);
+}
+
+#[test]
 fn replicas_that_are_not_counted_and_a_backlog_that_ends_are_warnings_about_a_group() {
     let none = FailoverSettings::default();
     let differ = NodeWarning::ReplicasDiffer { named: 2, connected: 3 };
