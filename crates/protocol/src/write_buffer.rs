@@ -1,7 +1,7 @@
 //! Bytes that are to be written to a peer, which may take them slowly.
 
 /// How much memory is kept when all is written: that of a burst is freed.
-const KEPT: usize = 16 * 1024;
+const KEPT: usize = 32 * 1024;
 
 /// The output of a connection.
 #[derive(Debug, Default)]

@@ -74,8 +74,8 @@ impl Deref for SharedRequest {
 #[derive(Debug, Default)]
 pub(super) struct LastRequests(VecDeque<SharedRequest>);
 
-/// Memory for longer texts is given back.
-const TEXT_MAX: usize = 8 * 1024;
+/// Memory for longer texts is given back. A removal names a key twice, with its queue.
+const TEXT_MAX: usize = 16 * 1024;
 
 /// A lock that is kept holds its request for long: how many such are passed over.
 const TRIES: usize = 4;
