@@ -6,6 +6,7 @@
 use super::Endpoint;
 use super::locate::{Found, Location, locate};
 use crate::clock::Time;
+use crate::node_url::Address;
 use crossbeam_channel::{Receiver, Sender};
 use mio::Waker;
 use std::collections::VecDeque;
@@ -95,17 +96,20 @@ fn interleaved(found: &[SocketAddr]) -> Vec<SocketAddr> {
 // The operating system's resolver blocks, for many seconds if its DNS servers do not answer. So
 // each lookup runs on a short-lived thread of its own, and wakes the leader when it is done. One
 // that takes longer than the request that started it is used by the next connection; one that takes
-// longer than an attempt to connect does not keep the next one from being started.
+// longer than an attempt to connect does not keep the next one from being started, where other
+// servers are asked.
 
 /// The index of a node, and the result of the lookup for it.
 type LookupResult = (usize, Found);
 
-/// How many lookups of one node there are at most: all but the last of them hang.
+/// How many lookups of one node there are at most, where other servers are asked: all but the last
+/// of them hang.
 const LOOKUPS_MAX: usize = 4;
 
 /// The lookups of one node.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Lookups {
+    most: usize,
     /// When the last one began, if no answer has come since.
     since: Option<Time>,
     /// Shared with the threads.
@@ -113,11 +117,20 @@ pub(super) struct Lookups {
 }
 
 impl Lookups {
+    /// Where the operating system's resolver hangs on a name, it would hang on it once more.
+    pub(super) fn of(address: &Address) -> Self {
+        let most = match address {
+            Address::Tcp { .. } | Address::Unix { .. } => 1,
+            Address::Sentinel { .. } | Address::Cluster { .. } => LOOKUPS_MAX,
+        };
+        Self { most, since: None, running: Arc::default() }
+    }
+
     /// What the thread of a new lookup keeps, if there is to be one: not while the last one may
     /// still be answered within `timeout`.
     pub(super) fn begin(&self, now: Time, timeout: Duration) -> Option<Arc<()>> {
         let is_awaited = self.since.is_some_and(|since| now < since.after(timeout));
-        let is_one_more = Arc::strong_count(&self.running) <= LOOKUPS_MAX;
+        let is_one_more = Arc::strong_count(&self.running) <= self.most;
         (!is_awaited && is_one_more).then(|| Arc::clone(&self.running))
     }
 
@@ -248,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_lookup_that_hangs_does_not_stop_the_next_one_and_few_hang() {
-        let mut lookups = Lookups::default();
+        let mut lookups = Lookups { most: LOOKUPS_MAX, since: None, running: Arc::default() };
         let mut running = Vec::new();
         let mut now = Time::ZERO;
         for number in 0..2 * LOOKUPS_MAX {

@@ -65,10 +65,10 @@ impl NodeConnection {
     pub(super) fn new(node: Node, endpoint: Endpoint, options: ConnectOptions) -> Self {
         Self {
             node,
+            lookups: Lookups::of(&endpoint.address),
             endpoint,
             options,
             socket: None,
-            lookups: Lookups::default(),
             found: None,
             last: Last::default(),
             sockets: 0,
