@@ -45,6 +45,8 @@ struct Attempts {
     /// Must it end now? May it?
     must_end: bool,
     may_end: bool,
+    /// Is too little time left for another attempt? Then the caller waits for its deadline.
+    is_late: bool,
     has_failed: bool,
 }
 
@@ -82,6 +84,7 @@ pub(super) fn check(client: &mut Client<'_>, held: Option<HeldLock>) {
         outcome,
         must_end: false,
         may_end: false,
+        is_late: false,
         has_failed: false,
     };
     // When the fuzzer's bytes are used up, no node replies any more, and the next votes are the
@@ -167,7 +170,8 @@ impl Attempts {
     fn check_pause(&self, client: &Client<'_>, until: Time) {
         assert!(until > client.now || until == Time::MAX, "a tight loop");
         let longest = client.rules.retry_cap.max(Duration::from_nanos(1));
-        assert!(until.since(client.now) <= longest, "a pause above the cap");
+        let is_last = self.is_late && until == self.end(client);
+        assert!(until.since(client.now) <= longest || is_last, "a pause above the cap");
         assert!(until <= self.end(client), "a pause beyond the caller's deadline");
     }
 
@@ -221,10 +225,12 @@ impl Attempts {
             || now.after(took) >= self.end(client);
         self.must_end =
             self.is_single() && is_over || votes.same_server || !is_majority(usable, rules.nodes);
-        // The remaining time must suffice for another round like this one.
-        let next_end = now.after(took.max(rules.retry_base));
         let is_until = matches!(self.wait, Wait::Until(_)) && !self.is_single();
-        self.may_end = is_until && next_end >= self.end(client);
+        // A wait is not over before its end. An attempt begins only if the remaining time suffices
+        // for another round like this one.
+        self.may_end = is_until && now >= self.end(client);
+        let next_end = now.after(took.max(rules.retry_base));
+        self.is_late = is_until && next_end >= self.end(client);
         self.outcome = Some(if votes.same_server {
             Outcome::SameServer
         } else if is_granted {
@@ -269,8 +275,7 @@ impl Attempts {
         }
     }
 
-    /// It ends when it must or when there is no time for another attempt, with the outcome of the
-    /// last one.
+    /// It ends when it must or when its time is over, with the outcome of the last attempt.
     fn check_end(&self, client: &mut Client<'_>, acquired: Acquired) {
         assert!(self.must_end || self.may_end, "it gave up");
         let outcome = match acquired {
