@@ -58,6 +58,9 @@ fn a_change_after_another_client_takes_two_rounds_if_that_was_read() {
     assert_eq!(read(&other.register("b").unwrap()), None, "it knows the group");
     for number in 0..3 {
         set(&other.register("a").unwrap(), &number.to_string());
+        // As above: the ballot that the next change counts from the time must be above this one's,
+        // and above the one that this one has promised to its client.
+        thread::sleep(Duration::from_millis(50));
         assert_eq!(read(&register), Some(number.to_string()));
         takes(&servers, 2, || _ = set(&register, "after another"));
         assert_eq!(read(&register), Some("after another".to_owned()));
