@@ -110,7 +110,8 @@ pub(super) fn server(id: &str, host: &str, port: u16) -> Option<LearnedServer> {
     is_whole.then(|| LearnedServer { id: id.to_owned(), place, asking: Arc::default() })
 }
 
-fn text<'a>(element: Reply<'a>) -> Option<&'a str> {
+/// A text that the server sent as one.
+pub(super) fn text<'a>(element: Reply<'a>) -> Option<&'a str> {
     if let Reply::Bulk(bytes) = element { std::str::from_utf8(bytes).ok() } else { None }
 }
 

@@ -6,7 +6,7 @@
 mod agreement;
 
 use super::descriptors;
-use super::learned::{self, LearnedServer, LearnedServers};
+use super::learned::{self, LearnedServer, LearnedServers, text};
 use super::probe::ProbeConnection;
 use super::stream::TlsTarget;
 use crate::clock::{self, Time};
@@ -178,10 +178,12 @@ impl About {
     /// was learned itself may not be what it was.
     fn complete(
         &self,
-        (answer, probe): (Answer, ProbeConnection),
+        (answer, mut probe): (Answer, ProbeConnection),
         learned: &LearnedServers,
         is_learned: bool,
     ) -> Result<Answer, NodeError> {
+        // Its answer must not come too late because it does not tell this.
+        probe.halve_time_left();
         let told = self.servers(probe, &answer.asked);
         if is_learned && !learned.are_told_of(&told) {
             return Err(NodeError::NoMaster("another server is there now".to_owned()));
@@ -243,10 +245,6 @@ impl About {
 /// Is this what a server without cluster mode says about its cluster?
 fn is_in_no_cluster(answer: Reply<'_>) -> bool {
     matches!(answer, Reply::Error(text) if text.starts_with(b"ERR This instance has cluster"))
-}
-
-fn text<'a>(element: Reply<'a>) -> Option<&'a str> {
-    if let Reply::Bulk(bytes) = element { std::str::from_utf8(bytes).ok() } else { None }
 }
 
 fn resolve(host: &str, port: u16, asked_at: Time) -> Found {
@@ -433,6 +431,8 @@ pub(super) fn decode_all(
 mod tests {
     use super::*;
     use crate::node::Phase;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
 
     /// The master in these answers of the server at `asked:1`.
     fn read(about: &About, bytes: &[u8]) -> Option<(String, u16, u64)> {
@@ -469,6 +469,26 @@ mod tests {
             let answers = format!("{answer}$2\r\nid\r\n");
             assert_eq!(read(&About::Slot(8192), answers.as_bytes()), expected, "{answer}");
         }
+    }
+
+    #[test]
+    fn a_sentinel_that_does_not_tell_of_the_others_names_the_master_in_time() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let silent = thread::spawn(move || {
+            let (mut socket, _) = listener.accept().expect("it is asked");
+            let place = "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n";
+            let named = format!("*2\r\n$12\r\nconfig-epoch\r\n$1\r\n7\r\n{place}");
+            socket.write_all(named.as_bytes()).expect("it listens");
+            // Until it gives up.
+            let _ = socket.read_to_end(&mut Vec::new());
+        });
+        let sentinels = vec![Place { host: "127.0.0.1".to_owned(), port }];
+        let address = Address::Sentinel { sentinels, group: "locks".to_owned() };
+        let auth = LookupAuth { asking: vec![Arc::default()].into(), ..LookupAuth::default() };
+        let found = locate(&address, &auth, Duration::from_secs(8)).expect("it names one");
+        assert_eq!(found.epoch, 7);
+        silent.join().expect("no panic");
     }
 
     /// The one that every tutorial has: `sentinel monitor mymaster 127.0.0.1 6379 2`.

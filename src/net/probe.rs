@@ -37,6 +37,12 @@ impl ProbeConnection {
         Ok(probe)
     }
 
+    /// From now on, it has half of the time that was left.
+    pub(super) fn halve_time_left(&mut self) {
+        let now = clock::now();
+        self.until = now.after(self.until.since(now) / 2);
+    }
+
     /// The address at the other end, if it is known.
     pub(super) fn peer(&self) -> Option<IpAddr> {
         self.socket.peer_addr().ok().map(|peer| peer.ip())
