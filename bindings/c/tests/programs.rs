@@ -87,6 +87,16 @@ impl Running {
         Self(command.stderr(Stdio::piped()).spawn().expect("it starts"))
     }
 
+    /// It waits for a line, and then has no errors and is done.
+    fn goes_on_to_its_end(&mut self, output: &mut impl BufRead) {
+        self.0.stdin.take().expect("it is piped").write_all(b"\n").expect("it reads");
+        let mut errors = String::new();
+        self.0.stderr.take().expect("it is piped").read_to_string(&mut errors).expect("text");
+        assert_eq!(errors, "");
+        Running::read_to(output, "done");
+        assert!(self.wait().success());
+    }
+
     /// Reads its output to a line with this text, and returns the line.
     fn read_to(output: &mut impl BufRead, text: &str) -> String {
         let (mut line, mut before) = (String::new(), String::new());
@@ -152,12 +162,7 @@ fn the_loss_of_a_lock_is_told_and_no_callback_runs_after_a_release() {
     let mut output = BufReader::new(running.0.stdout.take().expect("it is piped"));
     Running::read_to(&mut output, "held");
     (0..2).for_each(|node| nodes.stop(node));
-    running.0.stdin.take().expect("it is piped").write_all(b"\n").expect("it reads");
-    let mut errors = String::new();
-    running.0.stderr.take().expect("it is piped").read_to_string(&mut errors).expect("text");
-    assert_eq!(errors, "");
-    Running::read_to(&mut output, "done");
-    assert!(running.wait().success());
+    running.goes_on_to_its_end(&mut output);
 }
 
 #[test]
@@ -170,12 +175,7 @@ fn descriptors_that_the_program_has_closed_are_not_used_for_connections() {
         nodes.stop(node);
         nodes.restart(node).expect("its port is free");
     }
-    running.0.stdin.take().expect("it is piped").write_all(b"\n").expect("it reads");
-    let mut errors = String::new();
-    running.0.stderr.take().expect("it is piped").read_to_string(&mut errors).expect("text");
-    assert_eq!(errors, "");
-    Running::read_to(&mut output, "done");
-    assert!(running.wait().success());
+    running.goes_on_to_its_end(&mut output);
 }
 
 #[test]
