@@ -192,15 +192,74 @@ fn register_failure(error: &RegisterError) -> &'static str {
 mod tests {
     use super::super::test_events;
     use super::*;
-    use metrics_util::MetricKind;
-    use metrics_util::debugging::{DebuggingRecorder, Snapshotter};
+    use ::metrics::{
+        Counter as CounterHandle, Gauge as GaugeHandle, Histogram as HistogramHandle, KeyName,
+        Recorder,
+    };
     use std::collections::{BTreeMap, BTreeSet};
+    use std::sync::Mutex;
 
-    fn recorded(work: impl FnOnce()) -> Snapshotter {
-        let recorder = DebuggingRecorder::new();
-        let snapshotter = recorder.snapshotter();
-        ::metrics::with_local_recorder(&recorder, work);
-        snapshotter
+    /// The kind of a metric, as a recorder knows it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Recorded {
+        Counter,
+        Gauge,
+        Histogram,
+    }
+
+    /// What a recorder was told: the metrics that were written, in their order, and the
+    /// descriptions.
+    #[derive(Default)]
+    struct Journal {
+        written: Mutex<Vec<(Recorded, Key)>>,
+        described: Mutex<BTreeMap<String, (Recorded, Option<Unit>)>>,
+    }
+
+    impl Journal {
+        fn of(work: impl FnOnce()) -> Self {
+            let journal = Self::default();
+            ::metrics::with_local_recorder(&journal, work);
+            journal
+        }
+
+        fn describe(&self, kind: Recorded, name: &KeyName, unit: Option<Unit>, text: &str) {
+            assert!(!text.is_empty(), "{name:?}");
+            let mut described = self.described.lock().expect("no test panics with it");
+            described.insert(name.as_str().to_owned(), (kind, unit));
+        }
+
+        fn write(&self, kind: Recorded, key: &Key) {
+            self.written.lock().expect("no test panics with it").push((kind, key.clone()));
+        }
+    }
+
+    impl Recorder for Journal {
+        fn describe_counter(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+            self.describe(Recorded::Counter, &name, unit, &text);
+        }
+
+        fn describe_gauge(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+            self.describe(Recorded::Gauge, &name, unit, &text);
+        }
+
+        fn describe_histogram(&self, name: KeyName, unit: Option<Unit>, text: SharedString) {
+            self.describe(Recorded::Histogram, &name, unit, &text);
+        }
+
+        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> CounterHandle {
+            self.write(Recorded::Counter, key);
+            CounterHandle::noop()
+        }
+
+        fn register_gauge(&self, key: &Key, _: &Metadata<'_>) -> GaugeHandle {
+            self.write(Recorded::Gauge, key);
+            GaugeHandle::noop()
+        }
+
+        fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> HistogramHandle {
+            self.write(Recorded::Histogram, key);
+            HistogramHandle::noop()
+        }
     }
 
     #[test]
@@ -225,19 +284,19 @@ mod tests {
 
     #[test]
     fn all_events_together_have_all_metrics_with_their_labels_and_no_others() {
-        let snapshot = recorded(|| test_events::each(measure)).snapshot().into_vec();
-        let mut found: BTreeMap<String, (MetricKind, BTreeSet<String>)> = BTreeMap::new();
-        for (key, ..) in snapshot {
-            let labels = key.key().labels().map(|label| label.key().to_owned()).collect();
-            let new = (key.kind(), labels);
-            let known = found.entry(key.key().name().to_owned()).or_insert_with(|| new.clone());
+        let journal = Journal::of(|| test_events::each(measure));
+        let mut found: BTreeMap<String, (Recorded, BTreeSet<String>)> = BTreeMap::new();
+        for (kind, key) in journal.written.into_inner().expect("no test panics with it") {
+            let labels = key.labels().map(|label| label.key().to_owned()).collect();
+            let new = (kind, labels);
+            let known = found.entry(key.name().to_owned()).or_insert_with(|| new.clone());
             assert_eq!(*known, new, "the same labels each time");
         }
         let expected = METRICS.iter().map(|&(name, kind, _, labels, _)| {
             let kind = match kind {
-                Counter | Sum(_) => MetricKind::Counter,
-                Gauge => MetricKind::Gauge,
-                Histogram(_) => MetricKind::Histogram,
+                Counter | Sum(_) => Recorded::Counter,
+                Gauge => Recorded::Gauge,
+                Histogram(_) => Recorded::Histogram,
             };
             (name.to_owned(), (kind, labels.iter().map(|&label| label.to_owned()).collect()))
         });
@@ -258,14 +317,14 @@ mod tests {
 
     #[test]
     fn descriptions_reach_the_recorder() {
-        let snapshotter = recorded(|| {
+        let journal = Journal::of(|| {
             describe_metrics();
             test_events::each(measure);
         });
-        for (key, unit, text, _) in snapshotter.snapshot().into_vec() {
-            let is_seconds = unit == Some(Unit::Seconds);
-            assert_eq!(is_seconds, key.kind() == MetricKind::Histogram, "{key:?}");
-            assert!(text.is_some(), "{key:?}");
+        let described = journal.described.into_inner().expect("no test panics with it");
+        for (kind, key) in journal.written.into_inner().expect("no test panics with it") {
+            let unit = (kind == Recorded::Histogram).then_some(Unit::Seconds);
+            assert_eq!(described.get(key.name()), Some(&(kind, unit)), "{key:?}");
         }
     }
 }

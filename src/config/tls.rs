@@ -332,6 +332,8 @@ fn check_size(bytes: &[u8]) -> io::Result<()> {
     if bytes.len() > FILE_MAX { Err(error()) } else { Ok(()) }
 }
 
+#[cfg(all(test, target_os = "linux"))]
+mod folder;
 // Linux: the certificates are made by a crate that the tests have there only.
 #[cfg(all(test, target_os = "linux"))]
 mod tests;

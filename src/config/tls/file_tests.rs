@@ -1,5 +1,6 @@
 //! Files that are pipes, and pipes without an end.
 
+use super::folder::Folder;
 use super::*;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs::{self, File, OpenOptions};
@@ -24,7 +25,7 @@ fn read_or_kind(path: &Path, limit: Duration) -> Result<Vec<u8>, ErrorKind> {
 
 #[test]
 fn a_file_is_read_and_a_folder_is_not() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let path = folder.path().join("file");
     for length in [0, 1, 8191, 8192, 8193, 100_000] {
         let bytes = vec![b'x'; length];
@@ -39,7 +40,7 @@ fn a_file_is_read_and_a_folder_is_not() {
 
 #[test]
 fn a_pipe_is_read_to_its_end() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let path = named_pipe(folder.path());
     let writer = {
         let path = path.clone();
@@ -58,7 +59,7 @@ fn a_pipe_is_read_to_its_end() {
 
 #[test]
 fn a_pipe_without_an_end_is_an_error_after_a_time() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = Folder::new();
     let path = named_pipe(folder.path());
     assert_eq!(read_or_kind(&path, SHORT), Err(ErrorKind::TimedOut), "no writer");
     let mut both: File = OpenOptions::new().read(true).write(true).open(&path).expect("a pipe");

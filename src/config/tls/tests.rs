@@ -1,21 +1,21 @@
 //! Files that can be used, and errors that say which one cannot.
 
+use super::folder::Folder;
 use super::*;
 #[cfg(feature = "zookeeper")]
 use crate::config::NodeSettings;
 use crate::node_url::NodeUrl;
 use std::error::Error;
 use std::fs;
-use tempfile::TempDir;
 
 /// A folder with a certificate, its key, and another key.
 struct Files {
-    folder: TempDir,
+    folder: Folder,
 }
 
 impl Files {
     fn new() -> Self {
-        let files = Self { folder: tempfile::tempdir().expect("a folder") };
+        let files = Self { folder: Folder::new() };
         // Made with openssl, for `a.test` and a hundred years.
         files.write("a.crt", include_str!("tests/a.crt"));
         files.write("a.key", include_str!("tests/a.key"));

@@ -12,6 +12,7 @@ use crate::net::locate::Location;
 use crate::node::{GroupOptions, NodeError, Order, Rounds, Session, SessionOptions};
 use crate::node_url::{Address, Place};
 use mio::{Events, Poll, Waker};
+use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
 use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -167,10 +168,9 @@ fn a_server_that_closes_without_a_word_may_want_tls() {
 
 /// A port whose listen queue is full: it answers no connection request until it is emptied.
 fn deaf() -> (TcpListener, Vec<std::net::TcpStream>) {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
-    let socket = socket.expect("a socket");
-    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
-    socket.listen(0).expect("it can listen");
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+    listen(&socket, 0).expect("it can listen");
     let listener = TcpListener::from(socket);
     let address = listener.local_addr().expect("an address");
     let connect = || std::net::TcpStream::connect_timeout(&address, Duration::from_millis(300));
