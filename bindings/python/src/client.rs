@@ -15,8 +15,8 @@ use std::process;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// The base of `redlatch.Client`.
-#[pyclass(subclass, frozen, module = "redlatch._native")]
+/// What a `redlatch.Client` calls.
+#[pyclass(frozen, weakref, module = "redlatch._native")]
 pub(crate) struct Client {
     builder: Builder,
     /// The client of this process. The mutex is taken with the GIL and for a moment, and a process
@@ -79,7 +79,7 @@ impl Client {
     /// another call follows if this one fails, so that it did is no news.
     #[pyo3(signature = (names, ttl, wait, cancelled_by, log_calls, goes_on, **request))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
-    fn _acquire(
+    fn acquire(
         &self,
         py: Python<'_>,
         names: Names,
@@ -135,7 +135,7 @@ pub(crate) fn resume(
     detached(py, || request.resume(&token)).map(Lock::new)
 }
 
-/// The request with what `Request` of `redlatch._options` has: methods of the library's request.
+/// The request with the options of `Client.lock` in Python: methods of the library's request.
 fn requested<'a>(
     client: &'a LockClient,
     names: &Names,
@@ -177,7 +177,7 @@ fn unexpected(of: &str, name: &str) -> PyErr {
     PyTypeError::new_err(format!("{of} has no option {name:?}"))
 }
 
-/// Sets what `Settings` of `redlatch._options` has under this name: a method of the builder.
+/// Sets what `Client` has under this name in Python: a method of the builder.
 fn set(
     builder: Builder,
     tls: &mut Option<TlsSettings>,

@@ -7,8 +7,6 @@ import ctypes
 import gc
 import os
 import pydoc
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -146,39 +144,6 @@ def test_a_lock_that_was_given_up_or_lost_is_collected_without_a_warning(client,
         ",".join(urls),
     )
     assert ended.end() == (3, "")
-
-
-def test_the_types_say_that_a_function_may_return_none(tmp_path):
-    program = tmp_path / "typed.py"
-    program.write_text(
-        """
-import asyncio
-from typing import assert_type
-from redlatch import Client
-
-client = Client("redis://a")
-
-@client.locked("a")
-def waits(number: int) -> str: return ""
-
-@client.locked("a", ttl=5, wait=False)
-def tries(number: int) -> str: return ""
-
-@client.locked("a", wait=False)
-async def tries_async(number: int, *, name: str = "") -> str: return ""
-
-async def main() -> None:
-    assert_type(waits(1), str)
-    assert_type(tries(1), str | None)
-    assert_type(await tries_async(1, name="a"), str | None)
-    tries("1")  # type: ignore[arg-type]
-
-asyncio.run(main())
-"""
-    )
-    command = [sys.executable, "-m", "mypy", "--strict", "--warn-unused-ignores", str(program)]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def test_a_loss_is_told_and_raised_at_the_end_of_the_block(client, servers):

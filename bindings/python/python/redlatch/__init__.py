@@ -13,7 +13,9 @@ of the library, and what is special to Python in the README of this package.
 """
 
 from . import _interpreter
-from ._client import AsyncLock, Client, Election
+from ._async import AsyncLock
+from ._client import Client
+from ._election import Election
 from ._errors import (
     Cancelled,
     ConfigError,

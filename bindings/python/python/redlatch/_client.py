@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import functools
 import inspect
 import os
 import time
 import weakref
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from datetime import timedelta
 from logging import DEBUG
-from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, TypeVar, Union, cast, overload
+from typing import TYPE_CHECKING, Any, Callable, Iterable, TypeVar, cast, overload
 
 from . import _native
-from ._errors import ConfigError, LockTimeout, NoQuorum
+from ._async import AsyncLock
+from ._decorator import Function, decorated
+from ._election import Election
+from ._errors import LockTimeout, NoQuorum
 from ._log import logger
 from ._native import Lock, Register
-from ._views import Holder, Inspection, NodeStatus, OncePerRun
-from ._waiting import end, needs_no_thread, wait, wait_async
+from ._request import TTL, Name, Names, Request, Seconds, listed, timed_out
+from ._views import Inspection, NodeStatus, OncePerRun
+from ._waiting import end, needs_no_thread, wait
 
 if TYPE_CHECKING:
+    from os import PathLike
     from typing import Coroutine, Literal, Protocol
 
-    from typing_extensions import ParamSpec, Unpack
-
-    from ._options import Request, Settings
+    from typing_extensions import ParamSpec, Self
 
     _Arguments = ParamSpec("_Arguments")
     _Result = TypeVar("_Result")
@@ -45,52 +46,107 @@ if TYPE_CHECKING:
         ) -> Callable[_Arguments, _Result | None]: ...
 
 
-Seconds = Union[float, timedelta]
-Name = Union[str, bytes]
-Names = Union[Name, Iterable[Name]]
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 #: For how long the end of the interpreter waits for calls and callbacks that run, in seconds.
 END_LIMIT = 2.0
 #: As long does one attempt take with the default settings, on ZooKeeper, where it takes longest.
 ATTEMPT_LIMIT = 4.0
-#: The ttl of locks that none is given for, in seconds: as long as in the description of Redlock.
-TTL = 10.0
 
 
-class Client(_native.Client):
+class Client:
     """Locks that a majority of the nodes keeps.
+
+    One client serves all threads of a process. In a forked child it connects anew; the parent's
+    locks are not touched, and are not held there. It may be pickled, for processes that are
+    spawned; a pickle has the passwords of the URLs.
 
     ``nodes`` are URLs, one or a list: of N independent servers (``redis://``, ``rediss://``), of a
     replicated group (``redis+sentinel://``, ``redis+cluster://``), or of a ZooKeeper ensemble
-    (``zk://``). Nothing is connected before the first call.
+    (``zk://``); or what :func:`redlatch.testing.nodes` returns. Nothing is connected before the
+    first call.
 
-    One client serves all threads of a process. In a forked child it connects anew; the parent's
-    locks are not touched, and are not held there.
+    The settings are keywords, and times are seconds or ``timedelta``. All programs that share locks
+    set the same ``key_prefix``, ``max_ttl``, ``failover_bound``, ``fencing_expiry`` and
+    ``restart_guard``. ``None`` is the default, whose reason the guide of the library gives.
+
+    * ``nodes_from_env``: the name of an environment variable with URLs, commas between them.
+    * ``node_timeout``: for how long a node may be silent before others decide without it; 0.05.
+    * ``connect_timeout``: how long one attempt to connect may take; 2, or ten times
+      ``node_timeout`` if that is more.
+    * ``session_timeout``: how long a ZooKeeper session outlives its client; 10.
+    * ``max_ttl``: the longest ttl, and how long the votes of a restarted node do not count; 60.
+    * ``max_hold``: for how long a lock may be held in all, however often it is extended; a day for
+      one that is kept alive.
+    * ``min_validity``: the least time that a lock must be valid for when it is granted; 0.
+    * ``failover_bound``: of a replicated group: for how long a master that was replaced may still
+      answer; 15, or 5 with ``?replicas=`` in the URL.
+    * ``waiter_lease``: for how long a waiter may be silent before others pass it by; 1.5, or four
+      times ``node_timeout`` if that is more.
+    * ``fencing_expiry``: how long the counters of fencing tokens live after a grant; 7 days.
+    * ``drift_factor``: by what part the clocks of two machines may run apart; 0.01.
+    * ``restart_guard``: whether votes of a node count only ``max_ttl`` after its start; ``True``.
+      ``False`` is for tests, and for servers that write each change to disk at once.
+    * ``wait_for_all``: whether a round waits for all nodes, and not only for a majority; ``False``.
+    * ``io_thread``: whether the connections have a thread of their own; ``False``: the threads that
+      wait for an answer read and write for all.
+    * ``queue``: whether waiting calls stand in a queue that the nodes keep; ``True``.
+    * ``key_prefix``: what stands before the name of each lock in the nodes' keys; nothing.
+    * ``client_name``: the name that the nodes show for the connections; ``redlatch``.
+    * ``ca_file``: a file of root certificates for ``rediss://``; those of the system.
+    * ``client_certificate``: the files of a client's certificate and of its key.
+    * ``bundled_roots``: whether Mozilla's root certificates, inside this package, count; ``False``.
     """
 
-    _made_of: tuple[type[Client], list[str], Settings]
+    _urls: list[str]
+    _settings: dict[str, Any]
+    #: The client of the library.
+    _core: _native.Client
     _attempt_limit: float
 
-    def __new__(cls, nodes: str | Iterable[str], **settings: Unpack[Settings]) -> Client:
-        urls = [nodes] if isinstance(nodes, str) else cast("list[str]", _names(nodes))
-        client = super().__new__(cls, urls, **settings)
-        client._made_of = (cls, urls, settings)
-        client._attempt_limit = _attempt_limit(settings)
-        _clients.add(client)
-        return client
+    def __init__(
+        self,
+        nodes: str | Iterable[str] = (),
+        *,
+        nodes_from_env: str | None = None,
+        node_timeout: Seconds | None = None,
+        connect_timeout: Seconds | None = None,
+        session_timeout: Seconds | None = None,
+        max_ttl: Seconds | None = None,
+        max_hold: Seconds | None = None,
+        min_validity: Seconds | None = None,
+        failover_bound: Seconds | None = None,
+        waiter_lease: Seconds | None = None,
+        fencing_expiry: Seconds | None = None,
+        drift_factor: float | None = None,
+        restart_guard: bool | None = None,
+        wait_for_all: bool | None = None,
+        io_thread: bool | None = None,
+        queue: bool | None = None,
+        key_prefix: Name | None = None,
+        client_name: str | None = None,
+        ca_file: str | PathLike[str] | None = None,
+        client_certificate: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
+        bundled_roots: bool | None = None,
+    ) -> None:
+        given = dict(locals())
+        settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
+        urls = [nodes] if isinstance(nodes, str) else cast("list[str]", listed(nodes))
+        self._build(urls, settings)
 
-    def __reduce__(self) -> Any:
-        # For processes that are spawned. A pickle has the passwords of the URLs.
-        return _make, self._made_of
+    def _build(self, urls: list[str], settings: dict[str, Any]) -> None:
+        self._core = _native.Client(urls, **settings)
+        self._urls, self._settings = urls, settings
+        self._attempt_limit = _attempt_limit(settings)
+        _clients.add(self._core)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_core"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._build(self._urls, self._settings)
 
     def __repr__(self) -> str:
-        return f"<redlatch.Client of {len(self._made_of[1])} URLs>"
-
-    @classmethod
-    def from_env(cls, variable: str, **settings: Unpack[Settings]) -> Client:
-        """A client of the nodes in an environment variable: URLs with commas between them."""
-        return cls([], nodes_from_env=variable, **settings)  # type: ignore[misc]
+        return f"<{type(self).__module__}.{type(self).__qualname__} of {len(self._urls)} URLs>"
 
     def lock(
         self,
@@ -98,22 +154,43 @@ class Client(_native.Client):
         ttl: Seconds = TTL,
         *,
         timeout: Seconds | None = None,
-        **request: Unpack[Request],
+        keep_alive: bool = True,
+        fenced: bool = False,
+        shared: bool = False,
+        one_of: int | None = None,
+        owner: Name | None = None,
+        min_validity: Seconds | None = None,
+        max_hold: Seconds | None = None,
+        hold_at_least: Seconds | None = None,
     ) -> Lock:
         """Takes the lock, as soon as nobody holds it and in the order in which it was asked for.
 
         It is held from here on, and kept alive until it is released: by ``with``, by ``release``,
-        or when nothing refers to it any more, so keep it. ``ttl``: for how long it stays taken
-        after this process has died. ``timeout``: for how long to wait, as long as it takes by
-        default.
+        or when nothing refers to it any more, so keep it. Of several names, all are taken or none.
 
-        Of several names, all are taken or none.
+        * ``ttl``: for how long it stays taken after this process has died.
+        * ``timeout``: for how long to wait; ``None``: as long as it takes.
+        * ``keep_alive``: whether it is extended until it is released. ``False``: it ends after its
+          ttl, unless ``Lock.extend`` is called.
+        * ``fenced``: whether to draw a fencing token, a number by which a resource rejects stale
+          writers.
+        * ``shared``: whether to hold it beside other readers.
+        * ``one_of``: to hold one of so many slots: at most so many hold it at a time.
+        * ``owner``: what ``inspect`` shows of the holder, up to 256 bytes.
+        * ``min_validity``: the least time that it must be valid for when it is granted.
+        * ``max_hold``: for how long it may be held in all, however often it is extended.
+        * ``hold_at_least``: for how long it stays taken at least, also after its release: for a job
+          that several machines begin at the same time by clocks that differ.
 
         Raises :class:`LockTimeout`, :class:`NoQuorum`.
         """
-        lock = self._take(name, ttl, timeout, request)
+        request = Request(
+            listed(name), ttl, keep_alive, fenced, shared, one_of, owner,
+            min_validity, max_hold, hold_at_least,
+        )
+        lock = self._take(request, timeout)
         if lock is None:
-            raise LockTimeout(_timed_out(name, timeout))
+            raise LockTimeout(timed_out(request.names, timeout))
         return lock
 
     def try_lock(
@@ -122,13 +199,24 @@ class Client(_native.Client):
         ttl: Seconds = TTL,
         *,
         timeout: Seconds = 0,
-        **request: Unpack[Request],
+        keep_alive: bool = True,
+        fenced: bool = False,
+        shared: bool = False,
+        one_of: int | None = None,
+        owner: Name | None = None,
+        min_validity: Seconds | None = None,
+        max_hold: Seconds | None = None,
+        hold_at_least: Seconds | None = None,
     ) -> Lock | None:
         """As :meth:`lock`, without waiting, or for ``timeout``. ``None`` if others hold it then.
 
         The lock is what is returned: ``if not client.try_lock("a"): return`` releases it at once.
         """
-        return self._take(name, ttl, timeout, request)
+        request = Request(
+            listed(name), ttl, keep_alive, fenced, shared, one_of, owner,
+            min_validity, max_hold, hold_at_least,
+        )
+        return self._take(request, timeout)
 
     def alock(
         self,
@@ -136,10 +224,21 @@ class Client(_native.Client):
         ttl: Seconds = TTL,
         *,
         timeout: Seconds | None = None,
-        **request: Unpack[Request],
+        keep_alive: bool = True,
+        fenced: bool = False,
+        shared: bool = False,
+        one_of: int | None = None,
+        owner: Name | None = None,
+        min_validity: Seconds | None = None,
+        max_hold: Seconds | None = None,
+        hold_at_least: Seconds | None = None,
     ) -> AsyncLock:
         """As :meth:`lock`, for asyncio: ``async with client.alock("orders:42") as lock``."""
-        return AsyncLock(self, name, ttl, timeout, request)
+        request = Request(
+            listed(name), ttl, keep_alive, fenced, shared, one_of, owner,
+            min_validity, max_hold, hold_at_least,
+        )
+        return AsyncLock(self._core, request, timeout)
 
     @overload
     def locked(
@@ -149,7 +248,14 @@ class Client(_native.Client):
         *,
         wait: Literal[True] = True,
         timeout: Seconds | None = None,
-        **request: Unpack[Request],
+        keep_alive: bool = True,
+        fenced: bool = False,
+        shared: bool = False,
+        one_of: int | None = None,
+        owner: Name | None = None,
+        min_validity: Seconds | None = None,
+        max_hold: Seconds | None = None,
+        hold_at_least: Seconds | None = None,
     ) -> Callable[[Function], Function]: ...
 
     @overload
@@ -160,7 +266,14 @@ class Client(_native.Client):
         *,
         wait: bool,
         timeout: Seconds | None = None,
-        **request: Unpack[Request],
+        keep_alive: bool = True,
+        fenced: bool = False,
+        shared: bool = False,
+        one_of: int | None = None,
+        owner: Name | None = None,
+        min_validity: Seconds | None = None,
+        max_hold: Seconds | None = None,
+        hold_at_least: Seconds | None = None,
     ) -> _MayReturnNone: ...
 
     def locked(
@@ -170,80 +283,94 @@ class Client(_native.Client):
         *,
         wait: bool = True,
         timeout: Seconds | None = None,
-        **request: Unpack[Request],
+        keep_alive: bool = True,
+        fenced: bool = False,
+        shared: bool = False,
+        one_of: int | None = None,
+        owner: Name | None = None,
+        min_validity: Seconds | None = None,
+        max_hold: Seconds | None = None,
+        hold_at_least: Seconds | None = None,
     ) -> Callable[[Function], Function] | _MayReturnNone:
-        """A decorator: the function runs under the lock.
+        """A decorator: the function runs under the lock. The other arguments are those of
+        :meth:`lock`.
 
         ``name`` may be a function of its arguments. With ``wait=False`` it returns ``None`` at
         once, and has not run, if others hold the lock. Around a coroutine function, the lock is
         that of :meth:`alock`.
         """
+        fixed = [] if callable(name) else listed(name)
+        request = Request(
+            fixed, ttl, keep_alive, fenced, shared, one_of, owner,
+            min_validity, max_hold, hold_at_least,
+        )
+        limit = timeout if wait else 0
 
-        fixed = [] if callable(name) else _names(name)
+        def requested(*args: Any, **kwargs: Any) -> Request:
+            return request.of(name(*args, **kwargs)) if callable(name) else request
 
-        def decorate(function: Function) -> Function:
-            if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-                # Its body runs after it has returned, and would run without the lock.
-                raise TypeError(f"{function!r} is a generator: take the lock inside of it")
+        def take(*args: Any, **kwargs: Any) -> Lock | None:
+            asked = requested(*args, **kwargs)
+            lock = self._take(asked, limit)
+            if lock is None and wait:
+                raise LockTimeout(timed_out(asked.names, timeout))
+            return lock
 
-            def names(args: Any, kwargs: Any) -> Names:
-                return name(*args, **kwargs) if callable(name) else fixed
+        def take_async(*args: Any, **kwargs: Any) -> AsyncLock:
+            return AsyncLock(self._core, requested(*args, **kwargs), limit)
 
-            @functools.wraps(function)
-            def run(*args: Any, **kwargs: Any) -> Any:
-                take = functools.partial(self.lock, timeout=timeout) if wait else self.try_lock
-                lock = take(names(args, kwargs), ttl, **request)
-                if lock is None:
-                    return None
-                with lock:
-                    return function(*args, **kwargs)
-
-            @functools.wraps(function)
-            async def run_async(*args: Any, **kwargs: Any) -> Any:
-                limit = timeout if wait else 0
-                alock = self.alock(names(args, kwargs), ttl, timeout=limit, **request)
-                async with AsyncExitStack() as stack:
-                    try:
-                        await stack.enter_async_context(alock)
-                    except LockTimeout:
-                        if wait:
-                            raise
-                        return None
-                    return await function(*args, **kwargs)
-
-            chosen = run_async if inspect.iscoroutinefunction(function) else run
-            return cast(Function, chosen)
-
-        return decorate
+        return lambda function: decorated(function, take, take_async, wait)
 
     def resume(
-        self, token: str, name: Names, ttl: Seconds = TTL, **request: Unpack[Request]
+        self,
+        token: str,
+        name: Names,
+        ttl: Seconds = TTL,
+        *,
+        keep_alive: bool = True,
+        fenced: bool = False,
+        shared: bool = False,
+        one_of: int | None = None,
+        owner: Name | None = None,
+        min_validity: Seconds | None = None,
+        max_hold: Seconds | None = None,
+        hold_at_least: Seconds | None = None,
     ) -> Lock:
-        """Takes over a lock that another process has given away by ``Lock.into_token``."""
-        return _native.resume(self, token, _names(name), ttl, **request)
+        """Takes over a lock that another process has given away by ``Lock.into_token``. The other
+        arguments are those of :meth:`lock`."""
+        request = Request(
+            listed(name), ttl, keep_alive, fenced, shared, one_of, owner,
+            min_validity, max_hold, hold_at_least,
+        )
+        return _native.resume(self._core, token, **request._asdict())
 
-    def _take(
-        self, name: Names, ttl: Seconds, timeout: Seconds | None, request: Request
-    ) -> Lock | None:
+    def _take(self, request: Request, timeout: Seconds | None) -> Lock | None:
         limit = _native.limit(timeout)
         acquire = functools.partial(
-            self._acquire, _names(name), ttl, log_calls=logger.isEnabledFor(DEBUG), **request
+            self._core.acquire, log_calls=logger.isEnabledFor(DEBUG), **request._asdict()
         )
         if limit == 0 or needs_no_thread():
-            return acquire(limit, None, goes_on=False)
+            return acquire(wait=limit, cancelled_by=None, goes_on=False)
         began = time.monotonic()
         # Most locks are free, and then no thread is needed to wait in. But against silent nodes, an
         # attempt may take longer than a short limit.
         if limit is None or limit >= self._attempt_limit:
             try:
-                lock = acquire(0, None, goes_on=True)
+                lock = acquire(wait=0, cancelled_by=None, goes_on=True)
             except NoQuorum:
                 lock = None  # waiting may help, or fails for the same reason
             if lock is not None:
                 return lock
             if limit is not None:
                 limit = max(limit - (time.monotonic() - began), 0)
-        return wait(functools.partial(acquire, limit, goes_on=False))
+        return wait(lambda cancel: acquire(wait=limit, cancelled_by=cancel, goes_on=False))
+
+    def cancel(self) -> None:
+        """Ends all waits of this client, now and from now on, with :class:`Cancelled`.
+
+        Locks that are held stay held. Any thread may call it.
+        """
+        self._core.cancel()
 
     # Jobs and leaders.
 
@@ -265,7 +392,7 @@ class Client(_native.Client):
         """
         if inspect.iscoroutinefunction(job):
             raise TypeError("the job is a coroutine function: it would not have run")
-        call = _native.OncePerCall(self, name, period, tolerance, retry_failed, exact)
+        call = _native.OncePerCall(self._core, name, period, tolerance, retry_failed, exact)
         run = wait(lambda _: call.next())
         if run is not None:
             return run
@@ -281,132 +408,48 @@ class Client(_native.Client):
 
     def forget(self, name: Name, *, exact: bool = False) -> None:
         """Forgets the last run of a job of :meth:`once_per`: it is due at once."""
-        _native.forget(self, name, exact)
+        _native.forget(self._core, name, exact)
 
     def election(
         self, name: Name, *, candidate: Name | None = None, ttl: Seconds = TTL
     ) -> Election:
         """An election of one leader. ``candidate`` is what others see as its name."""
-        return Election(self, name, candidate, ttl)
+        return Election(self._core, name, candidate, ttl)
 
     # Registers.
 
     def register(self, name: Name) -> Register:
         """A value of up to 16 KiB that a majority of the nodes agrees on, without a lease."""
-        return _native.register(self, name)
+        return _native.register(self._core, name)
 
     def form_registers(self, *, in_memory: bool = False) -> None:
         """Makes the nodes a group that keeps registers, once in their life. ``in_memory``: also of
         nodes that forget when they restart; then two that restart at once lose all."""
-        _native.form_registers(self, in_memory)
+        _native.form_registers(self._core, in_memory)
 
     # What an operator does.
 
     def inspect(self, name: Name) -> Inspection:
         """Who holds a lock, and who waits for it."""
-        return _native.inspect(self, name)
+        return _native.inspect(self._core, name)
 
     def force_release(self, seen: Inspection) -> bool:
         """Ends a lock as :meth:`inspect` has seen it, whoever holds it. ``False`` if it was over.
 
         Dangerous: a holder that is alive works on and notices nothing before it extends.
         """
-        return _native.force_release(self, seen.seen)
+        return _native.force_release(self._core, seen.seen)
 
     def locks(self, pattern: Name = "*") -> list[str | bytes]:
         """The names of all locks that match: ``*``, ``?`` and ``[abc]``."""
-        return _native.locks(self, pattern)
+        return _native.locks(self._core, pattern)
 
     def nodes(self) -> list[NodeStatus]:
         """The state of each node, and what is wrong with it."""
-        return _native.nodes(self)
+        return _native.nodes(self._core)
 
 
-class AsyncLock:
-    """A lock that is awaited: with ``async with``, or with ``await``. Each takes it anew."""
-
-    def __init__(
-        self, client: Client, name: Names, ttl: Seconds, timeout: Seconds | None, request: Request
-    ) -> None:
-        self._acquire = functools.partial(
-            client._acquire,
-            _names(name),
-            ttl,
-            timeout,
-            log_calls=logger.isEnabledFor(DEBUG),
-            goes_on=False,
-            **request,
-        )
-        self._text = _timed_out(name, timeout)
-        # Several tasks may be within the block, of a lock that is shared.
-        self._held: dict[asyncio.Task[Any] | None, list[Lock]] = {}
-
-    def __await__(self) -> Generator[Any, Any, Lock]:
-        return self._taken().__await__()
-
-    async def _taken(self) -> Lock:
-        lock = await wait_async(self._acquire)
-        if lock is None:
-            raise LockTimeout(self._text)
-        return lock
-
-    async def __aenter__(self) -> Lock:
-        lock = await self._taken()
-        self._held.setdefault(asyncio.current_task(), []).append(lock)
-        return lock
-
-    async def __aexit__(self, *error: Any) -> None:
-        task = asyncio.current_task()
-        lock = self._held[task].pop()
-        if not self._held[task]:
-            del self._held[task]
-        # Not in the loop's executor: calls that wait for this lock may fill it.
-        await wait_async(lambda _: lock.__exit__(*error))
-
-
-class Election:
-    """See :meth:`Client.election`."""
-
-    def __init__(self, client: Client, name: Name, candidate: Name | None, ttl: Seconds) -> None:
-        self._client, self._name, self._candidate, self._ttl = client, name, candidate, ttl
-
-    def campaign(self, *, timeout: Seconds | None = None) -> Lock:
-        """Waits until this candidate leads: for as long as it has the lock that is returned.
-
-        ``fencing_token`` is the number of its term, ``ensure_held`` raises if it leads no more, and
-        ``release`` or the end of a ``with`` block resigns. Raises :class:`LockTimeout` if another
-        one leads after ``timeout``.
-        """
-        lock = wait(
-            lambda cancel: _native.campaign(
-                self._client, self._name, self._candidate, self._ttl, timeout, cancel
-            )
-        )
-        if lock is None:
-            raise LockTimeout(f"another candidate leads {self._name!r}, and did for {timeout} s")
-        return lock
-
-    def leader(self) -> Holder | None:
-        """Who leads; its ``owner`` is the name of the candidate."""
-        return _native.leader(self._client, self._name)
-
-
-def _timed_out(name: Names, timeout: Seconds | None) -> str:
-    # The caller may hold it itself.
-    return f"{name!r} is held, by others or by this process, and was for all of the {timeout} s"
-
-
-def _names(name: Names) -> Name | list[Name]:
-    if isinstance(name, (str, bytes)):
-        return name
-    try:
-        # An iterator may be read once, and an attempt may need a second call.
-        return list(name)
-    except TypeError as error:
-        raise ConfigError(f"a text, or a list of texts, is needed, and not {name!r}") from error
-
-
-def _attempt_limit(settings: Settings) -> float:
+def _attempt_limit(settings: dict[str, Any]) -> float:
     """For how long one attempt may take if nodes are silent. More than that does no harm."""
     node_timeout = _native.limit(settings.get("node_timeout"))
     longest = [_native.limit(settings.get("connect_timeout")), 10 * (node_timeout or 0)]
@@ -414,11 +457,10 @@ def _attempt_limit(settings: Settings) -> float:
     return max(limit or 0 for limit in longest)
 
 
-def _make(kind: type[Client], urls: list[str], settings: Settings) -> Client:
-    return kind(urls, **settings)
+#: The keywords of a client.
+_SETTINGS = tuple(inspect.signature(Client.__init__).parameters)[2:]
 
-
-_clients: weakref.WeakSet[Client] = weakref.WeakSet()
+_clients: weakref.WeakSet[_native.Client] = weakref.WeakSet()
 
 
 os.register_at_fork(after_in_child=_native.forked)

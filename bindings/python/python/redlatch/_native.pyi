@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Callable, final
+from typing import Any, Callable, final
 
-from typing_extensions import Self, Unpack, disjoint_base
+from typing_extensions import Self
 
-from ._options import Request, Seconds, Settings
+from ._request import Seconds
 from ._views import Holder, Inspection, NodeStatus, OncePerRun, Value
 
 _Name = str | bytes
@@ -23,10 +23,10 @@ class Version: ...
 @final
 class Seen: ...
 
-@disjoint_base
+@final
 class Client:
-    def __new__(cls, nodes: list[str], **settings: Unpack[Settings]) -> Self: ...
-    def _acquire(
+    def __new__(cls, nodes: list[str], **settings: Any) -> Self: ...
+    def acquire(
         self,
         names: _Name | list[_Name],
         ttl: Seconds,
@@ -34,13 +34,9 @@ class Client:
         cancelled_by: CancelToken | None,
         log_calls: bool,
         goes_on: bool,
-        **request: Unpack[Request],
+        **request: Any,
     ) -> Lock | None: ...
-    def cancel(self) -> None:
-        """Ends all waits of this client, now and from now on, with ``Cancelled``.
-
-        Locks that are held stay held. Any thread may call it.
-        """
+    def cancel(self) -> None: ...
 
 @final
 class Lock:
@@ -132,7 +128,7 @@ def end(clients: list[Client], limit: Seconds) -> None: ...
 def forked() -> None: ...
 def limit(timeout: Seconds | None) -> float | None: ...
 def resume(
-    client: Client, token: str, names: _Name | list[_Name], ttl: Seconds, **request: Unpack[Request]
+    client: Client, token: str, names: _Name | list[_Name], ttl: Seconds, **request: Any
 ) -> Lock: ...
 def forget(client: Client, name: _Name, exact: bool) -> None: ...
 def campaign(

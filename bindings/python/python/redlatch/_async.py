@@ -1,0 +1,58 @@
+"""Locks of asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from logging import DEBUG
+from typing import TYPE_CHECKING, Any, Generator
+
+from ._errors import LockTimeout
+from ._log import logger
+from ._native import Lock
+from ._request import Request, Seconds, timed_out
+from ._waiting import wait_async
+
+if TYPE_CHECKING:
+    from . import _native
+
+
+class AsyncLock:
+    """A lock that is awaited: with ``async with``, or with ``await``. Each takes it anew.
+
+    See :meth:`redlatch.Client.alock`.
+    """
+
+    def __init__(self, client: _native.Client, request: Request, timeout: Seconds | None) -> None:
+        self._acquire = functools.partial(
+            client.acquire,
+            wait=timeout,
+            log_calls=logger.isEnabledFor(DEBUG),
+            goes_on=False,
+            **request._asdict(),
+        )
+        self._text = timed_out(request.names, timeout)
+        # Several tasks may be within the block, of a lock that is shared.
+        self._held: dict[asyncio.Task[Any] | None, list[Lock]] = {}
+
+    def __await__(self) -> Generator[Any, Any, Lock]:
+        return self._taken().__await__()
+
+    async def _taken(self) -> Lock:
+        lock = await wait_async(lambda cancel: self._acquire(cancelled_by=cancel))
+        if lock is None:
+            raise LockTimeout(self._text)
+        return lock
+
+    async def __aenter__(self) -> Lock:
+        lock = await self._taken()
+        self._held.setdefault(asyncio.current_task(), []).append(lock)
+        return lock
+
+    async def __aexit__(self, *error: Any) -> None:
+        task = asyncio.current_task()
+        lock = self._held[task].pop()
+        if not self._held[task]:
+            del self._held[task]
+        # Not in the loop's executor: calls that wait for this lock may fill it.
+        await wait_async(lambda _: lock.__exit__(*error))

@@ -1,0 +1,49 @@
+"""Functions that run under a lock."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from contextlib import AsyncExitStack
+from typing import Any, Callable, TypeVar, cast
+
+from ._async import AsyncLock
+from ._errors import LockTimeout
+from ._native import Lock
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def decorated(
+    function: Function,
+    take: Callable[..., Lock | None],
+    take_async: Callable[..., AsyncLock],
+    wait: bool,
+) -> Function:
+    """The function under the lock that ``take`` returns for its arguments, or, of a coroutine
+    function, under that of ``take_async``. Without ``wait`` it returns ``None`` if there is none.
+    """
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        # Its body runs after it has returned, and would run without the lock.
+        raise TypeError(f"{function!r} is a generator: take the lock inside of it")
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        lock = take(*args, **kwargs)
+        if lock is None:
+            return None
+        with lock:
+            return function(*args, **kwargs)
+
+    @functools.wraps(function)
+    async def run_async(*args: Any, **kwargs: Any) -> Any:
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(take_async(*args, **kwargs))
+            except LockTimeout:
+                if wait:
+                    raise
+                return None
+            return await function(*args, **kwargs)
+
+    return cast(Function, run_async if inspect.iscoroutinefunction(function) else run)

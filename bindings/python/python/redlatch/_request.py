@@ -1,0 +1,50 @@
+"""What is asked for, as the native calls take it: names, times and options."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Iterable, NamedTuple, Union
+
+from ._errors import ConfigError
+
+Seconds = Union[float, timedelta]
+Name = Union[str, bytes]
+Names = Union[Name, Iterable[Name]]
+
+#: The ttl of locks that none is given for, in seconds: as long as in the description of Redlock.
+TTL = 10.0
+
+
+class Request(NamedTuple):
+    """What is asked for. The options are those of :meth:`redlatch.Client.lock`, in its order."""
+
+    names: Name | list[Name]
+    ttl: Seconds
+    keep_alive: bool
+    fenced: bool
+    shared: bool
+    one_of: int | None
+    owner: Name | None
+    min_validity: Seconds | None
+    max_hold: Seconds | None
+    hold_at_least: Seconds | None
+
+    def of(self, names: Names) -> Request:
+        """The same of other names."""
+        return self._replace(names=listed(names))
+
+
+def listed(name: Names) -> Name | list[Name]:
+    """Names that may be read more than once: an attempt may need a second call."""
+    if isinstance(name, (str, bytes)):
+        return name
+    try:
+        return list(name)
+    except TypeError as error:
+        raise ConfigError(f"a text, or a list of texts, is needed, and not {name!r}") from error
+
+
+def timed_out(names: Names, timeout: Seconds | None) -> str:
+    """The text of a wait that has ended."""
+    # The caller may hold it itself.
+    return f"{names!r} is held, by others or by this process, and was for all of the {timeout} s"
