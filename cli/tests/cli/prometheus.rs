@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use super::exporter::Exporter;
 use super::program::{Running, redlatch};
@@ -14,25 +15,28 @@ use serde_json::Value;
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, take};
 use support::port::Port;
-use support::server_program::say;
 use support::servers::Servers;
+use support::skip::skip;
 use support::waiters::await_queued;
 
 const ALERTS: &str = include_str!("../../../docs/prometheus/alerts.yml");
 const DASHBOARD: &str = include_str!("../../../docs/grafana/redlatch.json");
 
+/// Looked at once: where it is not, one line says so for all tests of this file.
 fn is_installed() -> bool {
-    let has = |name| {
-        let status = Command::new(name).arg("--version").stdout(Stdio::null()).status();
-        status.is_ok_and(|status| status.success())
-    };
-    if has("prometheus") && has("promtool") {
-        return true;
-    }
-    let is_required = std::env::var_os("REDLATCH_REQUIRE_PROMETHEUS").is_some_and(|it| it == "1");
-    assert!(!is_required, "REDLATCH_REQUIRE_PROMETHEUS is set, but prometheus cannot be run");
-    say("skipped: prometheus cannot be run (Debian's package of this name)");
-    false
+    static IS_INSTALLED: OnceLock<bool> = OnceLock::new();
+    *IS_INSTALLED.get_or_init(|| {
+        let is_there = ["prometheus", "promtool"].into_iter().all(|program| {
+            let status = Command::new(program).arg("--version").stdout(Stdio::null()).status();
+            status.is_ok_and(|status| status.success())
+        });
+        if !is_there {
+            let missing = "prometheus cannot be run (Debian's package of this name), \
+                and no test of it";
+            skip("REDLATCH_REQUIRE_PROMETHEUS", missing);
+        }
+        is_there
+    })
 }
 
 /// A server that scrapes the exporter every second, with the alerts at once.
