@@ -194,6 +194,9 @@ impl Redlock {
                 let error = NoQuorum::new(reports);
                 let is_over = spec.call.is_cancelled() || self.owner_process.is_known_forked();
                 if error.quarantine().is_some() && !is_over && self.is_held(spec) {
+                    // A quarantine that outlasts the wait has ended it early. That others hold the
+                    // lock is said at its end, as ever: callers pace themselves by that.
+                    spec.wait.deadline().map(|deadline| spec.call.pause_until(deadline));
                     return Ok(None);
                 }
                 Err(Error::NoQuorum(error))

@@ -2,7 +2,7 @@
 //! another client holds it, unless one does.
 
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
 use redlatch::{Error, LockClient, LockGuard, LockState, NoQuorum};
@@ -88,7 +88,9 @@ fn a_lock_that_is_held_on_nodes_in_quarantine_is_reported_as_held() {
     let other = guarded(nodes.urls());
     assert!(other.try_lock("rolling", LONG).unwrap().is_none());
     let wait = Duration::from_millis(400);
+    let start = Instant::now();
     assert!(other.request("rolling").ttl(LONG).try_lock_for(wait).unwrap().is_none());
+    assert!(start.elapsed() >= wait, "who is told so has waited, in any case");
     let seen = other.inspect("rolling").unwrap();
     assert!(matches!(seen.state, LockState::Held(_)), "{seen:?}");
     assert!(seen.quarantine.is_some_and(|left| left <= MAX_TTL), "{seen:?}");

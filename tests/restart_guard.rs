@@ -19,6 +19,8 @@ use support::queue::finish;
 use support::servers::Servers;
 use support::transport::trusting;
 
+const MAX_TTL: Duration = Duration::from_secs(60);
+
 fn guarded(urls: Vec<String>, max_ttl: Duration) -> LockClient {
     let builder = with_long_timeout(urls).restart_guard(true).max_ttl(max_ttl);
     builder.wait_for_all(true).build().expect("the settings are good")
@@ -101,18 +103,36 @@ fn a_waiting_request_gets_the_lock_when_the_quarantine_ends() {
 }
 
 #[test]
-fn a_wait_that_ends_before_the_quarantine_does_is_not_told_that_another_client_holds_the_lock() {
+fn a_wait_that_ends_before_the_quarantine_does_fails_at_once() {
     let servers = Servers::start(3);
-    let client = guarded(servers.urls(), Duration::from_secs(60));
-    for wait in [Duration::from_millis(500), Duration::from_millis(1_500)] {
+    let client = guarded(servers.urls(), MAX_TTL);
+    for wait in [LIMIT, MAX_TTL / 2] {
+        let start = Instant::now();
         match client.request("fresh").ttl(LONG).try_lock_for(wait) {
             Err(Error::NoQuorum(error)) => {
                 let text = error.to_string();
                 assert!(text.contains("quarantined for another"), "{wait:?}: {text}");
+                assert!(error.quarantine().is_some_and(|left| left > MAX_TTL / 2), "{text}");
             }
             other => panic!("{wait:?}: {other:?}"),
         }
+        assert!(start.elapsed() < LIMIT / 2, "{wait:?}: {:?}", start.elapsed());
     }
+    assert!(gone(&servers, "fresh"), "neither a key nor a waiter is left");
+}
+
+#[test]
+fn nodes_that_are_not_up_may_come_back_in_time() {
+    let mut servers = Servers::start(3);
+    let client = guarded(servers.urls(), MAX_TTL);
+    servers[0].kill();
+    servers[1].kill();
+    // The third alone does not keep a majority from the lock.
+    let wait = Duration::from_millis(700);
+    let start = Instant::now();
+    let result = client.request("fresh").ttl(LONG).try_lock_for(wait);
+    assert!(matches!(result, Err(Error::NoQuorum(_))), "{result:?}");
+    assert!(start.elapsed() >= wait, "{:?}", start.elapsed());
 }
 
 #[test]

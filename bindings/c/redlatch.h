@@ -143,7 +143,8 @@ typedef struct redlatch_request {
     /* How long the nodes keep the lock if it is not extended. */
     uint64_t ttl_ms;
     /* How long to wait, in the order in which programs asked; 0: one attempt. With REDLATCH_FOREVER
-     * also while too few nodes answer, unless waiting cannot help (a wrong password). */
+     * also while too few nodes answer, unless waiting cannot help (a wrong password). With a limit,
+     * REDLATCH_NO_QUORUM at once if servers that have just begun get their vote only after it. */
     uint64_t wait_ms;
     /* For how long extensions keep it in all; 0: no limit, but a day with REDLATCH_KEEP_ALIVE. */
     uint64_t max_hold_ms;

@@ -62,7 +62,9 @@ impl LockRequest<'_> {
     /// # Errors
     ///
     /// As [`try_lock`](Self::try_lock), if the last attempt failed so, or at once if waiting cannot
-    /// help: see [`NodeError::is_permanent`](crate::NodeError::is_permanent).
+    /// help: for errors that [stay](crate::NodeError::is_permanent), and if the wait ends before
+    /// the [quarantine](crate::error::NoQuorum::quarantine) of a majority does, unless others hold
+    /// the lock.
     pub fn try_lock_for(self, wait: Duration) -> Result<Option<LockGuard>, Error> {
         self.acquire(Wait::Until(clock::now().after(wait)))
     }

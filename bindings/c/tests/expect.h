@@ -2,6 +2,7 @@
 #include <redlatch.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ASSERT(condition)                                                                          \

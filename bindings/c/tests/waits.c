@@ -1,6 +1,5 @@
 /* A wait ends after wait_ms, and not before, on nodes that are silent: waits URL... */
 #include "expect.h"
-#include <time.h>
 
 static double now_ms(void) {
     struct timespec time;

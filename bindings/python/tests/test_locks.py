@@ -363,6 +363,11 @@ def test_nodes_that_have_just_begun_do_not_count_yet(urls):
     with pytest.raises(redlatch.NoQuorum) as raised:
         client.try_lock("a")
     assert 30 < raised.value.quarantine <= 60
+    began = time.monotonic()
+    with pytest.raises(redlatch.NoQuorum) as raised:
+        client.lock("a", timeout=25)
+    # At once: waiting could not help.
+    assert 25 < raised.value.quarantine <= 60 and time.monotonic() - began < 20
 
 
 def test_what_an_operator_sees_and_does(client, servers):

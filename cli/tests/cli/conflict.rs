@@ -4,6 +4,7 @@ use super::program::{Ended, Running, end, guarded, redlatch};
 use super::terminal::in_guarded_terminal;
 use rustix::process::Signal;
 use std::process::Command;
+use std::time::Instant;
 use support::locks::{LONG, all_nodes_client, pause, resume, take};
 use support::servers::Servers;
 use support::waiters::{await_keys, await_queued};
@@ -47,6 +48,10 @@ fn a_quarantine_is_reported_with_the_time_that_is_left() {
         // A job that ran nowhere is not a success.
         check(&["--no-wait", "-E", "0"]);
         check(&["--wait", "1500ms", "-E", "0"]);
+        // It could not be granted within that time, and is not waited for.
+        let start = Instant::now();
+        check(&["--wait", "30s"]);
+        assert!(start.elapsed() < LONG / 2);
         check(&["--no-wait", "--shared"]);
         check(&["--no-wait", "--permits", "2"]);
         check(&["--no-wait", "--fenced"]);

@@ -356,6 +356,26 @@ mod tests {
         })
     }
 
+    /// Every assignment of three times, or none, to up to six nodes, in base four. The slow way
+    /// lets time pass until more than half of the nodes can vote.
+    #[test]
+    fn a_majority_can_vote_as_soon_as_enough_nodes_can() {
+        for nodes in 1..=6_u32 {
+            for code in 0..4_u32.pow(nodes) {
+                let absent: Vec<u64> = (0..nodes)
+                    .map(|index| u64::from(code / 4_u32.pow(index) % 4))
+                    .filter(|left| *left > 0)
+                    .collect();
+                let voting =
+                    |now: u64| nodes as usize - absent.iter().filter(|left| **left > now).count();
+                let first = (0..=3).find(|now| 2 * voting(*now) > nodes as usize);
+                let slow = first.filter(|now| *now > 0).map(Duration::from_secs);
+                let absent = absent.iter().copied().map(Duration::from_secs);
+                assert_eq!(until_quorum(nodes as usize, absent), slow, "{nodes} nodes, {code}");
+            }
+        }
+    }
+
     #[test]
     fn a_second_vote_of_a_node_changes_nothing() {
         let mut tally = Tally::new(3);

@@ -17,6 +17,10 @@ use std::time::Duration;
 /// What part of the validity a lock that a majority has granted may wait for the other nodes.
 const SPARE: u32 = 8;
 
+/// How much earlier a quarantine may end than was reported: servers before Redis 6.2 tell their
+/// uptime in whole seconds, and may tell a longer one when they are connected again.
+const QUARANTINE_GRAIN: Duration = Duration::from_secs(1);
+
 impl Acquire {
     /// The end of a round that begins now, in an attempt that began at `started`.
     pub(super) fn deadline(&self, now: Time, started: Time) -> Time {
@@ -82,7 +86,7 @@ impl Acquire {
             // The waiter's next request withdraws the attempt.
             place.entry.lock = lock.clone();
         }
-        let is_useless = self.is_useless(votes, &failure);
+        let is_useless = self.is_useless(now, votes, &failure);
         let lease = self.lease_of_waiter(&lock, is_split);
         if !is_useless && self.fail_over_to_queue(now, started, &lock, lease, votes, &failure) {
             return;
@@ -124,10 +128,15 @@ impl Acquire {
         matches!(self.failure, Some(Acquired::Contended))
     }
 
-    /// Are too many nodes misconfigured for any attempt?
-    pub(super) fn is_useless(&self, votes: &Votes, failure: &Acquired) -> bool {
+    /// Can no attempt succeed before the wait is over? Too many nodes are misconfigured, or in a
+    /// quarantine that outlasts it: `votes` counts nodes that have not answered as if they were in
+    /// none.
+    pub(super) fn is_useless(&self, now: Time, votes: &Votes, failure: &Acquired) -> bool {
         let usable = self.rules.nodes - votes.permanent_failures.len();
-        usable < quorum(self.rules.nodes) || matches!(failure, Acquired::SameServer)
+        let soonest = votes.quarantine.saturating_sub(QUARANTINE_GRAIN);
+        usable < quorum(self.rules.nodes)
+            || matches!(failure, Acquired::SameServer)
+            || !soonest.is_zero() && now.after(soonest) >= self.end()
     }
 
     /// Pauses before the next attempt, or ends with `failure` if another attempt is useless. The
@@ -140,7 +149,7 @@ impl Acquire {
         votes: &Votes,
         failure: Acquired,
     ) -> State {
-        if self.is_useless(votes, &failure) {
+        if self.is_useless(now, votes, &failure) {
             return State::Over(Some(failure));
         }
         if is_split && self.is_single() {

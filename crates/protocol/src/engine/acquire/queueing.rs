@@ -123,7 +123,7 @@ impl Acquire {
         } else {
             Acquired::Unanswered
         };
-        let is_useless = self.is_useless(votes, &failure);
+        let is_useless = self.is_useless(now, votes, &failure);
         self.failure = Some(failure);
         if is_useless || now >= self.end() {
             return self.give_up_after(now);

@@ -77,3 +77,19 @@ fn who_was_taken_out_before_a_quarantine_is_put_back_in_it_at_once() {
     let until = script.answer_at(wait.until, Votes { quarantine, queue: out, ..placed(0) });
     assert!(until.queue_wait().until <= wait.until.after(Duration::from_millis(50)));
 }
+
+#[test]
+fn a_waiter_leaves_when_a_quarantine_begins_that_its_wait_cannot_outlast() {
+    for (seconds, stays) in [(40, false), (9, true)] {
+        let (mut script, wait) = joined(waiting(until(12_000)), 0);
+        script.answer_at(wait.until, votes_of("-----")).request();
+        let quarantine = Duration::from_secs(seconds);
+        script.answer_at(wait.until, Votes { quarantine, ..placed(0) });
+        if stays {
+            script.queue_wait();
+            continue;
+        }
+        assert_eq!(script.undo().waiter(), Some(draw(1).token), "it leaves the queue");
+        assert!(matches!(script.done(), Acquired::Unanswered));
+    }
+}
