@@ -28,9 +28,10 @@ use crate::watchdog::{BackgroundEvent, Demand, Emit, Notifier, period};
 use crate::zookeeper::EnsembleBackend;
 #[cfg(feature = "registers")]
 use registers::RegisterMemory;
+use std::any::Any;
 use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The state that all clones of a client and the guards of its locks share.
@@ -195,13 +196,27 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         if self.owner_process.is_forked() {
-            // References that are leaked, so that none of this is dropped here. The child
+            // References that stay, so that none of this is dropped here. The child
             // shares the poll with its parent: removing a socket here removes it there. The
             // threads of the parent do not exist here, a handle may refer to another one, and any
             // of them may have been half way through a change, or hold a mutex.
             let queues = (self.wait_queues.clone(), self.set_wait_queues.clone());
             let queues = (queues, self.joint_shares.clone());
-            mem::forget((queues, Arc::clone(&self.backend)));
+            keep_inherited((queues, Arc::clone(&self.backend)));
         }
+    }
+}
+
+/// What a forked child has of its parent's clients and must not drop. It is kept here, and not only
+/// forgotten, so that a checker for leaks finds a reference to it.
+static INHERITED: Mutex<Vec<Box<dyn Any + Send>>> = Mutex::new(Vec::new());
+
+/// Keeps parts of a client of the parent, to the end of this process.
+fn keep_inherited(parts: impl Any + Send) {
+    let parts: Box<dyn Any + Send> = Box::new(parts);
+    match INHERITED.try_lock() {
+        Ok(mut all) => all.push(parts),
+        // The thread that has it may be one of the parent, which does not go on here.
+        Err(_) => mem::forget(parts),
     }
 }

@@ -19,8 +19,9 @@
  * fork: a client and its guards work only in the process that made them, so a daemon makes its
  * client after its last fork or daemon(). In a child, every call with them fails at once with
  * REDLATCH_OTHER_PROCESS, waits for nothing, and leaves the parent's locks alone; redlatch_drop(),
- * redlatch_release() and redlatch_client_free() free memory. A child may make a client of its own.
- * Programs that are started by exec inherit no connection.
+ * redlatch_release() and redlatch_client_free() free a part of the memory: what the parent's
+ * threads use stays, as they may have been half way through a change. A child may make a client of
+ * its own. Programs that are started by exec inherit no connection.
  *
  * Descriptors: 0 to 2 are yours, also if you have closed them. Where one of them is free when the
  * library opens a descriptor, it puts /dev/null there, which exec closes.
@@ -163,8 +164,9 @@ REDLATCH_CHECKED redlatch_status redlatch_client_new(const redlatch_bytes *urls,
  * redlatch_client_free(). Null is ignored. */
 void redlatch_client_cancel(const redlatch_client *client);
 
-/* Frees a client. Its guards stay as they are, and are released by themselves. Null is ignored. */
-void redlatch_client_free(redlatch_client *client);
+/* Frees a client, and sets *client to null. Its guards stay as they are, and are released by
+ * themselves. Null is ignored. */
+void redlatch_client_free(redlatch_client **client);
 
 /* Takes a lock. REDLATCH_HELD: others held it for all of wait_ms. Unless REDLATCH_OK, *guard is
  * null. */
@@ -199,14 +201,16 @@ typedef void (*redlatch_lost_callback)(void *data, const char *why);
 REDLATCH_CHECKED redlatch_status redlatch_on_lost(const redlatch_guard *guard,
                                                   redlatch_lost_callback lost, void *data);
 
-/* Releases the lock, waits for the nodes' answers, and frees the guard whatever comes of that.
- * REDLATCH_LOST: it was lost before; others may have worked too. REDLATCH_NO_QUORUM: the lock ends
- * with its ttl at the latest. */
-redlatch_status redlatch_release(redlatch_guard *guard);
+/* Releases the lock, waits for the nodes' answers, frees the guard and sets *guard to null,
+ * whatever comes of that. REDLATCH_LOST: it was lost before; others may have worked too.
+ * REDLATCH_NO_QUORUM: the lock ends with its ttl at the latest. REDLATCH_INVALID: *guard is null,
+ * as after an earlier release. Other copies of the pointer must not be used any more. */
+redlatch_status redlatch_release(redlatch_guard **guard);
 
-/* Releases the lock without waiting for the nodes, and frees the guard. A process that exits right
- * after it may leave the lock to its ttl: then use redlatch_release(). Null is ignored. */
-void redlatch_drop(redlatch_guard *guard);
+/* Releases the lock without waiting for the nodes, frees the guard and sets *guard to null. A
+ * process that exits right after it may leave the lock to its ttl: then use redlatch_release().
+ * Null is ignored. */
+void redlatch_drop(redlatch_guard **guard);
 
 /* The state of each node, a line each, with what is wrong with it. Asks the nodes. Free the text
  * with redlatch_free(). On failure *text is null. */

@@ -18,11 +18,10 @@ int main(int argc, char **argv) {
     }
     if (status == REDLATCH_OK) {
         puts("marking the order as paid");
-        status = redlatch_release(guard);
-        guard = NULL;
+        status = redlatch_release(&guard);
     }
     if (status != REDLATCH_OK) fprintf(stderr, "charge: %s\n", redlatch_last_error());
-    redlatch_drop(guard); /* null, or after a failure */
-    redlatch_client_free(client);
+    redlatch_drop(&guard); /* null, or after a failure */
+    redlatch_client_free(&client);
     return status == REDLATCH_OK ? 0 : 1;
 }

@@ -49,7 +49,7 @@ static int has_to_stop(void) {
 }
 
 /* Returns why it ended: REDLATCH_OK if it has to stop. After REDLATCH_LOST it may lead again. */
-static redlatch_status lead(redlatch_guard *guard) {
+static redlatch_status lead(const redlatch_guard *guard) {
     unsigned long long term = redlatch_fencing_token(guard);
     is_lost = 0; /* no callback runs: the guard of the last term is released */
     redlatch_status status = redlatch_on_lost(guard, lost, &is_lost);
@@ -58,8 +58,6 @@ static redlatch_status lead(redlatch_guard *guard) {
         syslog(LOG_INFO, "a step of the work"); /* gives `term` to what it writes to */
         if (has_to_stop()) break;
     }
-    /* The next one leads at once; if too few nodes answer, when the ttl has passed. */
-    if (redlatch_release(guard) != REDLATCH_OK) syslog(LOG_WARNING, "%s", redlatch_last_error());
     return status;
 }
 
@@ -98,7 +96,12 @@ int main(int argc, char **argv) {
         request.max_hold_ms = REDLATCH_FOREVER; /* by default, a day */
         redlatch_guard *guard = NULL;
         status = redlatch_acquire(client, &request, &guard);
-        if (status == REDLATCH_OK) status = lead(guard);
+        if (status != REDLATCH_OK) break;
+        status = lead(guard);
+        /* The next one leads at once; if too few nodes answer, when the ttl has passed. */
+        if (redlatch_release(&guard) != REDLATCH_OK) {
+            syslog(LOG_WARNING, "%s", redlatch_last_error());
+        }
     }
     if (status != REDLATCH_CANCELLED) {
         /* What waiting does not mend, such as a wrong URL or password. */
@@ -106,6 +109,6 @@ int main(int argc, char **argv) {
         if (has_thread) pthread_kill(thread, SIGTERM);
     }
     if (has_thread) pthread_join(thread, NULL);
-    redlatch_client_free(client);
+    redlatch_client_free(&client);
     return status == REDLATCH_CANCELLED ? 0 : 1;
 }

@@ -20,7 +20,7 @@ inline void check(redlatch_status status) {
 
 class Guard {
     struct Drop {
-        void operator()(redlatch_guard *guard) const { redlatch_drop(guard); }
+        void operator()(redlatch_guard *guard) const { redlatch_drop(&guard); }
     };
     std::unique_ptr<redlatch_guard, Drop> guard;
 
@@ -28,12 +28,15 @@ public:
     explicit Guard(redlatch_guard *taken) : guard(taken) {}
     void ensure_held() const { check(redlatch_ensure_held(guard.get())); }
     // `guard` is null afterwards, whatever comes of it.
-    void release() { check(redlatch_release(guard.release())); }
+    void release() {
+        redlatch_guard *released = guard.release();
+        check(redlatch_release(&released));
+    }
 };
 
 class Client {
     struct Free {
-        void operator()(redlatch_client *client) const { redlatch_client_free(client); }
+        void operator()(redlatch_client *client) const { redlatch_client_free(&client); }
     };
     std::unique_ptr<redlatch_client, Free> client;
 

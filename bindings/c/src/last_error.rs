@@ -35,6 +35,10 @@ impl Failure {
         Self::invalid("a null pointer was passed")
     }
 
+    pub(crate) fn no_guard() -> Self {
+        Self::invalid("the guard is null: it was released already, or has held no lock")
+    }
+
     pub(crate) fn invalid(text: &str) -> Self {
         Self { status: Status::Invalid, text: text.to_owned() }
     }

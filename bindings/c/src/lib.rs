@@ -3,7 +3,8 @@
 //!
 //! A panic ends at the border, as `REDLATCH_PANIC`. Besides what the header says of a function, it
 //! relies on this: a client or a guard is null, or was returned by a function here and not freed;
-//! other pointers are null or valid for the call.
+//! other pointers are null or valid for the call. What frees one gets the address of its variable,
+//! and sets that to null.
 
 #![expect(clippy::missing_safety_doc, reason = "what C must keep to is in the header and above")]
 
@@ -18,9 +19,9 @@ use last_error::{Failure, Status, attempt, c_text, contain};
 use loss::{Callback, Gate, is_of_other_process};
 use redlatch::{Error, FencingToken, LockClient, LockGuard, NodeError, NodeStatus};
 use std::ffi::{CString, c_char, c_void};
-use std::ptr;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{mem, ptr};
 
 /// `redlatch_client`.
 pub struct Client(LockClient);
@@ -46,6 +47,20 @@ unsafe fn clear<T>(place: *mut *mut T) -> Result<(), Failure> {
     // SAFETY: it is not null, so it can be written.
     unsafe { place.write(ptr::null_mut()) };
     Ok(())
+}
+
+/// Takes a client or a guard out of its variable, which is null from here on.
+unsafe fn take<T>(place: *mut *mut T) -> Option<Box<T>> {
+    // SAFETY: it is null, or the address of a variable that nobody else uses.
+    let given = mem::replace(unsafe { place.as_mut() }?, ptr::null_mut());
+    // SAFETY: it was returned by `Box::into_raw` here, and is the only copy that is used.
+    (!given.is_null()).then(|| unsafe { Box::from_raw(given) })
+}
+
+/// A guard that C has given.
+unsafe fn read_guard<'a>(guard: *const Guard) -> Result<&'a Guard, Failure> {
+    // SAFETY: it is null, or valid for as long as the result is used.
+    unsafe { guard.as_ref() }.ok_or_else(Failure::no_guard)
 }
 
 #[unsafe(no_mangle)]
@@ -83,12 +98,10 @@ pub unsafe extern "C" fn redlatch_client_cancel(client: *const Client) {
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn redlatch_client_free(client: *mut Client) {
-    if !client.is_null() {
-        // SAFETY: it is of `redlatch_client_new`, and the header says that nobody uses it.
-        let client = unsafe { Box::from_raw(client) };
-        let _ = contain(|| drop(client));
-    }
+pub unsafe extern "C" fn redlatch_client_free(client: *mut *mut Client) {
+    // SAFETY: as the head of this file says, and the header says that nobody uses it.
+    let client = unsafe { take(client) };
+    let _ = contain(|| drop(client));
 }
 
 #[unsafe(no_mangle)]
@@ -115,7 +128,7 @@ pub unsafe extern "C" fn redlatch_acquire(
 pub unsafe extern "C" fn redlatch_extend(guard: *mut Guard, ttl_ms: u64) -> Status {
     attempt(|| {
         // SAFETY: as the head of this file says, and no other thread uses it.
-        let guard = unsafe { guard.as_mut() }.ok_or_else(Failure::null)?;
+        let guard = unsafe { guard.as_mut() }.ok_or_else(Failure::no_guard)?;
         Ok(guard.lock.extend(Duration::from_millis(ttl_ms))?)
     })
 }
@@ -131,7 +144,7 @@ pub unsafe extern "C" fn redlatch_remaining(guard: *const Guard) -> u64 {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn redlatch_ensure_held(guard: *const Guard) -> Status {
     // SAFETY: as the head of this file says.
-    attempt(|| Ok(unsafe { read(guard)? }.lock.ensure_held()?))
+    attempt(|| Ok(unsafe { read_guard(guard)? }.lock.ensure_held()?))
 }
 
 #[unsafe(no_mangle)]
@@ -155,19 +168,16 @@ pub unsafe extern "C" fn redlatch_on_lost(
 ) -> Status {
     attempt(|| {
         // SAFETY: as the head of this file says.
-        let guard = unsafe { read(guard)? };
+        let guard = unsafe { read_guard(guard)? };
         let lost = lost.ok_or_else(Failure::null)?;
         Ok(loss::on_lost(&guard.lock, &guard.gate, lost, data)?)
     })
 }
 
 /// Gives the lock up by `verb`. Afterwards no callback of the guard runs.
-unsafe fn end<T>(guard: *mut Guard, verb: impl FnOnce(LockGuard) -> T) -> Result<T, Failure> {
-    if guard.is_null() {
-        return Err(Failure::null());
-    }
-    // SAFETY: it is of `redlatch_acquire`, and the header says that nobody uses it.
-    let Guard { lock, gate } = *unsafe { Box::from_raw(guard) };
+unsafe fn end<T>(guard: *mut *mut Guard, verb: impl FnOnce(LockGuard) -> T) -> Result<T, Failure> {
+    // SAFETY: as the head of this file says, and the header says that nobody uses it.
+    let Guard { lock, gate } = *unsafe { take(guard) }.ok_or_else(Failure::no_guard)?;
     let is_forked = is_of_other_process(&lock);
     let result = verb(lock);
     if !is_forked {
@@ -177,13 +187,13 @@ unsafe fn end<T>(guard: *mut Guard, verb: impl FnOnce(LockGuard) -> T) -> Result
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn redlatch_release(guard: *mut Guard) -> Status {
+pub unsafe extern "C" fn redlatch_release(guard: *mut *mut Guard) -> Status {
     // SAFETY: as the head of this file says.
     attempt(|| Ok(unsafe { end(guard, LockGuard::release) }??))
 }
 
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn redlatch_drop(guard: *mut Guard) {
+pub unsafe extern "C" fn redlatch_drop(guard: *mut *mut Guard) {
     // SAFETY: as the head of this file says.
     let _ = contain(|| unsafe { end(guard, drop) }.is_ok());
 }

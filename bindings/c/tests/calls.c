@@ -115,7 +115,7 @@ static void other_headers(void) {
     later.known = redlatch_request_for("later", 10000);
     later.known.size = sizeof later;
     EXPECT(REDLATCH_OK, redlatch_acquire(client, &later.known, &guard));
-    EXPECT(REDLATCH_OK, redlatch_release(guard));
+    EXPECT(REDLATCH_OK, redlatch_release(&guard));
     later.member = 1;
     EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &later.known, &guard));
     ASSERT(guard == NULL);
@@ -128,7 +128,7 @@ static void other_headers(void) {
     refused(urls[0].data, urls[0].size, &options);
     options.size = FIRST_SIZE;
     EXPECT(REDLATCH_OK, redlatch_client_new(urls, count, &options, &made));
-    redlatch_client_free(made);
+    redlatch_client_free(&made);
     options.size = FIRST_SIZE - 1;
     refused(urls[0].data, urls[0].size, &options);
 }
@@ -146,7 +146,7 @@ static void a_group(void) {
     EXPECT(REDLATCH_NO_QUORUM, redlatch_lock(made, "a", 10000, 60000, &guard));
     ASSERT(time(NULL) - began < 30);
     ASSERT(strstr(redlatch_last_error(), "quarantined for another 9000")); /* and max_ttl_ms */
-    redlatch_client_free(made);
+    redlatch_client_free(&made);
 }
 
 static void locks(void) {
@@ -166,7 +166,7 @@ static void locks(void) {
     EXPECT(REDLATCH_INVALID, redlatch_extend(guard, UINT64_MAX));
     EXPECT(REDLATCH_OK, redlatch_ensure_held(guard));
     ASSERT(redlatch_fencing_token(guard) == 0 && redlatch_slot(guard) == UINT32_MAX);
-    EXPECT(REDLATCH_OK, redlatch_release(guard));
+    EXPECT(REDLATCH_OK, redlatch_release(&guard));
 
     /* A name may have any bytes. */
     request = redlatch_request_for("", 10000);
@@ -180,10 +180,10 @@ static void locks(void) {
     EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
     uint64_t token = redlatch_fencing_token(guard);
     ASSERT(token > 0);
-    redlatch_drop(guard);
+    redlatch_drop(&guard);
     EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
     ASSERT(redlatch_fencing_token(guard) > token);
-    EXPECT(REDLATCH_OK, redlatch_release(guard));
+    EXPECT(REDLATCH_OK, redlatch_release(&guard));
     char owner[257];
     memset(owner, 'x', sizeof owner);
     request.owner.data = owner;
@@ -201,19 +201,42 @@ static void locks(void) {
     EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
     EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &other));
     ASSERT(redlatch_slot(guard) + redlatch_slot(other) == 1);
-    redlatch_drop(guard);
-    redlatch_drop(other);
+    redlatch_drop(&guard);
+    redlatch_drop(&other);
     request.flags = REDLATCH_SHARED;
     EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &request, &guard));
     request = redlatch_request_for("c", 10000);
     request.flags = REDLATCH_SHARED;
     EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
     EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &other));
-    redlatch_drop(guard);
-    redlatch_drop(other);
+    redlatch_drop(&guard);
+    redlatch_drop(&other);
     EXPECT(REDLATCH_INVALID, redlatch_lock(client, "a", 0, 0, &guard));
     EXPECT(REDLATCH_INVALID, redlatch_lock(client, "a", 40001, 0, &guard)); /* max_ttl_ms */
     EXPECT(REDLATCH_INVALID, redlatch_lock(client, "a", UINT64_MAX, 0, &guard));
+}
+
+/* What is freed is null from then on, and says so when it is used again. */
+static void released(void) {
+    redlatch_client *freed = NULL;
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "f", 10000, 0, &guard));
+    EXPECT(REDLATCH_OK, redlatch_release(&guard));
+    ASSERT(guard == NULL);
+    EXPECT(REDLATCH_INVALID, redlatch_ensure_held(guard));
+    ASSERT(strstr(redlatch_last_error(), "it was released already"));
+    EXPECT(REDLATCH_INVALID, redlatch_extend(guard, 10000));
+    EXPECT(REDLATCH_INVALID, redlatch_on_lost(guard, ignore, NULL));
+    EXPECT(REDLATCH_INVALID, redlatch_release(&guard));
+    ASSERT(strstr(redlatch_last_error(), "it was released already"));
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "f", 10000, 0, &guard));
+    redlatch_drop(&guard);
+    ASSERT(guard == NULL);
+    redlatch_drop(&guard);
+    EXPECT(REDLATCH_OK, redlatch_client_new(urls, count, NULL, &freed));
+    redlatch_client_free(&freed);
+    ASSERT(freed == NULL);
+    redlatch_client_free(&freed);
+    EXPECT(REDLATCH_INVALID, redlatch_lock(freed, "f", 10000, 0, &guard));
 }
 
 static void texts(void) {
@@ -234,8 +257,8 @@ static void texts(void) {
     ASSERT(*kept && !strstr(kept, "secret"));
     (void)redlatch_remaining(guard);
     (void)redlatch_fencing_token(guard);
-    redlatch_drop(guard);
-    redlatch_client_free(failed);
+    redlatch_drop(&guard);
+    redlatch_client_free(&failed);
     redlatch_client_cancel(NULL);
     ASSERT(strcmp(redlatch_last_error(), kept) == 0);
     free(kept);
@@ -260,13 +283,14 @@ int main(int argc, char **argv) {
     other_headers();
     a_group();
     locks();
+    released();
     texts();
 
     /* A guard outlives its client's handle. */
     EXPECT(REDLATCH_OK, redlatch_lock(client, "e", 10000, 0, &guard));
-    redlatch_client_free(client);
+    redlatch_client_free(&client);
     EXPECT(REDLATCH_OK, redlatch_ensure_held(guard));
-    EXPECT(REDLATCH_OK, redlatch_release(guard));
+    EXPECT(REDLATCH_OK, redlatch_release(&guard));
     puts("done");
     return 0;
 }

@@ -46,7 +46,7 @@ int main(int argc, char **argv) {
     MUST(redlatch_lock(client, "a", 30000, 30000, &guard) == REDLATCH_OK);
     are_not_the_librarys();
     MUST(redlatch_ensure_held(guard) == REDLATCH_OK);
-    MUST(redlatch_release(guard) == REDLATCH_OK);
+    MUST(redlatch_release(&guard) == REDLATCH_OK);
 
     /* Once more, as a daemon does late: all connections are made anew. */
     close_all();
@@ -55,8 +55,8 @@ int main(int argc, char **argv) {
     MUST(redlatch_lock(client, "a", 30000, 30000, &guard) == REDLATCH_OK);
     are_not_the_librarys();
     MUST(redlatch_extend(guard, 40000) == REDLATCH_OK);
-    MUST(redlatch_release(guard) == REDLATCH_OK);
-    redlatch_client_free(client);
+    MUST(redlatch_release(&guard) == REDLATCH_OK);
+    redlatch_client_free(&client);
     dprintf(out, "done\n");
     return 0;
 }

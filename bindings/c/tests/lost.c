@@ -8,7 +8,7 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 struct told {
     int times, has_left;
-    redlatch_guard *drops;
+    redlatch_guard **drops;
     char why[200];
 };
 
@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     EXPECT(REDLATCH_OK, redlatch_lock(client, "b", 2000, 0, &second));
     EXPECT(REDLATCH_OK, redlatch_lock(client, "c", 2000, 0, &third));
     struct told *by_first = watch(first), *by_second = watch(second), *by_third = watch(third);
-    by_second->drops = second;
+    by_second->drops = &second;
     reach("held");
 
     wait_for(&by_first->times);
@@ -57,27 +57,28 @@ int main(int argc, char **argv) {
     ASSERT(redlatch_remaining(first) == 0);
     EXPECT(REDLATCH_NO_QUORUM, redlatch_lock(client, "d", 2000, 0, &refused));
     ASSERT(strstr(redlatch_last_error(), "no quorum") && refused == NULL);
-    ASSERT(redlatch_release(first) != REDLATCH_OK);
+    ASSERT(redlatch_release(&first) != REDLATCH_OK && first == NULL);
     ASSERT(by_first->has_left && by_first->times == 1 && strlen(by_first->why) > 0);
     free(by_first); /* no callback runs or will */
 
     /* Its own callback has dropped it. */
     wait_for(&by_second->has_left);
+    ASSERT(second == NULL);
     wait_for(&by_third->times);
     pid_t child = fork(); /* while a callback runs, most likely: the child does not wait for it */
     if (child == 0) {
         alarm(60);
-        redlatch_drop(third);
-        redlatch_client_free(client);
+        redlatch_drop(&third);
+        redlatch_client_free(&client);
         _exit(0);
     }
     int status = 1;
     ASSERT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    redlatch_drop(third);
+    redlatch_drop(&third);
     ASSERT(by_third->has_left);
     free(by_second);
     free(by_third);
-    redlatch_client_free(client);
+    redlatch_client_free(&client);
     puts("done");
     return 0;
 }

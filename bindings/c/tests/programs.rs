@@ -153,6 +153,16 @@ fn many_threads_work_and_a_forked_child_leaves_the_locks_of_its_parent_alone() {
 }
 
 #[test]
+fn a_forked_child_that_frees_what_it_has_inherited_loses_no_memory() {
+    let (nodes, program) = (nodes(), compile("tests/fork.c", &["-g"], true));
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["-q", "--error-exitcode=9", "--leak-check=full", "--num-callers=40"]);
+    valgrind.args(["--errors-for-leak-kinds=definite", "--show-leak-kinds=definite"]);
+    valgrind.arg(format!("--suppressions={}", package().join("valgrind.supp").display()));
+    assert_eq!(succeed(valgrind.arg(program).args(nodes.urls())), "done\n");
+}
+
+#[test]
 fn the_loss_of_a_lock_is_told_and_no_callback_runs_after_a_release() {
     let (nodes, program) = (nodes(), compile("tests/lost.c", &["-g"], true));
     let valgrind = ["-q", "--error-exitcode=9", program.to_str().expect("text")];

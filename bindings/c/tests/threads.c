@@ -14,7 +14,7 @@ static void *work(void *data) {
         ASSERT(__atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST) == 1);
         EXPECT(REDLATCH_OK, redlatch_ensure_held(guard));
         __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
-        EXPECT(REDLATCH_OK, redlatch_release(guard));
+        EXPECT(REDLATCH_OK, redlatch_release(&guard));
     }
     return NULL;
 }
@@ -48,14 +48,14 @@ static void as_a_child(redlatch_guard *kept) {
     EXPECT(REDLATCH_OTHER_PROCESS, redlatch_nodes(client, &text));
     ASSERT(redlatch_remaining(kept) == 0);
     redlatch_client_cancel(client);
-    EXPECT(REDLATCH_OTHER_PROCESS, redlatch_release(kept));
-    redlatch_client_free(client);
+    EXPECT(REDLATCH_OTHER_PROCESS, redlatch_release(&kept));
+    redlatch_client_free(&client);
 
     client = new_client();
     EXPECT(REDLATCH_HELD, redlatch_lock(client, "kept", 10000, 0, &guard));
     EXPECT(REDLATCH_OK, redlatch_lock(client, "of the child", 10000, 1000, &guard));
-    EXPECT(REDLATCH_OK, redlatch_release(guard));
-    redlatch_client_free(client);
+    EXPECT(REDLATCH_OK, redlatch_release(&guard));
+    redlatch_client_free(&client);
     _exit(0);
 }
 
@@ -78,8 +78,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < forks; i++) {
         pid_t child = fork();
         if (child == 0) {
-            redlatch_drop(kept);
-            redlatch_client_free(client);
+            redlatch_drop(&kept);
+            redlatch_client_free(&client);
             _exit(0);
         }
         exits_with_zero(child);
@@ -92,9 +92,9 @@ int main(int argc, char **argv) {
     usleep(50000); /* most likely it waits now; the result is the same if it does not yet */
     redlatch_client_cancel(waiting);
     pthread_join(threads[0], NULL);
-    redlatch_client_free(waiting);
-    EXPECT(REDLATCH_OK, redlatch_release(kept));
-    redlatch_client_free(client);
+    redlatch_client_free(&waiting);
+    EXPECT(REDLATCH_OK, redlatch_release(&kept));
+    redlatch_client_free(&client);
     puts("done");
     return 0;
 }

@@ -17,7 +17,7 @@ static void waits(const redlatch_bytes *nodes, size_t nodes_count, uint64_t wait
     /* An attempt without a limit takes 2 s here, and 3.3 s on ZooKeeper. */
     if (took < (double)wait_ms || took > (double)wait_ms + 1500)
         fprintf(stderr, "a wait of %llu ms took %.0f\n", (unsigned long long)wait_ms, took);
-    redlatch_client_free(client);
+    redlatch_client_free(&client);
 }
 
 int main(int argc, char **argv) {
