@@ -15,6 +15,23 @@ use redlatch::register::Value;
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Version(redlatch::register::Version);
 
+#[pymethods]
+impl Version {
+    #[new]
+    fn new(number: u64) -> Self {
+        Self(redlatch::register::Version::from_u64(number))
+    }
+
+    /// For pickles.
+    fn __getnewargs__(&self) -> (u64,) {
+        (self.0.as_u64(),)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<redlatch.Version {}>", self.0.as_u64())
+    }
+}
+
 /// A value of up to 16 KiB that a majority of the nodes agrees on.
 // It belongs to a client, which is asked for its process in each call.
 #[pyclass(frozen, module = "redlatch")]

@@ -52,3 +52,8 @@ __all__ = [
     "Waiter",
     "__version__",
 ]
+
+# Tracebacks and pickles name them as programs do.
+for _name in __all__:
+    if isinstance(_public := globals()[_name], type) and _public not in (Lock, Register):
+        _public.__module__ = __name__

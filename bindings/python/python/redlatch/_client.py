@@ -17,7 +17,7 @@ from . import _native
 from ._async import AsyncLock
 from ._decorator import Function, decorated
 from ._election import Election
-from ._errors import LockTimeout, NoQuorum
+from ._errors import ConfigError, LockTimeout, NoQuorum
 from ._log import logger
 from ._native import Lock, Register
 from ._request import TTL, Name, Names, Request, Seconds, listed, timed_out
@@ -438,6 +438,8 @@ class Client:
 
         Dangerous: a holder that is alive works on and notices nothing before it extends.
         """
+        if seen.seen is None:
+            raise ConfigError("this inspection was pickled: inspect the lock in this process")
         return _native.force_release(self._core, seen.seen)
 
     def locks(self, pattern: Name = "*") -> list[str | bytes]:

@@ -1,15 +1,21 @@
-"""The exceptions. Each text includes what the nodes have said; none shows a password."""
+"""The exceptions. Each text includes what the nodes have said; none shows a password.
+
+The arguments of each are all that it says, as values that JSON has: of these, task queues such as
+Celery make it anew in another process.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Iterable
 
-if TYPE_CHECKING:
-    from ._views import NodeReport
+from ._views import NodeReport
 
 
 class RedlatchError(Exception):
     """The base of all exceptions of this package."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
 
 
 class ConfigError(RedlatchError, ValueError):
@@ -35,13 +41,13 @@ class NoQuorum(RedlatchError):
     def __init__(
         self,
         text: str,
-        reports: list[NodeReport] | None = None,
+        reports: Iterable[NodeReport | tuple[str, str, bool, bool]] = (),
         needed: int = 0,
         answered: int = 0,
         quarantine: float | None = None,
     ) -> None:
-        super().__init__(text)
-        self.reports = reports or []
+        self.reports = [NodeReport(*report) for report in reports]
+        super().__init__(text, self.reports, needed, answered, quarantine)
         self.needed, self.answered, self.quarantine = needed, answered, quarantine
 
 
@@ -57,7 +63,7 @@ class LockLost(RedlatchError):
     reason: str
 
     def __init__(self, text: str, reason: str = "other") -> None:
-        super().__init__(text)
+        super().__init__(text, reason)
         self.reason = reason
 
 
@@ -80,5 +86,5 @@ class RegisterError(RedlatchError):
     may_have_happened: bool
 
     def __init__(self, text: str, may_have_happened: bool = False) -> None:
-        super().__init__(text)
+        super().__init__(text, may_have_happened)
         self.may_have_happened = may_have_happened

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ._native import Seen, Version
 
 
-@dataclass(frozen=True)
-class NodeReport:
+class NodeReport(NamedTuple):
     """The answer of one node, as in :class:`redlatch.NoQuorum`."""
 
     url: str
@@ -75,7 +74,11 @@ class Inspection:
     waiters: list[Waiter]
     #: For how long too few nodes could grant it, as they were started recently.
     quarantine: float | None
-    seen: Seen = field(repr=False, compare=False)
+    #: For :meth:`redlatch.Client.force_release`; ``None`` of one that was pickled.
+    seen: Seen | None = field(repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "seen": None}
 
 
 @dataclass(frozen=True)
