@@ -12,9 +12,9 @@
  * as it was, so cleaning up does not overwrite it.
  *
  * Threads: any number of them may use a client, and any thread may use a guard, whichever took the
- * lock. redlatch_extend(), redlatch_release(), redlatch_drop() and redlatch_client_free() need
- * theirs alone: no other thread is in a call with it. A thread in a call must not be ended by
- * pthread_cancel() or pthread_exit(), nor leave it by longjmp().
+ * lock. redlatch_extend(), redlatch_release(), redlatch_drop(), redlatch_into_token() and
+ * redlatch_client_free() need theirs alone: no other thread is in a call with it. A thread in a call
+ * must not be ended by pthread_cancel() or pthread_exit(), nor leave it by longjmp().
  *
  * fork: a client and its guards work only in the process that made them, so a daemon makes its
  * client after its last fork or daemon(). In a child, every call with them fails at once with
@@ -151,6 +151,11 @@ typedef struct redlatch_request {
     uint64_t max_hold_ms;
     /* A label for people who look at the lock: `redlatch inspect`. At most 256 bytes. */
     redlatch_bytes owner;
+    /* Further locks, as many as more_count, that are held together with `name`: all or none, by one
+     * guard. Requests that name some of the same locks cannot deadlock. Without REDLATCH_SHARED and
+     * one_of. */
+    const redlatch_bytes *more;
+    size_t more_count;
 } redlatch_request;
 
 /* Makes a client of these nodes, one URL each, or one for a whole group or ensemble. `options` may
@@ -212,11 +217,29 @@ redlatch_status redlatch_release(redlatch_guard **guard);
  * Null is ignored. */
 void redlatch_drop(redlatch_guard **guard);
 
+/* Gives the lock away and keeps it held: redlatch_resume() takes it over by *token, in this process
+ * or in another one. Frees the guard and sets *guard to null. The lock is not extended from here on:
+ * its ttl is how long the other may take. The token is a word of ASCII, and a secret: whoever has it
+ * has the lock. Free it with redlatch_free(). After a failure *token is null, and the lock is given
+ * up as by redlatch_drop(), unless `token` was null. REDLATCH_INVALID: a lock on ZooKeeper, or a
+ * share that other threads of this client have too. */
+REDLATCH_CHECKED redlatch_status redlatch_into_token(redlatch_guard **guard, char **token);
+
+/* Takes over a lock by its token, and extends it to the request's ttl_ms. The request has the same
+ * names as the one that took it, and the client the same key_prefix. It does not wait. What the
+ * lock is (fenced, shared, one of slots) and its owner are those of the token; REDLATCH_KEEP_ALIVE
+ * and max_hold_ms are the request's. REDLATCH_LOST: nobody holds it any more. REDLATCH_NO_QUORUM:
+ * it is as before; try again. REDLATCH_INVALID: no token, or one of other names. Unless
+ * REDLATCH_OK, *guard is null. */
+REDLATCH_CHECKED redlatch_status redlatch_resume(const redlatch_client *client,
+                                                 const redlatch_request *request,
+                                                 redlatch_bytes token, redlatch_guard **guard);
+
 /* The state of each node, a line each, with what is wrong with it. Asks the nodes. Free the text
  * with redlatch_free(). On failure *text is null. */
 REDLATCH_CHECKED redlatch_status redlatch_nodes(const redlatch_client *client, char **text);
 
-/* Frees a text of redlatch_nodes(). Null is ignored. */
+/* Frees a text of redlatch_nodes() or redlatch_into_token(). Null is ignored. */
 void redlatch_free(char *text);
 
 /* The text of this thread's last call that returned another status than REDLATCH_OK. Empty if there

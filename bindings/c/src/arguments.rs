@@ -1,7 +1,7 @@
 //! What C passes, as the header declares it.
 
 use crate::last_error::{Failure, Status};
-use redlatch::{Builder, Error, LockClient, LockGuard, TlsSettings};
+use redlatch::{Builder, Error, LockClient, LockGuard, LockRequest, LockToken, TlsSettings};
 use std::ffi::c_char;
 use std::mem::{MaybeUninit, offset_of, size_of};
 use std::time::Duration;
@@ -132,6 +132,8 @@ pub struct Request {
     wait_ms: u64,
     max_hold_ms: u64,
     owner: Bytes,
+    more: *const Bytes,
+    more_count: usize,
 }
 
 // SAFETY: it has only numbers and pointers, and its size first.
@@ -146,8 +148,30 @@ impl Request {
     const SHARED: u32 = 4;
 
     pub(crate) fn acquire(&self, client: &LockClient) -> Result<Option<LockGuard>, Failure> {
+        let request = self.request(client)?;
+        let acquired: Result<_, Error> = match self.wait_ms {
+            0 => request.try_lock(),
+            u64::MAX => request.lock().map(Some),
+            wait => request.try_lock_for(Duration::from_millis(wait)),
+        };
+        Ok(acquired?)
+    }
+
+    pub(crate) fn resume(&self, client: &LockClient, token: &str) -> Result<LockGuard, Failure> {
+        let request = self.request(client)?;
+        let token: LockToken = token.parse().map_err(Error::LockToken)?;
+        Ok(request.resume(&token)?)
+    }
+
+    fn request<'a>(&self, client: &'a LockClient) -> Result<LockRequest<'a>, Failure> {
         known(self.flags, Self::KEEP_ALIVE | Self::FENCED | Self::SHARED)?;
-        let mut request = client.request(self.name.get()?).ttl(Duration::from_millis(self.ttl_ms));
+        let mut names = vec![self.name.get()?];
+        // SAFETY: the header says that there are as many.
+        for name in unsafe { array(self.more, self.more_count) }? {
+            names.push(name.get()?);
+        }
+        // For a single name it is the same as `request`.
+        let mut request = client.request_all(names).ttl(Duration::from_millis(self.ttl_ms));
         if self.flags & Self::KEEP_ALIVE != 0 {
             request = request.keep_alive();
         }
@@ -158,18 +182,12 @@ impl Request {
             request = request.max_hold(Duration::from_millis(self.max_hold_ms));
         }
         request = request.owner(self.owner.get()?);
-        request = match (self.flags & Self::SHARED != 0, self.one_of) {
-            (false, 0) => request,
-            (true, 0) => request.shared(),
-            (false, count) => request.one_of(count),
-            (true, _) => return Err(Failure::invalid("a reader has no slot: one_of must be 0")),
-        };
-        let acquired: Result<_, Error> = match self.wait_ms {
-            0 => request.try_lock(),
-            u64::MAX => request.lock().map(Some),
-            wait => request.try_lock_for(Duration::from_millis(wait)),
-        };
-        Ok(acquired?)
+        match (self.flags & Self::SHARED != 0, self.one_of) {
+            (false, 0) => Ok(request),
+            (true, 0) => Ok(request.shared()),
+            (false, count) => Ok(request.one_of(count)),
+            (true, _) => Err(Failure::invalid("a reader has no slot: one_of must be 0")),
+        }
     }
 }
 
@@ -253,7 +271,7 @@ pub fn layout() -> String {
         "options" Options: size flags node_timeout_ms max_ttl_ms key_prefix client_name ca_file
             certificate key connect_timeout_ms failover_bound_ms fencing_expiry_ms
             session_timeout_ms drift_factor,
-        "request" Request: size flags one_of name ttl_ms wait_ms max_hold_ms owner
+        "request" Request: size flags one_of name ttl_ms wait_ms max_hold_ms owner more more_count
     );
     let statuses = {
         use Status::*;

@@ -54,6 +54,7 @@ impl From<Error> for Failure {
             Error::Config(_) | Error::Resource(_) | Error::Ttl(_) | Error::HeldTooLong { .. } => {
                 Status::Invalid
             }
+            Error::NotResumable(_) | Error::LockToken(_) => Status::Invalid,
             Error::OtherProcess => Status::OtherProcess,
             _ => Status::Other,
         };

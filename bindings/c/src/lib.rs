@@ -117,11 +117,37 @@ pub unsafe extern "C" fn redlatch_acquire(
             (read(client)?, read_sized(request)?)
         };
         let lock = request.acquire(&client.0)?.ok_or_else(Failure::held)?;
-        let held = Box::new(Guard { lock, gate: Arc::default() });
         // SAFETY: `clear` has written there.
-        unsafe { guard.write(Box::into_raw(held)) };
+        unsafe { write_guard(guard, lock) };
         Ok(())
     })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn redlatch_resume(
+    client: *const Client,
+    request: *const Request,
+    token: Bytes,
+    guard: *mut *mut Guard,
+) -> Status {
+    attempt(|| {
+        // SAFETY: as the head of this file says.
+        let (client, request) = unsafe {
+            clear(guard)?;
+            (read(client)?, read_sized(request)?)
+        };
+        let lock = request.resume(&client.0, token.text()?)?;
+        // SAFETY: `clear` has written there.
+        unsafe { write_guard(guard, lock) };
+        Ok(())
+    })
+}
+
+/// Returns a guard to C, in a place that can be written.
+unsafe fn write_guard(place: *mut *mut Guard, lock: LockGuard) {
+    let guard = Box::new(Guard { lock, gate: Arc::default() });
+    // SAFETY: as the caller says.
+    unsafe { place.write(Box::into_raw(guard)) };
 }
 
 #[unsafe(no_mangle)]
@@ -199,6 +225,24 @@ pub unsafe extern "C" fn redlatch_drop(guard: *mut *mut Guard) {
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn redlatch_into_token(
+    guard: *mut *mut Guard,
+    text: *mut *mut c_char,
+) -> Status {
+    attempt(|| {
+        // SAFETY: as the head of this file says.
+        let token = unsafe {
+            clear(text)?;
+            end(guard, LockGuard::into_token)??
+        };
+        let token = c_text(&token.to_string());
+        // SAFETY: `clear` has written there.
+        unsafe { text.write(token.into_raw()) };
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn redlatch_nodes(client: *const Client, text: *mut *mut c_char) -> Status {
     attempt(|| {
         // SAFETY: as the head of this file says.
@@ -231,7 +275,7 @@ fn line(node: &NodeStatus) -> String {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn redlatch_free(text: *mut c_char) {
     if !text.is_null() {
-        // SAFETY: it is of `redlatch_nodes`, by `CString::into_raw`.
+        // SAFETY: it is a text of this library, by `CString::into_raw`.
         drop(unsafe { CString::from_raw(text) });
     }
 }

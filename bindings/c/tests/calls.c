@@ -24,6 +24,11 @@ static void null_pointers(void) {
     EXPECT(REDLATCH_INVALID, redlatch_ensure_held(NULL));
     EXPECT(REDLATCH_INVALID, redlatch_release(NULL));
     EXPECT(REDLATCH_INVALID, redlatch_on_lost(NULL, ignore, NULL));
+    EXPECT(REDLATCH_INVALID, redlatch_into_token(&guard, &text));
+    EXPECT(REDLATCH_INVALID, redlatch_into_token(NULL, &text));
+    EXPECT(REDLATCH_INVALID, redlatch_resume(NULL, &request, redlatch_text("a"), &guard));
+    EXPECT(REDLATCH_INVALID, redlatch_resume(client, NULL, redlatch_text("a"), &guard));
+    EXPECT(REDLATCH_INVALID, redlatch_resume(client, &request, redlatch_text("a"), NULL));
     EXPECT(REDLATCH_INVALID, redlatch_nodes(NULL, &text));
     EXPECT(REDLATCH_INVALID, redlatch_nodes(client, NULL));
     ASSERT(redlatch_remaining(NULL) == 0 && redlatch_fencing_token(NULL) == 0);
@@ -122,6 +127,13 @@ static void other_headers(void) {
     later.known.size = 8;
     EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &later.known, &guard));
 
+    redlatch_request request = redlatch_request_for("first", 10000);
+    memset(&request.more, 0xff, sizeof request - offsetof(redlatch_request, more));
+    EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &request, &guard));
+    request.size = offsetof(redlatch_request, more);
+    EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
+    EXPECT(REDLATCH_OK, redlatch_release(&guard));
+
     redlatch_options options = redlatch_default_options();
     redlatch_client *made = NULL;
     memset(&options.connect_timeout_ms, 0xff, sizeof options - FIRST_SIZE); /* what follows it */
@@ -216,6 +228,74 @@ static void locks(void) {
     EXPECT(REDLATCH_INVALID, redlatch_lock(client, "a", UINT64_MAX, 0, &guard));
 }
 
+/* Of several names, all are held or none is. */
+static void several_names(void) {
+    redlatch_guard *other = NULL;
+    redlatch_bytes more[2] = {redlatch_text("h"), redlatch_text("i")};
+    redlatch_request request = redlatch_request_for("g", 10000);
+    request.more = more;
+    request.more_count = 2;
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "i", 10000, 0, &other));
+    EXPECT(REDLATCH_HELD, redlatch_acquire(client, &request, &guard));
+    ASSERT(guard == NULL);
+    EXPECT(REDLATCH_OK, redlatch_release(&other));
+    EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
+    for (const char *name = "ghi"; *name; name++) {
+        const char text[] = {*name, 0};
+        EXPECT(REDLATCH_HELD, redlatch_lock(client, text, 10000, 0, &other));
+    }
+    EXPECT(REDLATCH_OK, redlatch_release(&guard));
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "i", 10000, 0, &other));
+    redlatch_drop(&other);
+    more[1] = redlatch_text("");
+    EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &request, &guard));
+    more[1].data = NULL;
+    more[1].size = 1;
+    EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &request, &guard));
+    request.more = NULL;
+    EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &request, &guard));
+    request.more = more;
+    request.more_count = 1;
+    request.flags = REDLATCH_SHARED;
+    EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &request, &guard));
+}
+
+/* Another client takes a lock over by its token. */
+static void tokens(const redlatch_options *options) {
+    redlatch_client *worker = NULL;
+    redlatch_guard *resumed = NULL;
+    char *token = NULL;
+    redlatch_bytes more = redlatch_text("k");
+    redlatch_request request = redlatch_request_for("j", 10000);
+    request.flags = REDLATCH_FENCED;
+    request.more = &more;
+    request.more_count = 1;
+    EXPECT(REDLATCH_OK, redlatch_client_new(urls, count, options, &worker));
+    EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
+    uint64_t fence = redlatch_fencing_token(guard);
+    EXPECT(REDLATCH_INVALID, redlatch_into_token(&guard, NULL));
+    EXPECT(REDLATCH_OK, redlatch_ensure_held(guard)); /* there was no place for the token */
+    EXPECT(REDLATCH_OK, redlatch_into_token(&guard, &token));
+    ASSERT(guard == NULL && token && strlen(token) > 30);
+    EXPECT(REDLATCH_HELD, redlatch_lock(worker, "k", 10000, 0, &resumed));
+
+    redlatch_request other = redlatch_request_for("j", 10000);
+    EXPECT(REDLATCH_INVALID, redlatch_resume(worker, &other, redlatch_text(token), &resumed));
+    EXPECT(REDLATCH_INVALID, redlatch_resume(worker, &request, redlatch_text("x"), &resumed));
+    EXPECT(REDLATCH_INVALID, redlatch_resume(worker, &request, redlatch_text(NULL), &resumed));
+    ASSERT(resumed == NULL);
+    request.flags = REDLATCH_KEEP_ALIVE;
+    EXPECT(REDLATCH_OK, redlatch_resume(worker, &request, redlatch_text(token), &resumed));
+    EXPECT(REDLATCH_OK, redlatch_ensure_held(resumed));
+    ASSERT(redlatch_fencing_token(resumed) == fence && fence > 0);
+    EXPECT(REDLATCH_HELD, redlatch_lock(client, "j", 10000, 0, &guard));
+    EXPECT(REDLATCH_OK, redlatch_release(&resumed));
+    EXPECT(REDLATCH_LOST, redlatch_resume(worker, &request, redlatch_text(token), &resumed));
+    ASSERT(resumed == NULL);
+    redlatch_free(token);
+    redlatch_client_free(&worker);
+}
+
 /* What is freed is null from then on, and says so when it is used again. */
 static void released(void) {
     redlatch_client *freed = NULL;
@@ -283,6 +363,8 @@ int main(int argc, char **argv) {
     other_headers();
     a_group();
     locks();
+    several_names();
+    tokens(&options);
     released();
     texts();
 

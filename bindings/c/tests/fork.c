@@ -14,12 +14,13 @@ int main(int argc, char **argv) {
     EXPECT(REDLATCH_OK, redlatch_lock(client, "kept", 10000, 30000, &kept));
     EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &watched));
     EXPECT(REDLATCH_OK, redlatch_on_lost(watched, ignore, NULL));
+    char *token = NULL;
     pid_t child = fork();
     if (child == 0) {
         alarm(60);
         redlatch_drop(&kept);
-        EXPECT(REDLATCH_OTHER_PROCESS, redlatch_release(&watched));
-        ASSERT(watched == NULL);
+        EXPECT(REDLATCH_OTHER_PROCESS, redlatch_into_token(&watched, &token));
+        ASSERT(watched == NULL && token == NULL);
         redlatch_client_free(&client);
         _exit(0);
     }

@@ -13,7 +13,8 @@ int main(void) {
     MEMBER(options, drift_factor);
     SIZE(request), MEMBER(request, size), MEMBER(request, flags), MEMBER(request, one_of);
     MEMBER(request, name), MEMBER(request, ttl_ms), MEMBER(request, wait_ms);
-    MEMBER(request, max_hold_ms), MEMBER(request, owner);
+    MEMBER(request, max_hold_ms), MEMBER(request, owner), MEMBER(request, more);
+    MEMBER(request, more_count);
     printf("status %zu: %d %d %d %d %d %d %d %d %d\n", sizeof(redlatch_status), REDLATCH_OK,
            REDLATCH_HELD, REDLATCH_NO_QUORUM, REDLATCH_LOST, REDLATCH_CANCELLED, REDLATCH_INVALID,
            REDLATCH_OTHER_PROCESS, REDLATCH_OTHER, REDLATCH_PANIC);
