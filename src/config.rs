@@ -14,7 +14,7 @@ pub(crate) use ensemble::EnsembleSettings;
 pub use nodes::NodeUrls;
 pub(crate) use nodes::{NodeSettings, RedisNode};
 pub use settings::ClientSettings;
-pub(crate) use settings::{Settings, is_reserved};
+pub(crate) use settings::{OWNER_MAX, Settings, is_reserved};
 #[cfg(feature = "tls")]
 pub use tls::{ClientCertificate, TlsSettings};
 
@@ -22,6 +22,7 @@ pub use tls::{ClientCertificate, TlsSettings};
 use crate::bridge;
 use crate::error::ConfigError;
 use crate::event::{Event, EventCallback, Listener};
+use crate::owner_process::this_process;
 use crate::wait_queue::HandoffLimit;
 use std::sync::Arc;
 use std::time::Duration;
@@ -197,6 +198,27 @@ impl Builder {
     pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.settings.key_prefix = Some(prefix.as_ref().to_vec());
         self
+    }
+
+    /// The [owner](crate::LockRequest::owner) of requests that name none, for
+    /// [`inspect`](crate::LockClient::inspect) and for people who look at the keys: at most 256
+    /// bytes, none by default. A plain lock without an owner is the cheapest. The candidates of an
+    /// [election](crate::LockClient::election) have it as their name.
+    ///
+    /// The command, Python and C set [this process](Self::owned_by_this_process).
+    pub fn owner(mut self, label: impl AsRef<[u8]>) -> Self {
+        self.settings.owner = Some(label.as_ref().to_vec());
+        self
+    }
+
+    /// Sets an [owner](Self::owner) that names this host and process: `host:pid`. Whoever may read
+    /// the nodes' keys reads the host's name there. It is that of the process that calls this: a
+    /// forked child calls it again, for the client that it builds.
+    ///
+    /// The host is what Linux says, and elsewhere the variable `HOSTNAME` or `COMPUTERNAME`, or
+    /// `unknown`.
+    pub fn owned_by_this_process(self) -> Self {
+        self.owner(this_process())
     }
 
     /// Whether a call that waits for a lock stands in a [queue that the nodes

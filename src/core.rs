@@ -50,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) rules: Arc<Rules>,
     pub(crate) max_ttl: Duration,
     pub(crate) key_prefix: Vec<u8>,
+    /// The owner of requests that name none.
+    pub(crate) owner: Vec<u8>,
     pub(crate) events: Events,
     pub(crate) cancellation: Arc<Cancellation>,
     #[cfg(feature = "registers")]
@@ -115,6 +117,7 @@ impl Core {
             rules: settings.rules,
             max_ttl: settings.max_ttl,
             key_prefix: settings.key_prefix,
+            owner: settings.owner,
             events: Events::new(listener, &owner_process),
             cancellation,
             #[cfg(feature = "registers")]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use redlatch::error::TtlError;
-use redlatch::{Builder, ClientSettings, Error, LockClient};
+use redlatch::{Builder, ClientSettings, Error, LockClient, LockState};
 use support::locks::LONG;
 use support::servers::Servers;
 
@@ -28,7 +28,7 @@ fn a_file_makes_a_client_with_its_settings() {
     let text = format!(
         "[locks]\nnodes = [{nodes}]\nkey_prefix = 'billing:'\nclient_name = 'from-a-file'\n\
          restart_guard = false\nmax_ttl = '1m 1s'\nmax_hold = '20s'\nnode_timeout = '5s'\n\
-         wait_for_all = true\n"
+         wait_for_all = true\nowner = 'me'\n"
     );
     let Configuration { locks } = toml::from_str(&text).unwrap();
     // If the tests run over TLS, it trusts their certificates.
@@ -38,6 +38,8 @@ fn a_file_makes_a_client_with_its_settings() {
         assert!(server.command(&["EXISTS", "billing:orders"]).integer() == 1);
         assert_eq!(support::locks::connections(server, "from-a-file"), 1);
     }
+    let LockState::Held(holder) = client.inspect("orders").unwrap().state else { panic!() };
+    assert!(holder.owner().is_some_and(|owner| owner == "me"));
     drop(lock);
     let longest = client.try_lock("orders", Duration::from_secs(61));
     assert!(longest.unwrap().is_some());

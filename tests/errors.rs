@@ -132,6 +132,7 @@ fn invalid_settings_are_refused_and_named() {
         ("client_name", new().client_name("")),
         ("client_name", new().client_name("two words")),
         ("client_name", new().client_name("line\r\nQUIT")),
+        ("owner", new().owner([b'x'; 257])),
         ("key_prefix", new().key_prefix(vec![b'p'; 64 * 1024])),
         ("key_prefix", new().key_prefix("account:redlatch:")),
         ("waiter_lease", new().waiter_lease(Duration::from_millis(99))),

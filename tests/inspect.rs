@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, ResourceError};
-use redlatch::{Error, Holder, Inspection, LockClient, LockState, NodeError, NotALock};
+use redlatch::{
+    Error, Holder, Inspection, LockClient, LockRequest, LockState, NodeError, NotALock,
+};
 use support::locks::{LIMIT, LONG, all_nodes_client, holders, take, value, with_long_timeout};
 use support::servers::Servers;
 
@@ -248,4 +250,36 @@ fn owned_by_this_thread_names_host_process_and_thread() {
     let owner = label(&"\u{20ac}".repeat(200));
     assert!(owner.len() <= 256 && owner.len() > 252, "{}", owner.len());
     assert!(owner.ends_with('\u{20ac}'));
+}
+
+#[test]
+fn a_request_without_an_owner_has_that_of_its_client() {
+    let servers = Servers::start(1);
+    let builder = || with_long_timeout(servers.urls());
+    let owner = |request: LockRequest<'_>, client: &LockClient| {
+        let lock = request.ttl(LONG).try_lock().unwrap().unwrap();
+        let holder = holder(client, "job");
+        drop(lock);
+        holder.owner().map(|owner| owner.to_string())
+    };
+    let client = builder().owner("all").build().unwrap();
+    let request = || client.request("job");
+    let text = |label: &str| Some(label.to_owned());
+    assert_eq!(owner(request(), &client), text("all"));
+    assert_eq!(owner(request().owner("mine"), &client), text("mine"));
+    assert_eq!(owner(request().owner(""), &client), None);
+    assert_eq!(owner(request().fenced(), &client), text("all"));
+    let election = client.election("leader").ttl(LONG);
+    let term = election.campaign().unwrap();
+    let leader = election.leader().unwrap().unwrap();
+    assert!(leader.owner().is_some_and(|owner| owner == "all"), "{leader:?}");
+    drop(term);
+
+    let client = builder().owned_by_this_process().build().unwrap();
+    let name = owner(client.request("job"), &client).unwrap();
+    let (host, process) = name.rsplit_once(':').unwrap();
+    assert_eq!(process, std::process::id().to_string());
+    assert!(!host.is_empty());
+    let client = builder().build().unwrap();
+    assert_eq!(owner(client.request("job"), &client), None, "it costs time");
 }

@@ -121,6 +121,10 @@ typedef struct redlatch_options {
     uint64_t session_timeout_ms;
     /* By what part the clocks of two machines may run apart, up to 0.5; 0: 0.01. */
     double drift_factor;
+    /* The owner of locks whose request names none, as `redlatch inspect` shows it: at most 256
+     * bytes. A null pointer: `host:pid` of this process; redlatch_text(""): none. Whoever may read
+     * the nodes' keys reads it. */
+    redlatch_bytes owner;
 } redlatch_options;
 
 #define REDLATCH_FOREVER UINT64_MAX
@@ -149,7 +153,8 @@ typedef struct redlatch_request {
     uint64_t wait_ms;
     /* For how long extensions keep it in all; 0: no limit, but a day with REDLATCH_KEEP_ALIVE. */
     uint64_t max_hold_ms;
-    /* A label for people who look at the lock: `redlatch inspect`. At most 256 bytes. */
+    /* A label for people who look at the lock: `redlatch inspect`. At most 256 bytes. A null
+     * pointer: the client's; redlatch_text(""): none. */
     redlatch_bytes owner;
     /* Further locks, as many as more_count, that are held together with `name`: all or none, by one
      * guard. Requests that name some of the same locks cannot deadlock. Without REDLATCH_SHARED and

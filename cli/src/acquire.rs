@@ -10,11 +10,11 @@ use super::run::is_below_another;
 use super::run::signals::{CaughtSignal, Signals};
 use super::{duration, names, output};
 use clap::Args;
-use redlatch::{Error, Inspection, LockClient, LockGuard, LockRequest, LockState};
+use redlatch::{ClientSettings, Error, Inspection, LockClient, LockGuard, LockRequest, LockState};
 use serde::Deserialize;
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use std::{mem, thread};
@@ -111,10 +111,11 @@ impl AcquireArguments {
     }
 
     /// Takes from the file what is not among the arguments.
-    pub(crate) fn complete(&mut self, file: LockDefaults, max_ttl: Option<Duration>) {
-        let ttl = file.ttl(max_ttl);
+    pub(crate) fn complete(&mut self, file: LockDefaults, client: &ClientSettings) {
+        let ttl = file.ttl(client.max_ttl);
         self.wait = self.wait.or(file.wait);
-        self.owner = self.owner.take().or(file.owner.map(OsString::from));
+        let of_client = || client.owner.clone().map(OsString::from_vec);
+        self.owner = self.owner.take().or(file.owner.map(OsString::from)).or_else(of_client);
         self.ttl = self.ttl.or(Some(ttl.min(self.max_hold.unwrap_or(ttl))));
     }
 

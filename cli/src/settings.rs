@@ -2,7 +2,7 @@
 
 mod file;
 
-use super::acquire::{AcquireArguments, LockDefaults};
+use super::acquire::{AcquireArguments, LockDefaults, default_owner};
 use super::arguments::{NodeArguments, TlsArguments};
 use super::exit::Failure;
 use super::log::Log;
@@ -37,7 +37,7 @@ pub(crate) fn lock_client(
     unseen.iter().for_each(|text| log.unseen(text));
     // An option goes before the line of its name, of which a call could take only less.
     acquire.max_hold = acquire.max_hold.or(client.max_hold.take());
-    acquire.complete(lock, client.max_ttl);
+    acquire.complete(lock, &client);
     let is_ensemble = urls(&client).iter().any(|node| ensemble::is_member(node));
     Ok((log.listen(client.into()).build()?, is_ensemble))
 }
@@ -124,6 +124,7 @@ fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
         client.restart_guard = Some(false);
     }
     client.client_name.get_or_insert_with(|| "redlatch-command".to_owned());
+    client.owner.get_or_insert_with(default_owner);
     Ok(Settings { client, lock, unseen })
 }
 

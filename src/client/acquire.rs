@@ -2,9 +2,10 @@
 //! what a lock that is kept alive needs before and after that.
 
 use super::LockClient;
-use super::request::{LockRequest, OWNER_MAX};
+use super::request::LockRequest;
 use crate::backend::{EventRecorder, LockSpec, QueueSlot};
 use crate::clock::{self, Time};
+use crate::config::OWNER_MAX;
 use crate::core::{Core, Granted, ShareMember};
 use crate::engine::{HeldLock, Jitter, LockAttributes, PERMITS_MAX, Share, TTL_LIMIT, Ttl, Wait};
 use crate::entropy::draw;
@@ -40,7 +41,9 @@ impl LockRequest<'_> {
     /// What the lock has besides its first key, which takes the other keys out of the request.
     fn attributes(&mut self) -> Result<LockAttributes, ResourceError> {
         let keys = self.keys.as_mut().map_err(|error| *error)?;
-        let (length, most) = (self.settings.owner.len(), OWNER_MAX);
+        let owner = self.settings.owner.take();
+        let owner = owner.unwrap_or_else(|| self.client.core.owner.clone());
+        let (length, most) = (owner.len(), OWNER_MAX);
         if length > most {
             return Err(ResourceError::OwnerTooLong { length, most });
         }
@@ -53,7 +56,7 @@ impl LockRequest<'_> {
             _ => {}
         }
         let fence = self.settings.is_fenced.then_some(self.client.core.fencing_expiry);
-        let (more_keys, owner) = (mem::take(&mut keys.more), mem::take(&mut self.settings.owner));
+        let more_keys = mem::take(&mut keys.more);
         Ok(LockAttributes { more_keys, owner, fence, share })
     }
 

@@ -52,7 +52,7 @@ pub struct Election<'a> {
 
 impl Election<'_> {
     /// The candidate's name, for [`leader`](Self::leader) and [`LockClient::inspect`]: 256 bytes at
-    /// most. None by default.
+    /// most. By default the client's [`owner`](crate::Builder::owner).
     pub fn name(mut self, name: impl AsRef<[u8]>) -> Self {
         self.request = self.request.owner(name);
         self

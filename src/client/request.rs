@@ -2,6 +2,7 @@
 
 use super::LockClient;
 use crate::cancel_token::CancelToken;
+use crate::config::OWNER_MAX;
 use crate::engine::Share;
 #[cfg(doc)]
 use crate::error::Error;
@@ -10,6 +11,7 @@ use crate::error::ResourceError;
 use crate::fencing::FencingToken;
 #[cfg(doc)]
 use crate::guard::LockGuard;
+use crate::owner_process::this_process;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,8 +56,8 @@ pub(super) struct RequestSettings {
     /// Instead of the client's.
     pub(super) min_validity: Option<Duration>,
     pub(super) is_fenced: bool,
-    /// The label in the lock's value.
-    pub(super) owner: Vec<u8>,
+    /// The label in the lock's value, instead of the client's.
+    pub(super) owner: Option<Vec<u8>>,
     pub(super) keep_alive: bool,
     pub(super) max_hold: Option<Duration>,
     pub(super) hold_at_least: Duration,
@@ -70,7 +72,7 @@ impl<'a> LockRequest<'a> {
             ttl: DEFAULT_TTL,
             min_validity: None,
             is_fenced: false,
-            owner: Vec::new(),
+            owner: None,
             keep_alive: false,
             max_hold: None,
             hold_at_least: Duration::ZERO,
@@ -208,9 +210,6 @@ impl fmt::Debug for LockRequest<'_> {
 // What a request may ask for besides the exclusive lock: a share of it, the name of its owner in
 // the lock's value, and an end of the wait. Also the end of all waits of a client.
 
-/// The longest label of an owner, in bytes: enough for names of a host, a process and a thread.
-pub(super) const OWNER_MAX: usize = 256;
-
 impl LockRequest<'_> {
     /// Requests the lock as a reader: any number of readers hold it at the same time, and nobody
     /// else. A request without this is a writer's: it is for the exclusive lock, which has one
@@ -300,10 +299,10 @@ impl LockRequest<'_> {
 
     /// Writes a label into the lock's value, behind the token, for [`inspect`](LockClient::inspect)
     /// and for people who look at the key. While the call waits, its entry in the nodes' queue has
-    /// the label too. At most 256 bytes, none by default. Every client that can read the keys can
-    /// read it.
+    /// the label too. At most 256 bytes; by default the client's [`owner`](crate::Builder::owner).
+    /// An empty one is none. Every client that can read the keys can read it.
     pub fn owner(mut self, label: impl AsRef<[u8]>) -> Self {
-        self.settings.owner = label.as_ref().to_vec();
+        self.settings.owner = Some(label.as_ref().to_vec());
         self
     }
 
@@ -311,7 +310,7 @@ impl LockRequest<'_> {
     pub fn owned_by_this_thread(self) -> Self {
         let thread = std::thread::current();
         let name = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
-        let mut label = format!("{}:{}:{name}", host(), std::process::id());
+        let mut label = format!("{}:{name}", this_process());
         let end = (0..=OWNER_MAX.min(label.len())).rev().find(|end| label.is_char_boundary(*end));
         label.truncate(end.unwrap_or(0));
         self.owner(label)
@@ -337,10 +336,4 @@ impl LockClient {
     pub fn cancel_token(&self) -> CancelToken {
         self.core.cancellation.token().clone()
     }
-}
-
-fn host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
-    if name.trim().is_empty() { "unknown".to_owned() } else { name.trim().to_owned() }
 }

@@ -73,6 +73,9 @@ pub struct ClientSettings {
     pub key_prefix: Option<Vec<u8>>,
     /// [`Builder::client_name`].
     pub client_name: Option<String>,
+    /// [`Builder::owner`]: in a file a text.
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::text"))]
+    pub owner: Option<Vec<u8>>,
     /// [`Builder::restart_guard`].
     pub restart_guard: Option<bool>,
     /// [`Builder::wait_for_all`].
@@ -118,6 +121,7 @@ pub(crate) struct Settings {
     pub(crate) max_ttl: Duration,
     pub(crate) key_prefix: Vec<u8>,
     pub(crate) client_name: String,
+    pub(crate) owner: Vec<u8>,
     pub(crate) wait_for_all: bool,
     pub(crate) io_thread: bool,
     pub(crate) connecting: ConnectOptions,
@@ -194,7 +198,8 @@ impl ClientSettings {
         check_times(&rules, max_ttl)?;
         let client_name = self.client_name.clone().unwrap_or_else(|| "redlatch".to_owned());
         let key_prefix = self.key_prefix.clone().unwrap_or_default();
-        check_names(&client_name, &key_prefix)?;
+        let owner = self.owner.clone().unwrap_or_default();
+        check_names(&client_name, &key_prefix, &owner)?;
         let connecting = self.check_connections(&nodes, rules.node_timeout)?;
         rules.connect_timeout = connecting.timeout;
         Ok(Settings {
@@ -203,6 +208,7 @@ impl ClientSettings {
             max_ttl,
             key_prefix,
             client_name,
+            owner,
             wait_for_all: self.wait_for_all.unwrap_or(false),
             io_thread: self.io_thread.unwrap_or(false),
             connecting,
@@ -289,7 +295,7 @@ fn check_times(rules: &Rules, max_ttl: Duration) -> Result<(), ConfigError> {
     Ok(())
 }
 
-fn check_names(name: &str, key_prefix: &[u8]) -> Result<(), ConfigError> {
+fn check_names(name: &str, key_prefix: &[u8], owner: &[u8]) -> Result<(), ConfigError> {
     if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
         let reason = format!("{name:?} is not printable ASCII without spaces");
         return Err(refused("client_name", reason));
@@ -302,6 +308,10 @@ fn check_names(name: &str, key_prefix: &[u8]) -> Result<(), ConfigError> {
         let reason = "it contains \":redlatch:\", as keys of queues and counters do";
         return Err(refused("key_prefix", reason));
     }
+    let (length, most) = (owner.len(), OWNER_MAX);
+    if length > most {
+        return Err(refused("owner", format!("{length} bytes, more than {most}")));
+    }
     Ok(())
 }
 
@@ -311,6 +321,9 @@ pub(super) fn refused(name: &'static str, reason: impl Into<String>) -> ConfigEr
 
 /// The longest prefix: about half of the longest key.
 const KEY_PREFIX_MAX: usize = 32 * 1024;
+
+/// The longest label of an owner, in bytes: enough for names of a host, a process and a thread.
+pub(crate) const OWNER_MAX: usize = 256;
 
 /// Could this key belong to another lock, as its fencing counter, its queue, or a waiter's lease or
 /// holders? Their keys are the lock's key with `:redlatch:` and a suffix behind it.

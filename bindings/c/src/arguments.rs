@@ -24,6 +24,14 @@ impl Bytes {
         std::str::from_utf8(self.get()?).map_err(|_| Failure::invalid("a text is not UTF-8"))
     }
 
+    /// What is set, also if that is nothing: a null pointer is not set.
+    fn given(&self) -> Result<Option<&[u8]>, Failure> {
+        if self.data.is_null() && self.size == 0 {
+            return Ok(None);
+        }
+        self.get().map(Some)
+    }
+
     /// What is set, if anything is.
     fn set_text(&self) -> Result<Option<&str>, Failure> {
         Ok(Some(self.text()?).filter(|text| !text.is_empty()))
@@ -59,6 +67,7 @@ pub struct Options {
     fencing_expiry_ms: u64,
     session_timeout_ms: u64,
     drift_factor: f64,
+    owner: Bytes,
 }
 
 // SAFETY: it has only numbers and pointers, and its size first.
@@ -98,6 +107,10 @@ impl Options {
         if let Some(name) = self.client_name.set_text()? {
             builder = builder.client_name(name);
         }
+        builder = match self.owner.given()? {
+            Some(owner) => builder.owner(owner),
+            None => builder,
+        };
         builder = builder.io_thread(self.flags & Self::IO_THREAD != 0);
         Ok(builder.key_prefix(self.key_prefix.get()?).tls(self.tls()?))
     }
@@ -181,7 +194,9 @@ impl Request {
         if self.max_hold_ms > 0 {
             request = request.max_hold(Duration::from_millis(self.max_hold_ms));
         }
-        request = request.owner(self.owner.get()?);
+        if let Some(owner) = self.owner.given()? {
+            request = request.owner(owner);
+        }
         match (self.flags & Self::SHARED != 0, self.one_of) {
             (false, 0) => Ok(request),
             (true, 0) => Ok(request.shared()),
@@ -270,7 +285,7 @@ pub fn layout() -> String {
         "bytes" Bytes: data size,
         "options" Options: size flags node_timeout_ms max_ttl_ms key_prefix client_name ca_file
             certificate key connect_timeout_ms failover_bound_ms fencing_expiry_ms
-            session_timeout_ms drift_factor,
+            session_timeout_ms drift_factor owner,
         "request" Request: size flags one_of name ttl_ms wait_ms max_hold_ms owner more more_count
     );
     let statuses = {

@@ -77,7 +77,7 @@ pub unsafe extern "C" fn redlatch_client_new(
             array(urls, count)?
         };
         let urls: Vec<&str> = urls.iter().map(Bytes::text).collect::<Result<_, _>>()?;
-        let mut builder = LockClient::builder().nodes(urls);
+        let mut builder = LockClient::builder().nodes(urls).owned_by_this_process();
         if !options.is_null() {
             // SAFETY: it is not null, and the header says how its size is set.
             builder = unsafe { read_sized(options) }?.apply(builder)?;

@@ -344,6 +344,30 @@ static void texts(void) {
     free(kept);
 }
 
+/* Locks that stay when this process has ended, for who looks at their owners. */
+static void owners(void) {
+    static redlatch_guard *left[4];
+    static redlatch_client *named;
+    char name[4][32];
+    redlatch_options options = redlatch_default_options();
+    options.flags = REDLATCH_NO_RESTART_GUARD;
+    options.node_timeout_ms = 1000;
+    options.owner = redlatch_text("all");
+    EXPECT(REDLATCH_OK, redlatch_client_new(urls, count, &options, &named));
+    for (int i = 0; i < 4; i++) {
+        snprintf(name[i], sizeof name[i], "owned:%d:%d", i, (int)getpid());
+        redlatch_request request = redlatch_request_for(name[i], 40000);
+        if (i == 1) request.owner = redlatch_text("mine");
+        if (i == 2) request.owner = redlatch_text("");
+        EXPECT(REDLATCH_OK, redlatch_acquire(i == 3 ? named : client, &request, &left[i]));
+    }
+    static char longer[257];
+    redlatch_client *made = NULL;
+    options.owner.data = longer;
+    options.owner.size = sizeof longer;
+    EXPECT(REDLATCH_INVALID, redlatch_client_new(urls, count, &options, &made));
+}
+
 int main(int argc, char **argv) {
     read_urls(argc, argv);
     ASSERT(strcmp(redlatch_last_error(), "") == 0);
@@ -367,6 +391,7 @@ int main(int argc, char **argv) {
     tokens(&options);
     released();
     texts();
+    owners();
 
     /* A guard outlives its client's handle. */
     EXPECT(REDLATCH_OK, redlatch_lock(client, "e", 10000, 0, &guard));

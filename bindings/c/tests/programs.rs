@@ -2,6 +2,7 @@
 //! `install` has installed, and run under sanitizers or valgrind.
 
 use redlatch::embedded::Nodes;
+use redlatch::{LockClient, LockState};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -137,6 +138,32 @@ fn every_function_does_what_the_header_says() {
     // What threads that end by themselves have is "possibly lost".
     valgrind.args(["--errors-for-leak-kinds=definite", "--show-leak-kinds=definite"]).arg(program);
     assert_eq!(succeed(valgrind.args(nodes.urls())), "done\n");
+    check_owners(&nodes);
+}
+
+/// What two processes of `calls.c` have left.
+fn check_owners(nodes: &Nodes) {
+    let builder = LockClient::builder().nodes(nodes.urls()).key_prefix("c:");
+    let client = builder.build().expect("they are nodes");
+    let other = LockClient::new(nodes.urls()).expect("they are nodes");
+    let mut found = 0;
+    for (client, pattern) in [(&client, "owned:*"), (&other, "owned:3:*")] {
+        for lock in client.locks(pattern).map(|lock| lock.expect("it is listed")) {
+            let name = lock.resource();
+            let name = name.as_str().expect("text");
+            let seen = client.inspect(name).expect("all nodes are up");
+            let LockState::Held(holder) = seen.state else { panic!("{seen:?}") };
+            let owner = holder.owner().map(|owner| owner.to_string());
+            let [_, kind, process] = name.split(':').collect::<Vec<_>>()[..] else { panic!() };
+            match (kind, owner.as_deref()) {
+                ("0", Some(owner)) => assert!(owner.ends_with(&format!(":{process}")), "{owner}"),
+                ("1", Some("mine")) | ("2", None) | ("3", Some("all")) => {}
+                _ => panic!("{name}: {owner:?}"),
+            }
+            found += 1;
+        }
+    }
+    assert_eq!(found, 8);
 }
 
 #[test]

@@ -19,6 +19,8 @@ use std::time::Duration;
 #[pyclass(frozen, weakref, module = "redlatch._native")]
 pub(crate) struct Client {
     builder: Builder,
+    /// Has it an owner of its own, and not that of the process that uses it?
+    has_owner: bool,
     /// The client of this process. The mutex is taken with the GIL and for a moment, and a process
     /// forks by a thread that has the GIL: so no child has a copy that is taken.
     current: Mutex<Option<(u32, LockClient)>>,
@@ -39,15 +41,16 @@ impl Client {
             Some((process, client)) if *process == process::id() => return Ok(client.clone()),
             _ => {}
         }
-        let client = build(py, &self.builder)?;
+        let client = build(py, &self.builder, self.has_owner)?;
         *current = Some((process::id(), client.clone()));
         Ok(client)
     }
 }
 
-fn build(py: Python<'_>, builder: &Builder) -> PyResult<LockClient> {
+fn build(py: Python<'_>, builder: &Builder, has_owner: bool) -> PyResult<LockClient> {
     contained(py, || {
         let builder = builder.clone().on_event(events::listener());
+        let builder = if has_owner { builder } else { builder.owned_by_this_process() };
         builder.build().map_err(|error| raise(py, &error))
     })
 }
@@ -63,16 +66,17 @@ impl Client {
     ) -> PyResult<Self> {
         let nodes: Vec<String> = Given { name: "nodes", value: nodes }.get()?;
         let mut builder = LockClient::builder().nodes(nodes);
-        let mut tls = None;
+        let (mut tls, mut has_owner) = (None, false);
         for (name, value) in settings.into_iter().flatten() {
             if !value.is_none() {
                 let name: String = name.extract()?;
+                has_owner |= name == "owner";
                 builder = set(builder, &mut tls, &Given { name: &name, value })?;
             }
         }
         builder = tls.into_iter().fold(builder, Builder::tls);
-        let current = Mutex::new(Some((process::id(), build(py, &builder)?)));
-        Ok(Self { builder, current })
+        let current = Mutex::new(Some((process::id(), build(py, &builder, has_owner)?)));
+        Ok(Self { builder, has_owner, current })
     }
 
     /// Takes a lock. `wait`: 0 does not wait, and `None` waits as long as it takes. `goes_on`:
@@ -203,6 +207,7 @@ fn set(
         "io_thread" => builder.io_thread(given.get()?),
         "queue" => builder.queue(given.get()?),
         "key_prefix" => builder.key_prefix(given.get::<Name>()?),
+        "owner" => builder.owner(given.get::<Name>()?),
         "client_name" => builder.client_name(given.get::<String>()?),
         "ca_file" => {
             let file: PathBuf = given.get()?;

@@ -385,6 +385,27 @@ def test_what_an_operator_sees_and_does(client, servers):
     assert nodes[0].last_error and nodes[1].server == "redis"
 
 
+def test_the_owner_is_this_host_and_process_unless_it_is_named(urls):
+    here = f"{os.uname().nodename}:"
+
+    def owner(client, **options):
+        with client.lock("a", **options):
+            return client.inspect("a").holders[0].owner
+
+    settings = {"restart_guard": False}
+    client = redlatch.Client(urls, **settings)
+    assert owner(client) == f"{here}{os.getpid()}"
+    assert owner(client, owner="me") == "me" and owner(client, owner="") is None
+    with client.election("leader").campaign():
+        assert client.election("leader").leader().owner == f"{here}{os.getpid()}"
+    assert owner(redlatch.Client(urls, owner="all", **settings)) == "all"
+    assert owner(redlatch.Client(urls, owner="", **settings)) is None
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if owner(client) == f"{here}{os.getpid()}" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def test_a_job_runs_once_in_each_period(client):
     ran = client.once_per("report", timedelta(days=1), lambda: 5)
     assert (ran.ran, ran.value) == (True, 5)

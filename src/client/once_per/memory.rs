@@ -166,9 +166,10 @@ impl<'a> ByLock<'a> {
         let OncePer { request, schedule, retries_failed, .. } = once;
         let name = memory_name(request)?;
         let counts_for = schedule.period.saturating_sub(schedule.tolerance);
-        let owner = &request.settings.owner;
+        let owner = request.settings.owner.clone();
         let ttl = run_ttl(request, *schedule);
-        let request = request.client.request(&name).ttl(ttl).owner(owner).max_hold(counts_for);
+        let mut request = request.client.request(&name).ttl(ttl).max_hold(counts_for);
+        request.settings.owner = owner;
         Ok(Self { name, request, counts_for, retries_failed: *retries_failed })
     }
 

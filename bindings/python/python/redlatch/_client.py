@@ -91,6 +91,9 @@ class Client:
     * ``queue``: whether waiting calls stand in a queue that the nodes keep; ``True``.
     * ``key_prefix``: what stands before the name of each lock in the nodes' keys; nothing.
     * ``client_name``: the name that the nodes show for the connections; ``redlatch``.
+    * ``owner``: what ``inspect`` shows of the holders of locks that name none, and of waiters;
+      ``host:pid`` of the process that uses the client, a forked child's too. Whoever may read the
+      nodes' keys reads it. ``""``: nothing.
     * ``ca_file``: a file of root certificates for ``rediss://``; those of the system.
     * ``client_certificate``: the files of a client's certificate and of its key.
     * ``bundled_roots``: whether Mozilla's root certificates, inside this package, count; ``False``.
@@ -123,6 +126,7 @@ class Client:
         queue: bool | None = None,
         key_prefix: Name | None = None,
         client_name: str | None = None,
+        owner: Name | None = None,
         ca_file: str | PathLike[str] | None = None,
         client_certificate: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
         bundled_roots: bool | None = None,
@@ -176,7 +180,8 @@ class Client:
           writers.
         * ``shared``: whether to hold it beside other readers.
         * ``one_of``: to hold one of so many slots: at most so many hold it at a time.
-        * ``owner``: what ``inspect`` shows of the holder, up to 256 bytes.
+        * ``owner``: what ``inspect`` shows of the holder, up to 256 bytes; the client's, which is
+          ``host:pid`` by default.
         * ``min_validity``: the least time that it must be valid for when it is granted.
         * ``max_hold``: for how long it may be held in all, however often it is extended.
         * ``hold_at_least``: for how long it stays taken at least, also after its release: for a job
@@ -413,7 +418,8 @@ class Client:
     def election(
         self, name: Name, *, candidate: Name | None = None, ttl: Seconds = TTL
     ) -> Election:
-        """An election of one leader. ``candidate`` is what others see as its name."""
+        """An election of one leader. ``candidate`` is what others see as its name: the
+        client's ``owner`` by default."""
         return Election(self._core, name, candidate, ttl)
 
     # Registers.
