@@ -25,6 +25,7 @@ use crate::owner_process::OwnerProcess;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{GuardedLock, MAX_HOLD, Notifier, Watchdog};
 use std::sync::Arc;
+use std::thread::ThreadId;
 use std::time::Duration;
 
 /// Who keeps the locks of a client. Making one connects to nothing.
@@ -144,6 +145,8 @@ pub(crate) struct LockSpec<'a> {
     pub(crate) max_hold: Option<Duration>,
     pub(crate) hold_at_least: Duration,
     pub(crate) wait: Wait,
+    /// The thread for which it asks, if for one in particular.
+    pub(crate) thread: Option<ThreadId>,
     pub(crate) call: CancellableCall<'a>,
 }
 

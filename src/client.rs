@@ -317,6 +317,8 @@ impl LockClient {
         if self.core.is_forked() {
             return Err(Error::OtherProcess);
         }
-        self.core.backend.inspect(key)
+        let mut seen = self.core.backend.inspect(Arc::clone(&key))?;
+        seen.own_threads = self.core.own_threads(&key);
+        Ok(seen)
     }
 }

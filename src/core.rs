@@ -5,11 +5,15 @@
 //! them: `client` acquires locks and makes guards, and `guard` extends and releases, both through
 //! the backend.
 
+mod guard_list;
 mod joint_shares;
+mod own_threads;
 #[cfg(feature = "registers")]
 pub(crate) mod registers;
 
+pub(crate) use guard_list::{GuardList, ListedGuard};
 pub(crate) use joint_shares::{Departure, Granted, JointShares, PUBLISHER, ShareMember};
+pub(crate) use own_threads::name_of_set;
 
 use crate::backend::{Backend, Cancellation, Events, SharedParts};
 use crate::cancel_token::CancelToken;
@@ -46,6 +50,8 @@ pub(crate) struct Core {
     pub(crate) set_wait_queues: Arc<WaitQueues>,
     /// For readers, which threads can be together.
     pub(crate) joint_shares: Arc<JointShares>,
+    /// The guards that are not heads of `wait_queues`.
+    pub(crate) guard_list: Arc<GuardList>,
     pub(crate) fencing_expiry: Ttl,
     pub(crate) rules: Arc<Rules>,
     pub(crate) max_ttl: Duration,
@@ -113,6 +119,7 @@ impl Core {
             wait_queues,
             set_wait_queues,
             joint_shares,
+            guard_list: Arc::default(),
             fencing_expiry: settings.fencing_expiry,
             rules: settings.rules,
             max_ttl: settings.max_ttl,
@@ -204,7 +211,7 @@ impl Drop for Core {
             // threads of the parent do not exist here, a handle may refer to another one, and any
             // of them may have been half way through a change, or hold a mutex.
             let queues = (self.wait_queues.clone(), self.set_wait_queues.clone());
-            let queues = (queues, self.joint_shares.clone());
+            let queues = (queues, self.joint_shares.clone(), self.guard_list.clone());
             keep_inherited((queues, Arc::clone(&self.backend)));
         }
     }

@@ -148,6 +148,15 @@ events! {
         },
         { resource: Name<'a>, left: Duration, reports: &'a [NodeReport] }
 
+    /// A call waits for a lock that its own thread has taken by this client, and whose guard still
+    /// exists; or for the exclusive lock while the thread has a share of it, or the other way
+    /// round. If the guard is not with another thread, the thread waits for itself: until the wait
+    /// or the lock ends. Reported once in a call, before it waits. Where guards leave the threads
+    /// that take them, [`for_thread`](crate::LockRequest::for_thread) says so, and this is not
+    /// reported. `resource`: the lock that the thread has.
+    HeldByThisThread: "held_by_this_thread", Warn, "is waited for by the thread that took it",
+        { resource: Name<'a> }
+
     /// A call has a place in the [nodes' queue](crate::guide::waiting#the-nodes-queue) for the
     /// lock: others hold it or wait for it. Reported once in a call, before it sleeps. `ahead`: how
     /// many waiters are before it. A client has one waiter for the exclusive lock, and one for each

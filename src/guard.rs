@@ -5,18 +5,19 @@ mod release;
 mod token;
 
 use super::clock::{self, Time};
-use super::core::{Core, ShareMember};
+use super::core::{Core, ListedGuard, ShareMember};
 use super::engine::HeldLock;
 use super::error::{Error, LockLost, LossReason};
 use super::event::{Event, Released};
 use super::fencing::FencingToken;
 use super::name::Name;
-use super::wait_queue::QueueHead;
+use super::wait_queue::{QueueHead, Taker};
 use super::watchdog::{GuardedLock, ReservedCapacity};
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::thread::ThreadId;
 use std::time::Duration;
 pub use token::LockToken;
 
@@ -41,6 +42,9 @@ pub use token::LockToken;
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockGuard {
     core: Arc<Core>,
+    /// Its place among the guards that are not the heads of their wait queues. Dropped before the
+    /// lock, whose memory nobody else has then.
+    listed: Option<Box<ListedGuard>>,
     held: ReusedLock,
     /// When the lock was asked for.
     since: Time,
@@ -79,6 +83,7 @@ impl LockGuard {
         Self {
             since: held.granted().since,
             core,
+            listed: None,
             held,
             member: None,
             capacity: None,
@@ -193,6 +198,24 @@ impl LockGuard {
         if let Some(head) = &self.head {
             head.handle().bind_to_this_thread();
         }
+        if let Some(listed) = &self.listed {
+            listed.bind_to_this_thread();
+        }
+    }
+
+    /// The lock was taken for this thread, if for one in particular. The wait queue of a plain lock
+    /// knows that by itself.
+    pub(crate) fn note_taker(&mut self, thread: Option<ThreadId>) {
+        if self.head.is_none() || self.held.granted().keys().nth(1).is_some() {
+            let taker = Taker { thread, is_bound: false };
+            self.listed = Some(Box::new(ListedGuard::new(&self.core, &self.held, taker)));
+        }
+    }
+
+    /// The next waiter may have the lock, and no thread of this client holds it by this guard.
+    fn leave_queue(&mut self) {
+        self.listed = None;
+        drop(self.head.take());
     }
 }
 
@@ -239,7 +262,7 @@ impl LockGuard {
             return;
         }
         // The next waiter need not wait for the callback.
-        drop(self.head.take());
+        self.leave_queue();
         let is_lost = outcome == Some(Released::TooLate);
         if is_lost {
             // If it was not lost when it was given up, this was not emitted yet.
@@ -255,7 +278,7 @@ impl LockGuard {
 
     fn emit_let_expire(&mut self) {
         // The next waiter asks the nodes from now on.
-        drop(self.head.take());
+        self.leave_queue();
         if !self.core.events.has_listener() {
             return;
         }

@@ -1,5 +1,6 @@
 //! What the nodes hold for a resource, read without locking it.
 
+mod own_threads;
 mod shares;
 
 use super::clock::{WallTime, wall_time};
@@ -7,6 +8,7 @@ use super::engine::{Share, Token, quorum, until_quorum};
 use super::name::Name;
 use super::node::command::{SHARED, is_reservation};
 use super::node::{NodeAnswer, NodeError, NodeReport};
+pub use own_threads::{OwnHolder, OwnThreads};
 use redlatch_protocol::inspect::{KeySnapshot, LISTED_MAX, WaiterSnapshot};
 pub use shares::{NotALock, OtherProgram};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,12 +47,16 @@ pub struct Inspection {
     /// Waiters that a majority of the nodes has come first, in the order in which they are served.
     /// Those that fewer nodes have follow: they are just arriving, or have gone and could not reach
     /// each node. Calls that do not queue are not shown, such as those of a client whose
-    /// [`queue`](crate::Builder::queue) is off. Of the threads that wait by one client, one is
-    /// shown for all, and none while a thread of that client holds the lock.
+    /// [`queue`](crate::Builder::queue) is off. Of the threads that wait for the exclusive lock by
+    /// one client, one is shown for all, and none while a thread of that client holds the lock:
+    /// those of the client that inspects are in [`own_threads`](Self::own_threads), and those of
+    /// others nobody but these knows.
     ///
     /// On ZooKeeper, these are the first hundred contenders behind the lock's holder, those of
     /// other programs and of sets of resources included.
     pub waiters: Vec<QueuedWaiter>,
+    /// Who of this client's own threads holds the lock, and how many wait for it.
+    pub own_threads: OwnThreads,
     pub(crate) seen: Seen,
 }
 
@@ -210,6 +216,7 @@ impl Inspection {
             waiter_count: count_waiters(snapshots).max(waiters.len()),
             state,
             waiters,
+            own_threads: OwnThreads::default(),
             seen,
         })
     }

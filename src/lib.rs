@@ -213,7 +213,8 @@ pub use error::{OncePerError, RegisterError, TransactionError};
 pub use event::{Event, Released};
 pub use fencing::FencingToken;
 pub use guard::{LockGuard, LockToken};
-pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram, QueuedWaiter};
+pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram};
+pub use inspect::{OwnHolder, OwnThreads, QueuedWaiter};
 pub use name::Name;
 #[doc(inline)]
 pub use node::{NodeKind, QueueSupport};

@@ -16,9 +16,12 @@
 //! that a head which never comes back (a leaked guard, a thread that hangs) delays others only
 //! until its key has expired. Tokens still make the lock safe; the queue only saves requests.
 
+mod own;
 mod queue;
+mod taker;
 
 pub(crate) use queue::{HandoffLimit, HeadHandle, Joined, QueueHead, WaitQueues};
+pub(crate) use taker::{Caller, Taker};
 
 #[cfg(test)]
 mod tests;

@@ -43,6 +43,8 @@ const METRICS: &[Metric] = &[
         "Times that the nodes were asked for a lock"),
     ("redlatch_attempt_duration_seconds", Histogram("took"), &["attempt"], &[],
         "How long the nodes took to answer an attempt"),
+    ("redlatch_waits_for_itself_total", Counter, &["held_by_this_thread"], &[],
+        "Waits for a lock that the thread had taken itself"),
     ("redlatch_queued_total", Counter, &["queued"], &[],
         "Calls that got a place in the nodes' queue"),
     ("redlatch_woken_total", Counter, &["woken"], &[],

@@ -20,6 +20,7 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
     let samples = [
         Event::Attempt { resource, number: 1, outcome: AttemptOutcome::Granted, took },
         Event::Quarantined { resource, left, reports: &[] },
+        Event::HeldByThisThread { resource },
         Event::Queued { resource, ahead: 3 },
         Event::Woken { resource, waited },
         Event::Acquired { resource, attempts: 1, waited, validity },

@@ -6,13 +6,15 @@ use super::request::LockRequest;
 use crate::backend::{EventRecorder, LockSpec, QueueSlot};
 use crate::clock::{self, Time};
 use crate::config::OWNER_MAX;
-use crate::core::{Core, Granted, ShareMember};
+use crate::core::{Core, Granted, ShareMember, name_of_set};
 use crate::engine::{HeldLock, Jitter, LockAttributes, PERMITS_MAX, Share, TTL_LIMIT, Ttl, Wait};
 use crate::entropy::draw;
 use crate::error::{Error, ResourceError, TtlError};
+use crate::event::Event;
 use crate::guard::LockGuard;
+use crate::inspect::OwnHolder;
 use crate::name::Name;
-use crate::wait_queue::{Joined, QueueHead, WaitQueues};
+use crate::wait_queue::{Caller, Joined, QueueHead, WaitQueues};
 use crate::watchdog::{MAX_HOLD, shortest_ttl};
 use std::mem;
 use std::sync::Arc;
@@ -98,6 +100,7 @@ impl LockRequest<'_> {
             max_hold,
             hold_at_least,
             wait,
+            thread: self.thread(),
             call,
         })
     }
@@ -113,8 +116,9 @@ impl Acquisition<'_> {
     fn run(&self, recorder: Option<&mut EventRecorder<'_>>) -> Result<Option<LockGuard>, Error> {
         let Self { core, spec } = self;
         self.prepare_keeping()?;
+        self.check_own_hold()?;
         let slot = match spec.attributes.as_ref().filter(|it| !it.more_keys.is_empty()) {
-            Some(_) => self.enqueue(&core.set_wait_queues, &self.name_of_set()),
+            Some(_) => self.enqueue(&core.set_wait_queues, &name_of_set(spec.keys())),
             None => self.enqueue(&core.wait_queues, &spec.key),
         };
         let Some(mut slot) = slot? else { return Ok(None) };
@@ -176,6 +180,7 @@ impl Acquisition<'_> {
     ) -> Result<LockGuard, Error> {
         let Self { core, spec } = self;
         let mut guard = LockGuard::new(Arc::clone(core), held, head, spec.max_hold);
+        guard.note_taker(spec.thread);
         guard.watch();
         if spec.keep_alive {
             guard = guard.keep_alive()?;
@@ -220,14 +225,12 @@ impl Acquisition<'_> {
             return Ok(Some(QueueSlot::default()));
         }
         if self.spec.share().is_some() {
-            if wait_queues.waits_for_itself(key, wait) {
-                return Err(Error::HeldByThisThread);
-            }
             // Threads of this client can have the lock at the same time.
             return Ok(Some(QueueSlot::default()));
         }
         let round = self.core.rules.node_timeout;
-        let (head, held) = match wait_queues.join(key, wait, round, call.own()) {
+        let caller = self.caller();
+        let (head, held) = match wait_queues.join(key, wait, round, caller) {
             Joined::Head(head, held) => (head, held),
             Joined::NotQueued => return Ok(Some(QueueSlot::default())),
             Joined::TimedOut => return Ok(None),
@@ -256,10 +259,38 @@ impl Acquisition<'_> {
         Ok(Some(QueueSlot { head: Some(head), held, not_before }))
     }
 
-    /// The name of a set of keys in the wait queues: no two sets have the same name.
-    fn name_of_set(&self) -> Arc<[u8]> {
-        let with_length = |key: &Arc<[u8]>| [&key.len().to_le_bytes()[..], &key[..]].concat();
-        self.spec.keys().flat_map(with_length).collect()
+    fn caller(&self) -> Caller<'_> {
+        Caller { token: self.spec.call.own(), thread: self.spec.thread }
+    }
+
+    /// Reports that the thread waits for a lock that it has taken itself.
+    ///
+    /// # Errors
+    ///
+    /// No other thread can give that lock up.
+    fn check_own_hold(&self) -> Result<(), Error> {
+        let Self { core, spec } = self;
+        let is_over = || spec.wait.deadline().is_some_and(|deadline| deadline <= clock::now());
+        // Of a plain lock, the wait queue knows as much as makes an error.
+        let is_plain = spec.share().is_none() && spec.keys().nth(1).is_none();
+        let is_wanted = !is_plain || core.guard_list.is_used() || core.events.has_listener();
+        if !is_wanted || core.events.is_in_callback() || is_over() {
+            return Ok(());
+        }
+        let Some(own) = core.own_hold(spec.keys(), spec.share(), spec.thread) else {
+            return Ok(());
+        };
+        if own.holder == OwnHolder::ThisThread {
+            if own.is_bound {
+                return Err(Error::HeldByThisThread);
+            }
+            let resource = Name::new(&own.key[core.key_prefix.len()..]);
+            core.events.emit(|| Event::HeldByThisThread { resource });
+            if core.is_known_forked() {
+                return Err(Error::OtherProcess);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -280,7 +311,7 @@ impl Acquisition<'_> {
             return self.guard_of_member(member, granted, began);
         }
         let (queues, round) = (&core.joint_shares.queues, core.rules.node_timeout);
-        let head = match queues.join(member.queue_name(), wait, round, call.own()) {
+        let head = match queues.join(member.queue_name(), wait, round, self.caller()) {
             Joined::Head(head, _) => head,
             Joined::NotQueued | Joined::HeldByThisThread => {
                 drop(member);
@@ -328,7 +359,8 @@ impl Acquisition<'_> {
         began: Time,
     ) -> Result<Option<LockGuard>, Error> {
         let Self { core, spec } = self;
-        let guard = LockGuard::of_member(core, member, granted, began, spec.max_hold);
+        let mut guard = LockGuard::of_member(core, member, granted, began, spec.max_hold);
+        guard.note_taker(spec.thread);
         if spec.keep_alive { guard.kept_by_others() } else { Ok(guard) }.map(Some)
     }
 
@@ -349,8 +381,9 @@ impl Acquisition<'_> {
         let is_kept = [u8::from(spec.keep_alive)];
         // One that asks for much validity may ask the nodes for longer than others have to wait.
         let least = spec.min_validity.as_nanos().to_le_bytes();
+        // The key comes first: see `JointShares::waiting_since`.
         let parts: [&[u8]; 8] =
-            [&max_hold, &fence, &ttl, &least, &is_kept, &key_length, &spec.key, &attributes.owner];
+            [&key_length, &spec.key, &max_hold, &fence, &ttl, &least, &is_kept, &attributes.owner];
         Some(parts.concat().into())
     }
 }

@@ -11,9 +11,11 @@ use crate::error::ResourceError;
 use crate::fencing::FencingToken;
 #[cfg(doc)]
 use crate::guard::LockGuard;
+use crate::inspect::OwnHolder;
 use crate::owner_process::this_process;
 use std::fmt;
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 /// The ttl of a request that sets none. The Redlock description uses ten seconds in its example:
@@ -64,6 +66,8 @@ pub(super) struct RequestSettings {
     pub(super) cancelled_by: Option<CancelToken>,
     /// The share that is requested, if it is not the exclusive lock.
     pub(super) share: Option<Share>,
+    /// The thread that counts as the one that takes it. `None`: the one that calls.
+    pub(super) thread: Option<Option<ThreadId>>,
 }
 
 impl<'a> LockRequest<'a> {
@@ -78,6 +82,7 @@ impl<'a> LockRequest<'a> {
             hold_at_least: Duration::ZERO,
             cancelled_by: None,
             share: None,
+            thread: None,
         };
         Self { client, keys, settings }
     }
@@ -308,7 +313,7 @@ impl LockRequest<'_> {
 
     /// Sets an [owner](Self::owner) that names this host, process and thread: `host:pid:thread`.
     pub fn owned_by_this_thread(self) -> Self {
-        let thread = std::thread::current();
+        let thread = thread::current();
         let name = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
         let mut label = format!("{}:{name}", this_process());
         let end = (0..=OWNER_MAX.min(label.len())).rev().find(|end| label.is_char_boundary(*end));
@@ -325,6 +330,54 @@ impl LockRequest<'_> {
     pub fn cancelled_by(mut self, token: &CancelToken) -> Self {
         self.settings.cancelled_by = Some(token.clone());
         self
+    }
+}
+
+impl LockRequest<'_> {
+    /// Has this thread count as the one that takes the lock, instead of the one that calls. For
+    /// programs that call in one thread for another, such as a binding to another language; and
+    /// with `None` for those whose guard leaves the thread that calls: from `spawn_blocking`, or
+    /// from a pool. Then no thread in particular holds the lock, and none is said to wait for
+    /// itself: see [`Event::HeldByThisThread`](crate::Event::HeldByThisThread) and
+    /// [`own_holder`](Self::own_holder).
+    pub fn for_thread(mut self, thread: Option<ThreadId>) -> Self {
+        self.settings.thread = Some(thread);
+        self
+    }
+
+    /// Which thread of this client, if any, holds what this request asks for, so that both cannot
+    /// have it at the same time; of several, rather the one that asks. Asks no node. For the text
+    /// of a program whose wait ended with `None`, or that would rather not begin it:
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, OwnHolder};
+    /// # use std::time::Duration;
+    /// # let client = LockClient::new("redis://localhost")?;
+    /// let request = || client.request("orders:42").ttl(Duration::from_secs(10));
+    /// if request().try_lock_for(Duration::from_secs(1))?.is_none() {
+    ///     match request().own_holder() {
+    ///         Some(holder) => eprintln!("orders:42: {holder}"), // such as "this thread holds it itself"
+    ///         None => eprintln!("orders:42: other clients hold it"),
+    ///     }
+    /// }
+    /// # Ok::<(), redlatch::Error>(())
+    /// ```
+    ///
+    /// `None` also if its name cannot be used, and in a forked child.
+    #[must_use]
+    pub fn own_holder(&self) -> Option<OwnHolder> {
+        let core = &self.client.core;
+        let keys = self.keys.as_ref().ok()?;
+        if core.is_forked() {
+            return None;
+        }
+        let keys = std::iter::once(&keys.first).chain(&keys.more);
+        core.own_hold(keys, self.settings.share, self.thread()).map(|hold| hold.holder)
+    }
+
+    /// The thread for which it asks, if for one in particular.
+    pub(super) fn thread(&self) -> Option<ThreadId> {
+        self.settings.thread.unwrap_or_else(|| Some(thread::current().id()))
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct JointShares {
 /// One share.
 struct JointShare {
     kind: Arc<[u8]>,
-    /// Its name in the wait queues, which no other share has.
+    /// Its name in the wait queues, which no other share has: its number, and its kind.
     name: Arc<[u8]>,
     /// When its first member entered.
     began: Time,
@@ -112,6 +112,15 @@ impl JointShares {
         let share = Arc::new(JointShare::new(kind, now));
         latest.insert(Arc::clone(kind), Arc::clone(&share));
         (share, PUBLISHER + 1)
+    }
+
+    /// Since when threads wait for a share of the lock with this key. The kind of each begins with
+    /// its key.
+    pub(super) fn waiting_since(&self, key: &[u8]) -> Vec<Time> {
+        self.queues.waiting_since(|name| {
+            let kind = name.get(size_of::<usize>()..).unwrap_or_default();
+            kind.strip_prefix(&key.len().to_le_bytes()).is_some_and(|rest| rest.starts_with(key))
+        })
     }
 
     /// Forgets a share that has no members.

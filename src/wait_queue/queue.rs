@@ -1,6 +1,7 @@
 //! The wait queue itself, and when each waiter looks at it. The simulator compiles this file too:
 //! its threads do not sleep.
 
+use super::taker::{Caller, Taker};
 use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
 use crate::engine::{HeldLock, Wait};
@@ -42,12 +43,14 @@ static HEADS: AtomicUsize = AtomicUsize::new(0);
 pub(super) struct HeadEntry {
     number: usize,
     pub(super) since: Time,
+    /// Since when it had waited in the queue before, if it had.
+    pub(super) waited_since: Option<Time>,
     /// When its key will have expired. `None` as long as it holds no lock.
-    key_expiry: Option<Time>,
+    pub(super) key_expiry: Option<Time>,
     /// Until when it counts that another client holds the lock, if the nodes' last answers said so.
     held_elsewhere_until: Option<Time>,
-    /// The only thread that can give the lock up.
-    bound_to: Option<ThreadId>,
+    /// The thread that asks for the lock, or took it.
+    pub(super) taker: Taker,
 }
 
 impl WaitQueues {
@@ -60,16 +63,16 @@ impl WaitQueues {
     }
 
     /// Waits in the queue until the caller is its head. `round` is how long it takes at most to ask
-    /// the nodes, and `own` a token that cancels this wait.
+    /// the nodes.
     pub(crate) fn join(
         self: &Arc<Self>,
         key: &Arc<[u8]>,
         wait: Wait,
         round: Duration,
-        own: Option<&CancelToken>,
+        caller: Caller<'_>,
     ) -> Joined {
         let mut queues = self.lock();
-        let mut place = match self.enter(&mut queues, key, wait, round, own) {
+        let mut place = match self.enter(&mut queues, key, wait, round, caller) {
             ControlFlow::Continue(place) => place,
             ControlFlow::Break(joined) => return joined,
         };
@@ -88,14 +91,12 @@ impl WaitQueues {
         key: &Arc<[u8]>,
         wait: Wait,
         round: Duration,
-        own: Option<&CancelToken>,
+        caller: Caller<'_>,
     ) -> ControlFlow<Joined, WaitingCaller> {
         let queue = queues.entry(Arc::clone(key)).or_default();
         if queue.is_empty() {
-            return ControlFlow::Break(Joined::Head(
-                self.head(key, queue.start_head(), false),
-                None,
-            ));
+            let number = queue.start_head(caller.thread, None);
+            return ControlFlow::Break(Joined::Head(self.head(key, number, false), None));
         }
         let (deadline, now) = (wait.deadline(), clock::now());
         if deadline.is_some_and(|deadline| deadline <= now) {
@@ -104,7 +105,7 @@ impl WaitQueues {
         if queue.is_bound_to_this_thread() {
             return ControlFlow::Break(Joined::HeldByThisThread);
         }
-        let waiter = Arc::new(WaitingThread::new(own));
+        let waiter = Arc::new(WaitingThread::new(caller, now));
         queue.waiters.push_back(Arc::clone(&waiter));
         // A caller that leaves the queue to ask the nodes needs time for that: a round, or a
         // quarter of a short wait.
@@ -118,12 +119,6 @@ impl WaitQueues {
             round,
             was_held: false,
         })
-    }
-
-    /// Would this thread wait for a lock that it holds itself, and that no other can give up?
-    pub(crate) fn waits_for_itself(&self, key: &Arc<[u8]>, wait: Wait) -> bool {
-        let is_over = wait.deadline().is_some_and(|deadline| deadline <= clock::now());
-        !is_over && self.lock().get(key).is_some_and(WaitQueue::is_bound_to_this_thread)
     }
 
     /// What has become of a waiter. If nothing, it looks again when it is woken, or at this time.
@@ -150,10 +145,8 @@ impl WaitQueues {
         if is_first && expiry.is_some_and(|expiry| expiry <= now) {
             // The head has not come back, and its key has expired.
             queue.waiters.pop_front();
-            return ControlFlow::Break(Joined::Head(
-                self.head(key, queue.start_head(), false),
-                None,
-            ));
+            let number = queue.start_head(waiter.thread, Some(waiter.since));
+            return ControlFlow::Break(Joined::Head(self.head(key, number, false), None));
         }
         // While another thread holds the lock, there is nothing to ask the nodes. If the head has
         // been asking for a whole round, the nodes may be down, and this caller must be able to
@@ -198,29 +191,35 @@ impl WaitQueue {
     }
 
     /// The number of a new head that asks the nodes.
-    fn start_head(&mut self) -> usize {
+    fn start_head(&mut self, thread: Option<ThreadId>, waited_since: Option<Time>) -> usize {
         self.handoffs = 0;
-        self.next_head()
+        self.next_head(thread, waited_since)
     }
 
-    fn next_head(&mut self) -> usize {
+    fn next_head(&mut self, thread: Option<ThreadId>, waited_since: Option<Time>) -> usize {
         let number = HEADS.fetch_add(1, Ordering::Relaxed);
         self.head = Some(HeadEntry {
             number,
             since: clock::now(),
+            waited_since,
             key_expiry: None,
             held_elsewhere_until: None,
-            bound_to: None,
+            taker: Taker { thread, is_bound: false },
         });
         number
     }
 
     /// Is the lock held, and can no thread but this one give it up?
     pub(super) fn is_bound_to_this_thread(&self) -> bool {
-        self.head.as_ref().is_some_and(|head| {
-            head.bound_to == Some(thread::current().id())
-                && head.key_expiry.is_some_and(|expiry| expiry > clock::now())
-        })
+        let this = Some(thread::current().id());
+        self.holder().is_some_and(|taker| taker.is_bound && taker.thread == this)
+    }
+
+    /// The thread that took the lock, if one of this client holds it.
+    pub(super) fn holder(&self) -> Option<Taker> {
+        let head = self.head.as_ref()?;
+        head.key_expiry.filter(|expiry| *expiry > clock::now())?;
+        Some(head.taker)
     }
 
     fn is_head(&self, number: usize) -> bool {
@@ -240,7 +239,10 @@ impl WaitQueue {
     fn promote_next(&mut self, held: Option<HeldLock>, is_after_limit: bool) {
         match self.waiters.pop_front() {
             Some(next) => {
-                let number = if held.is_some() { self.next_head() } else { self.start_head() };
+                let number = match held {
+                    Some(_) => self.next_head(next.thread, Some(next.since)),
+                    None => self.start_head(next.thread, Some(next.since)),
+                };
                 next.promote(Promotion { number, held, is_after_limit });
             }
             None => self.head = None,
@@ -278,6 +280,9 @@ pub(super) struct WaitingThread {
     wake_up: Condvar,
     /// A token that cancels its wait, besides the client's.
     own: Option<CancelToken>,
+    thread: Option<ThreadId>,
+    /// When it began to wait.
+    pub(super) since: Time,
     /// Read and written only under the mutex of all queues.
     promotion: Mutex<Option<Promotion>>,
 }
@@ -291,8 +296,14 @@ struct Promotion {
 }
 
 impl WaitingThread {
-    fn new(own: Option<&CancelToken>) -> Self {
-        Self { wake_up: Condvar::new(), own: own.cloned(), promotion: Mutex::new(None) }
+    fn new(caller: Caller<'_>, since: Time) -> Self {
+        Self {
+            wake_up: Condvar::new(),
+            own: caller.token.cloned(),
+            thread: caller.thread,
+            since,
+            promotion: Mutex::new(None),
+        }
     }
 
     fn is_cancelled(&self) -> bool {
@@ -392,7 +403,7 @@ impl HeadHandle {
     pub(crate) fn bind_to_this_thread(&self) {
         self.with_queue(|queue| {
             if let Some(head) = self.entry(queue) {
-                head.bound_to = Some(thread::current().id());
+                head.taker = Taker::bound_to_this_thread();
             }
         });
     }

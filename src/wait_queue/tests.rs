@@ -36,6 +36,11 @@ fn from_now(time: Duration) -> Time {
     clock::now().after(time)
 }
 
+/// A caller for its own thread.
+fn here() -> Caller<'static> {
+    Caller { token: None, thread: Some(thread::current().id()) }
+}
+
 /// A lock with this token that is valid until then.
 fn held_lock(token: u8, valid_until: Time) -> HeldLock {
     let ttl = Ttl::from_duration(Duration::from_secs(10)).unwrap();
@@ -73,7 +78,7 @@ impl Joined {
 
 /// Becomes the head of an empty queue.
 fn alone(queues: &Arc<WaitQueues>) -> QueueHead {
-    let (head, held) = queues.join(&key(), Forever, ROUND, None).head();
+    let (head, held) = queues.join(&key(), Forever, ROUND, here()).head();
     assert!(held.is_none() && !head.is_after_limit());
     head
 }
@@ -107,7 +112,10 @@ fn join_with(
     let before = waiting(queues);
     let thread = {
         let queues = Arc::clone(queues);
-        thread::spawn(move || drop(sender.send(queues.join(&key(), wait, round, own.as_ref()))))
+        thread::spawn(move || {
+            let caller = Caller { token: own.as_ref(), ..here() };
+            drop(sender.send(queues.join(&key(), wait, round, caller)));
+        })
     };
     eventually(|| waiting(queues) > before || thread.is_finished());
     receiver
@@ -124,7 +132,7 @@ fn the_first_to_join_is_the_head_at_once_even_without_time_to_wait() {
     let queues = queues(9, LONG);
     let until = Wait::Until;
     for wait in [Forever, Wait::No, until(clock::now()), until(from_now(LONG))] {
-        let (head, held) = queues.join(&key(), wait, ROUND, None).head();
+        let (head, held) = queues.join(&key(), wait, ROUND, here()).head();
         assert!(held.is_none() && !head.is_after_limit());
     }
     assert!(queues.lock().is_empty());
@@ -254,14 +262,14 @@ fn an_empty_queue_takes_no_memory() {
     let queues = queues(9, LONG);
     for number in 0..10_000 {
         let key: Arc<[u8]> = Arc::from(format!("key-{number}").into_bytes());
-        let (head, _) = queues.join(&key, Forever, ROUND, None).head();
+        let (head, _) = queues.join(&key, Forever, ROUND, here()).head();
         head.set_key_expiry(from_now(LONG));
         assert!(matches!(
-            queues.join(&key, Wait::Until(Time::ZERO), ROUND, None),
+            queues.join(&key, Wait::Until(Time::ZERO), ROUND, here()),
             Joined::NotQueued
         ));
         let soon = from_now(Duration::from_micros(10));
-        assert!(!matches!(queues.join(&key, Wait::Until(soon), ROUND, None), Joined::Head(..)));
+        assert!(!matches!(queues.join(&key, Wait::Until(soon), ROUND, here()), Joined::Head(..)));
         assert_eq!(queues.lock().len(), 1);
     }
     assert!(queues.lock().is_empty());

@@ -6,7 +6,8 @@ use crate::backend::KeyListing;
 use crate::clock::{self, Time, WallTime, wall_time};
 use crate::config::is_reserved;
 use crate::error::{Error, NoQuorum};
-use crate::inspect::{Holder, Inspection, Label, LockState, NodeView, QueuedWaiter, Seen};
+use crate::inspect::{Holder, Inspection, Label, LockState, NodeView, OwnThreads};
+use crate::inspect::{QueuedWaiter, Seen};
 use crate::net::{OrderKind, refusal};
 use crate::node::NodeAnswer;
 use crate::node::command::KEY_MAX;
@@ -253,6 +254,7 @@ impl Inspection {
             holder_count: view.holder_count,
             waiter_count: view.waiter_count,
             waiters: view.waiters.iter().map(waiter).collect(),
+            own_threads: OwnThreads::default(),
             seen,
         }
     }

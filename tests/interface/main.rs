@@ -11,6 +11,7 @@ mod handing_on;
 mod holding;
 mod leading;
 mod losing;
+mod own;
 mod shares;
 mod taking;
 mod waiting;

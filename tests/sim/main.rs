@@ -45,6 +45,9 @@ mod worker;
 mod cancel_token;
 #[path = "../../src/owner_process.rs"]
 mod owner_process;
+#[path = "../../src/wait_queue/taker.rs"]
+#[allow(dead_code, reason = "simulated threads are no threads")]
+mod taker;
 #[path = "../../src/wait_queue/queue.rs"]
 #[allow(dead_code, reason = "simulated threads do not sleep, nor wait for themselves")]
 mod wait_queue;

@@ -23,7 +23,7 @@ fn cancelling_ends_every_wait_in_every_queue_and_leaves_the_heads() {
     }
     assert_eq!(waiting(&queues), 0);
     // Later waits end at once. The head is still the head, and gives its place up as ever.
-    assert!(matches!(queues.join(&key(), Forever, ROUND, None), Joined::Cancelled));
+    assert!(matches!(queues.join(&key(), Forever, ROUND, here()), Joined::Cancelled));
     assert!(head.hand_off(held_lock(1, from_now(LONG))).is_err());
     drop(head);
     assert!(queues.lock().is_empty());
@@ -67,7 +67,10 @@ fn a_token_ends_the_waits_that_have_it_and_the_others_keep_their_order() {
     }
     assert_eq!(waiting(&queues), 3);
     // A wait that begins with a cancelled token ends at once, and waits for nothing.
-    assert!(matches!(queues.join(&key(), Forever, ROUND, Some(&own)), Joined::Cancelled));
+    assert!(matches!(
+        queues.join(&key(), Forever, ROUND, Caller { token: Some(&own), ..here() }),
+        Joined::Cancelled
+    ));
     let mut before = head;
     for (number, waiter) in (1..).zip(left) {
         assert!(waiter.try_recv().is_err(), "it is not its turn");

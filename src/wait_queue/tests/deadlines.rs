@@ -12,7 +12,7 @@ fn a_caller_that_does_not_wait_asks_the_nodes_itself() {
         }
         for deadline in [Time::ZERO, clock::now()] {
             assert!(matches!(
-                queues.join(&key(), Wait::Until(deadline), ROUND, None),
+                queues.join(&key(), Wait::Until(deadline), ROUND, here()),
                 Joined::NotQueued
             ));
         }
@@ -29,7 +29,7 @@ fn behind_a_lock_that_is_held_a_wait_ends_at_its_deadline() {
     for round in [ROUND, LONG] {
         let deadline = from_now(Duration::from_millis(50));
         assert!(matches!(
-            queues.join(&key(), Wait::Until(deadline), round, None),
+            queues.join(&key(), Wait::Until(deadline), round, here()),
             Joined::TimedOut
         ));
         assert!(clock::now() >= deadline);
@@ -46,7 +46,7 @@ fn behind_a_head_without_an_answer_a_wait_ends_a_round_early_to_ask_the_nodes() 
     let asked_long_ago = clock::now().before(LONG);
     queues.lock().get_mut(&key()).unwrap().head.as_mut().unwrap().since = asked_long_ago;
     assert!(matches!(
-        queues.join(&key(), Wait::Until(deadline), LONG - round, None),
+        queues.join(&key(), Wait::Until(deadline), LONG - round, here()),
         Joined::NotQueued
     ));
     assert!(clock::now() < deadline.before(LONG / 2));
@@ -71,7 +71,7 @@ fn a_wait_shorter_than_a_round_still_ends() {
     let queues = queues(9, LONG);
     let _asking = alone(&queues);
     let deadline = from_now(Duration::from_millis(50));
-    assert!(matches!(queues.join(&key(), Wait::Until(deadline), LONG, None), Joined::NotQueued));
+    assert!(matches!(queues.join(&key(), Wait::Until(deadline), LONG, here()), Joined::NotQueued));
     // With a quarter of it left, for asking the nodes.
     assert!(clock::now() >= deadline.before(Duration::from_millis(13)));
     assert_eq!(waiting(&queues), 0);
@@ -88,7 +88,8 @@ fn leaving_while_being_promoted_loses_neither_the_lock_nor_the_queue() {
             let mut heads = 0_u64;
             for round in 0..2_000 {
                 let wait = Duration::from_micros((round * 7 + thread * 13) % 90);
-                let joined = queues.join(&key(), Wait::Until(from_now(wait)), Duration::ZERO, None);
+                let joined =
+                    queues.join(&key(), Wait::Until(from_now(wait)), Duration::ZERO, here());
                 let Joined::Head(head, _) = joined else { continue };
                 heads += 1;
                 head.set_key_expiry(from_now(LONG));
@@ -135,7 +136,7 @@ fn behind_a_lock_that_another_client_holds_a_wait_ends_at_its_deadline() {
     for round in [ROUND, LONG] {
         let deadline = from_now(Duration::from_millis(50));
         assert!(matches!(
-            queues.join(&key(), Wait::Until(deadline), round, None),
+            queues.join(&key(), Wait::Until(deadline), round, here()),
             Joined::TimedOut
         ));
         assert!(clock::now() >= deadline);
@@ -146,7 +147,7 @@ fn behind_a_lock_that_another_client_holds_a_wait_ends_at_its_deadline() {
         let deadline = from_now(LONG);
         let round = LONG - Duration::from_millis(50);
         assert!(matches!(
-            queues.join(&key(), Wait::Until(deadline), round, None),
+            queues.join(&key(), Wait::Until(deadline), round, here()),
             Joined::NotQueued
         ));
     }

@@ -6,7 +6,7 @@ use super::*;
 fn a_thread_that_works_under_a_lock_does_not_wait_for_it() {
     let queues = queues(10, LONG);
     let head = alone(&queues);
-    let again = |wait| queues.join(&key(), wait, ROUND, None);
+    let again = |wait| queues.join(&key(), wait, ROUND, here());
     head.handle().bind_to_this_thread();
     // As long as it holds no lock, it does not wait for itself.
     assert!(!queues.lock()[&key()].is_bound_to_this_thread());
@@ -16,7 +16,7 @@ fn a_thread_that_works_under_a_lock_does_not_wait_for_it() {
     assert!(matches!(again(Wait::Until(Time::ZERO)), Joined::NotQueued), "it does not wait");
     // Another thread waits as always, and this one for another lock.
     let other = Arc::from(&b"other"[..]);
-    assert!(matches!(queues.join(&other, Forever, ROUND, None), Joined::Head(..)));
+    assert!(matches!(queues.join(&other, Forever, ROUND, here()), Joined::Head(..)));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| again(Wait::Until(from_now(5 * ROUND))));
         assert!(matches!(waiting.join().unwrap(), Joined::TimedOut));
@@ -27,24 +27,23 @@ fn a_thread_that_works_under_a_lock_does_not_wait_for_it() {
 }
 
 #[test]
-fn a_caller_that_does_not_queue_is_told_that_it_waits_for_itself() {
+fn a_queue_knows_the_thread_that_took_the_lock_as_long_as_it_is_held() {
     let queues = queues(10, LONG);
-    let waits = |wait| queues.waits_for_itself(&key(), wait);
-    assert!(!waits(Forever));
+    let holder = || queues.holder(&key()).map(|taker| taker.thread);
+    assert_eq!(holder(), None);
     assert!(queues.lock().is_empty(), "a look leaves nothing behind");
     let head = alone(&queues);
-    head.handle().bind_to_this_thread();
-    assert!(!waits(Forever), "it holds no lock yet");
+    assert_eq!(holder(), None, "it holds no lock yet");
     head.set_key_expiry(from_now(LONG));
-    assert!(waits(Forever) && waits(Wait::Until(from_now(LONG))));
-    // As in the queue: a time that has come means that it does not wait.
-    assert!(!waits(Wait::No) && !waits(Wait::Until(Time::ZERO)));
-    assert!(!waits(Wait::Until(clock::now())));
-    assert!(!queues.waits_for_itself(&Arc::from(&b"other"[..]), Forever));
-    thread::scope(|scope| assert!(!scope.spawn(|| waits(Forever)).join().unwrap()));
-    assert!(queues.lock()[&key()].waiters.is_empty());
+    assert_eq!(holder(), Some(here().thread));
     head.set_key_expiry(clock::now());
-    assert!(!waits(Forever), "the lock may be taken again");
+    assert_eq!(holder(), None, "the lock may be taken again");
+    // A lock that is for no thread in particular is nobody's.
+    drop(head);
+    let caller = Caller { thread: None, ..here() };
+    let (head, _) = queues.join(&key(), Forever, ROUND, caller).head();
+    head.set_key_expiry(from_now(LONG));
+    assert_eq!(holder(), Some(None));
 }
 
 #[test]
@@ -54,7 +53,7 @@ fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
     first.set_key_expiry(from_now(LONG));
     first.handle().bind_to_this_thread();
     thread::scope(|scope| {
-        let next = scope.spawn(|| queues.join(&key(), Forever, ROUND, None).head().0);
+        let next = scope.spawn(|| queues.join(&key(), Forever, ROUND, here()).head().0);
         while queues.lock()[&key()].waiters.is_empty() {
             thread::yield_now();
         }
@@ -62,9 +61,32 @@ fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
         let next = next.join().unwrap();
         next.set_key_expiry(from_now(LONG));
         drop(first);
+        assert_ne!(queues.holder(&key()).map(|taker| taker.thread), Some(here().thread));
         let soon = Wait::Until(from_now(5 * ROUND));
-        assert!(matches!(queues.join(&key(), soon, ROUND, None), Joined::TimedOut));
+        assert!(matches!(queues.join(&key(), soon, ROUND, here()), Joined::TimedOut));
     });
+}
+
+#[test]
+fn threads_that_wait_are_counted_from_when_they_came_whether_they_ask_or_not() {
+    let queues = queues(10, LONG);
+    let since = || queues.waiting_since(|name| name == &*key());
+    let began = clock::now();
+    let head = alone(&queues);
+    assert_eq!(since().len(), 1, "it asks the nodes");
+    head.set_key_expiry(from_now(LONG));
+    assert_eq!(since(), [], "it holds the lock");
+    let first = join_in_thread(&queues, Forever, ROUND);
+    let _second = join_in_thread(&queues, Forever, ROUND);
+    let came = since();
+    assert!(came.len() == 2 && came.is_sorted() && came[0] >= began, "{came:?}");
+    assert_eq!(queues.waiting_since(|name| name == b"other"), []);
+    // The first now asks the nodes, and has not begun anew.
+    drop(head);
+    let first = promoted(&first).0;
+    assert_eq!(since(), came);
+    first.set_key_expiry(from_now(LONG));
+    assert_eq!(since(), came[1..]);
 }
 
 #[test]
@@ -79,5 +101,5 @@ fn a_head_that_was_replaced_does_not_end_the_head_of_a_later_queue() {
     later.handle().bind_to_this_thread();
     later.set_key_expiry(from_now(LONG));
     drop(first);
-    assert!(matches!(queues.join(&key(), Forever, ROUND, None), Joined::HeldByThisThread));
+    assert!(matches!(queues.join(&key(), Forever, ROUND, here()), Joined::HeldByThisThread));
 }

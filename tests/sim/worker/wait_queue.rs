@@ -10,6 +10,7 @@ use crate::client::Client;
 use crate::clock::{Clock, MILLIS};
 use crate::context::Context;
 use crate::queue::Event;
+use crate::taker::Caller;
 use crate::wait_queue::{Joined, WaitQueues, WaitingCaller};
 use redlatch_protocol::engine::{Acquire, HeldLock, Wait};
 use redlatch_protocol::time::Time;
@@ -62,7 +63,8 @@ impl Worker {
         self.token = CancelToken::new();
         let (queues, round) = (Arc::clone(&client.wait_queues), client.rules.node_timeout);
         let name = format!("{:?}", self.wanted).into_bytes().into();
-        let entered = queues.enter(&mut queues.lock(), &name, wait, round, Some(&self.token));
+        let caller = Caller { token: Some(&self.token), thread: None };
+        let entered = queues.enter(&mut queues.lock(), &name, wait, round, caller);
         let call = Call { acquire, wait, limit };
         match entered {
             ControlFlow::Break(joined) => self.joined(client, context, call, joined),
