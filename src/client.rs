@@ -60,9 +60,10 @@ pub use transaction::{Decision, Participant, Transaction, Transactions};
 /// A lock is not re-entrant: it belongs to a guard and not to a thread. A thread that has a guard
 /// and waits for the same lock waits until the lock's validity has passed; if the lock is [kept
 /// alive](LockRequest::keep_alive), that is up to 24 hours. As a guard may be sent to another
-/// thread, which then releases it, such a wait may be right and is not an error. Only a body that
-/// runs [under a lock](LockRequest::with_lock) and waits for the same lock gets one:
-/// [`Error::HeldByThisThread`].
+/// thread, which then releases it, such a wait may be right and is not an error: it is [reported
+/// as a warning](crate::Event::HeldByThisThread), and [`own_holder`](LockRequest::own_holder)
+/// explains one that has ended. Only a body that runs [under a lock](LockRequest::with_lock) and
+/// waits for the same lock gets an error: [`Error::HeldByThisThread`].
 ///
 /// With a `zk://` URL, a [ZooKeeper ensemble](crate::guide::zookeeper) keeps the locks instead of
 /// Redis nodes, and all methods are the same. What is said of a majority of the nodes holds for the
@@ -284,7 +285,8 @@ fn check_length(length: usize) -> Result<(), ResourceError> {
 impl LockClient {
     /// Looks at what the nodes hold for `resource`, without locking it: free, held or shared, for
     /// how much longer, by whom if the request [named an owner](crate::LockRequest::owner), and who
-    /// waits for it in the nodes' queue.
+    /// waits for it in the nodes' queue; and which threads of this client hold it or wait for it,
+    /// which the nodes [do not know](Inspection::own_threads).
     ///
     /// ```no_run
     /// # use redlatch::LockState;
@@ -310,15 +312,15 @@ impl LockClient {
     /// The resource's name cannot be used, or fewer nodes than a majority answered.
     pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, Error> {
         let key = self.key(resource.as_ref()).map_err(Error::Resource)?;
-        self.inspect_key(key)
+        self.inspect_key(&key)
     }
 
-    fn inspect_key(&self, key: Arc<[u8]>) -> Result<Inspection, Error> {
+    fn inspect_key(&self, key: &Arc<[u8]>) -> Result<Inspection, Error> {
         if self.core.is_forked() {
             return Err(Error::OtherProcess);
         }
-        let mut seen = self.core.backend.inspect(Arc::clone(&key))?;
-        seen.own_threads = self.core.own_threads(&key);
+        let mut seen = self.core.backend.inspect(Arc::clone(key))?;
+        seen.own_threads = self.core.own_threads(key);
         Ok(seen)
     }
 }

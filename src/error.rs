@@ -95,16 +95,15 @@ errors! {
         /// are named by their URLs.
         #[text("{first} and {second} are the same server: it must not vote twice")]
         SameServer { first: Arc<str>, second: Arc<str> },
-        /// A body that runs [under the lock](crate::LockClient::with_lock) waits for the same lock,
-        /// or for a share of it, which is released only when that body ends. A lock is not
-        /// re-entrant.
+        /// A body that runs [under the lock](crate::LockClient::with_lock), or under a share of it
+        /// or a set with it, waits for the same lock, or for a share of another kind, which is
+        /// released only when that body ends. A lock is not re-entrant.
         ///
-        /// Only this case is detected, and only within one client, and not for a body that runs as
-        /// a [reader](crate::LockRequest::shared) or with a [permit](crate::LockRequest::one_of);
-        /// see [`LockClient`](crate::LockClient). It is reported until the keys have expired on the
-        /// nodes, which is up to the drift allowance later than the lock counts as lost. It is not
-        /// detected if the lock was acquired without the wait queue, as
-        /// [`try_with_lock`](crate::LockRequest::try_with_lock) may do.
+        /// Only this case is an error, and only within one client; see
+        /// [`LockClient`](crate::LockClient) and [the
+        /// limits](crate::guide::limits#locks-are-not-re-entrant). It is reported until the keys
+        /// have expired on the nodes, which is up to the drift allowance later than the lock counts
+        /// as lost.
         #[text("this thread holds the lock itself and would wait for its own work to end")]
         HeldByThisThread,
         /// The lock would be held for longer in all than

@@ -63,7 +63,7 @@ typedef struct redlatch_bytes {
 typedef int redlatch_status;
 enum {
     REDLATCH_OK = 0,
-    /* Others hold the lock. Not a fault. */
+    /* Others hold the lock, or threads of this client: the text says which. Not a fault. */
     REDLATCH_HELD = 1,
     /* Too few nodes gave an answer that counts, or not in time. The text has a report of each. */
     REDLATCH_NO_QUORUM = 2,
@@ -78,7 +78,9 @@ enum {
     /* Anything else; the text says what. */
     REDLATCH_OTHER = 7,
     /* A bug of the library. Free what you have of it. */
-    REDLATCH_PANIC = 8
+    REDLATCH_PANIC = 8,
+    /* This thread would wait for a lock that it has taken itself. A mistake of the program. */
+    REDLATCH_HELD_BY_THIS_THREAD = 9
 };
 
 /* Flags of redlatch_options. An unknown flag is REDLATCH_INVALID. */
@@ -148,8 +150,9 @@ typedef struct redlatch_request {
     /* How long the nodes keep the lock if it is not extended. */
     uint64_t ttl_ms;
     /* How long to wait, in the order in which programs asked; 0: one attempt. With REDLATCH_FOREVER
-     * also while too few nodes answer, unless waiting cannot help (a wrong password). With a limit,
-     * REDLATCH_NO_QUORUM at once if servers that have just begun get their vote only after it. */
+     * also while too few nodes answer, unless waiting cannot help (a wrong password), or this
+     * thread has taken the lock itself. With a limit, REDLATCH_NO_QUORUM at once if servers that
+     * have just begun get their vote only after it. */
     uint64_t wait_ms;
     /* For how long extensions keep it in all; 0: no limit, but a day with REDLATCH_KEEP_ALIVE. */
     uint64_t max_hold_ms;
@@ -178,8 +181,14 @@ void redlatch_client_cancel(const redlatch_client *client);
  * themselves. Null is ignored. */
 void redlatch_client_free(redlatch_client **client);
 
-/* Takes a lock. REDLATCH_HELD: others held it for all of wait_ms. Unless REDLATCH_OK, *guard is
- * null. */
+/* Takes a lock. REDLATCH_HELD: it was held for all of wait_ms; redlatch_last_error() says whether
+ * by others, by another thread of this client, or by this thread itself. Unless REDLATCH_OK, *guard
+ * is null.
+ *
+ * A lock is not re-entrant. REDLATCH_HELD_BY_THIS_THREAD, at once and only with REDLATCH_FOREVER:
+ * this thread has taken the lock by this client, and the guard still exists; or it has a share of
+ * it, and wants the whole lock or a share of the other kind. If another thread has that guard by
+ * now and releases it, wait with a limit. */
 REDLATCH_CHECKED redlatch_status redlatch_acquire(const redlatch_client *client,
                                                   const redlatch_request *request,
                                                   redlatch_guard **guard);

@@ -270,11 +270,14 @@ impl Acquisition<'_> {
     /// No other thread can give that lock up.
     fn check_own_hold(&self) -> Result<(), Error> {
         let Self { core, spec } = self;
+        if spec.wait == Wait::No || core.events.is_in_callback() {
+            return Ok(());
+        }
         let is_over = || spec.wait.deadline().is_some_and(|deadline| deadline <= clock::now());
         // Of a plain lock, the wait queue knows as much as makes an error.
         let is_plain = spec.share().is_none() && spec.keys().nth(1).is_none();
         let is_wanted = !is_plain || core.guard_list.is_used() || core.events.has_listener();
-        if !is_wanted || core.events.is_in_callback() || is_over() {
+        if !is_wanted || is_over() {
             return Ok(());
         }
         let Some(own) = core.own_hold(spec.keys(), spec.share(), spec.thread) else {

@@ -113,7 +113,7 @@ impl Election<'_> {
     /// As [`LockClient::inspect`].
     pub fn leader(&self) -> Result<Option<Holder>, Error> {
         let keys = self.request.keys.as_ref().map_err(|error| Error::Resource(*error))?;
-        match self.request.client.inspect_key(keys.first.clone())?.state {
+        match self.request.client.inspect_key(&keys.first)?.state {
             LockState::Held(holder) => Ok(Some(holder)),
             _ => Ok(None),
         }

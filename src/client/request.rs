@@ -356,7 +356,8 @@ impl LockRequest<'_> {
     /// let request = || client.request("orders:42").ttl(Duration::from_secs(10));
     /// if request().try_lock_for(Duration::from_secs(1))?.is_none() {
     ///     match request().own_holder() {
-    ///         Some(holder) => eprintln!("orders:42: {holder}"), // such as "this thread holds it itself"
+    ///         // Such as "this thread holds it itself".
+    ///         Some(holder) => eprintln!("orders:42: {holder}"),
     ///         None => eprintln!("orders:42: other clients hold it"),
     ///     }
     /// }

@@ -33,8 +33,9 @@ impl LockRequest<'_> {
     /// Acquires the lock if it is free and no other call waits for it, without waiting.
     ///
     /// `Ok(None)` means that a majority of the nodes *answered* and other clients hold the lock or
-    /// wait for it, or that another thread of this client holds it;
-    /// [`inspect`](crate::LockClient::inspect) tells which.
+    /// wait for it, or that another thread of this client holds it, or this one:
+    /// [`own_holder`](Self::own_holder) tells which, and [`inspect`](crate::LockClient::inspect)
+    /// which others.
     ///
     /// If several clients ask at the same moment, each may be granted some nodes and none a
     /// majority. Such a split attempt is undone and repeated after a random pause: up to four
@@ -107,7 +108,7 @@ impl LockRequest<'_> {
     /// # }
     /// ```
     ///
-    /// The lock is not re-entrant: a `body` that waits for the same lock, or the same set of locks,
+    /// The lock is not re-entrant: a `body` that waits for the same lock, or one of the same set,
     /// with the same client waits for its own end. In the thread that runs it, that is
     /// [`Error::HeldByThisThread`]; in a thread that `body` waits for, it is not detected. A
     /// `try_lock` in `body` returns `None`.

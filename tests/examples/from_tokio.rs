@@ -40,7 +40,8 @@ async fn lock(client: &LockClient, name: &str) -> Result<LockGuard, Failure> {
     let on_drop = CancelOnDrop(CancelToken::new());
     let (client, name, token) = (client.clone(), name.to_owned(), on_drop.0.clone());
     let wait = move || {
-        let request = client.request(&name).ttl(TTL).keep_alive();
+        // The guard leaves this thread, in which other tasks may wait for the same lock.
+        let request = client.request(&name).ttl(TTL).keep_alive().for_thread(None);
         request.cancelled_by(&token).lock()
     };
     Ok(spawn_blocking(wait).await??)

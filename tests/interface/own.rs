@@ -9,7 +9,7 @@ use support::backend::Backend;
 use support::journal::Journal;
 use support::{eventually, on_each_backend};
 
-use crate::{LIMIT, LONG, take, take_next};
+use crate::{LIMIT, LONG, WAIT, take, take_next};
 
 on_each_backend!(
     a_wait_of_the_thread_that_took_the_lock_is_reported_once,
@@ -97,6 +97,8 @@ fn a_lock_for_no_thread_in_particular_is_not_waited_for_by_itself(backend: &Back
     let (client, journal) = recorded(backend);
     let guard = request(&client, "pool").for_thread(None).lock().unwrap();
     assert_eq!(holder(&client, "pool"), Some(OwnHolder::OtherThread));
+    let other_task = request(&client, "pool").for_thread(None);
+    assert_eq!(other_task.own_holder(), Some(OwnHolder::OtherThread));
     waits_in_vain(request(&client, "pool"));
     drop(guard);
     let _guard = take_next(&client, "pool");
@@ -161,7 +163,8 @@ fn a_body_under_a_share_or_a_set_that_waits_for_itself_is_told_so(backend: &Back
     let (client, journal) = recorded(backend);
     let own = |result: Result<_, Error>| matches!(result, Err(Error::HeldByThisThread));
     let under = |request: LockRequest<'_>, name: &str| {
-        request.with_lock(|_| Ok::<_, Error>(own(client.lock(name, LONG).map(drop))))
+        let waiting = || client.request(name).ttl(LONG).try_lock_for(WAIT).map(drop);
+        request.with_lock(|_| Ok::<_, Error>(own(waiting())))
     };
     assert_eq!(under(request(&client, "read").shared(), "read"), Ok(true));
     assert_eq!(under(request(&client, "permit").one_of(3), "permit"), Ok(true));

@@ -133,7 +133,7 @@ fn a_set_is_taken_as_a_whole(backend: &Backend) {
     assert!(set().try_lock_for(WAIT).unwrap().is_none());
     assert!(began.elapsed() > WAIT / 2 && began.elapsed() < LIMIT);
     // Nothing of it is left.
-    take(&other, "set-a").release().unwrap();
+    take_next(&other, "set-a").release().unwrap();
     single.release().unwrap();
     let held = set().fenced().try_lock_for(LIMIT).unwrap().unwrap();
     let names: Vec<Vec<u8>> = held.resources().map(|name| name.as_bytes().to_vec()).collect();

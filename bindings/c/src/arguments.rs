@@ -1,7 +1,9 @@
 //! What C passes, as the header declares it.
 
 use crate::last_error::{Failure, Status};
-use redlatch::{Builder, Error, LockClient, LockGuard, LockRequest, LockToken, TlsSettings};
+use redlatch::{
+    Builder, Error, LockClient, LockGuard, LockRequest, LockToken, OwnHolder, TlsSettings,
+};
 use std::ffi::c_char;
 use std::mem::{MaybeUninit, offset_of, size_of};
 use std::time::Duration;
@@ -155,19 +157,29 @@ unsafe impl Versioned for Request {
     const FIRST_SIZE: usize = offset_of!(Self, owner) + size_of::<Bytes>();
 }
 
+/// `REDLATCH_FOREVER`.
+const FOREVER: u64 = u64::MAX;
+
 impl Request {
     const KEEP_ALIVE: u32 = 1;
     const FENCED: u32 = 2;
     const SHARED: u32 = 4;
 
-    pub(crate) fn acquire(&self, client: &LockClient) -> Result<Option<LockGuard>, Failure> {
+    pub(crate) fn acquire(&self, client: &LockClient) -> Result<LockGuard, Failure> {
         let request = self.request(client)?;
-        let acquired: Result<_, Error> = match self.wait_ms {
-            0 => request.try_lock(),
-            u64::MAX => request.lock().map(Some),
-            wait => request.try_lock_for(Duration::from_millis(wait)),
+        // Of a wait that ends, the status says so; of one that does not, nothing would.
+        if self.wait_ms == FOREVER && request.own_holder() == Some(OwnHolder::ThisThread) {
+            return Err(Error::HeldByThisThread.into());
+        }
+        let acquired = match self.wait_ms {
+            0 => request.try_lock()?,
+            FOREVER => Some(request.lock()?),
+            wait => request.try_lock_for(Duration::from_millis(wait))?,
         };
-        Ok(acquired?)
+        match acquired {
+            Some(lock) => Ok(lock),
+            None => Err(Failure::held(self.request(client)?.own_holder())),
+        }
     }
 
     pub(crate) fn resume(&self, client: &LockClient, token: &str) -> Result<LockGuard, Failure> {
@@ -290,7 +302,7 @@ pub fn layout() -> String {
     );
     let statuses = {
         use Status::*;
-        [Ok, Held, NoQuorum, Lost, Cancelled, Invalid, OtherProcess, Other, Panic]
+        [Ok, Held, NoQuorum, Lost, Cancelled, Invalid, OtherProcess, Other, Panic, HeldByThisThread]
     };
     let statuses: Vec<String> = statuses.map(|it| (it as i32).to_string()).into();
     let flags = [Options::NO_RESTART_GUARD, Options::IO_THREAD];

@@ -1,6 +1,6 @@
 //! Statuses, and the text of the last failure of each thread.
 
-use redlatch::{Error, LossReason};
+use redlatch::{Error, LossReason, OwnHolder};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -19,6 +19,7 @@ pub enum Status {
     OtherProcess,
     Other,
     Panic,
+    HeldByThisThread,
 }
 
 pub(crate) struct Failure {
@@ -27,8 +28,10 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    pub(crate) fn held() -> Self {
-        Self { status: Status::Held, text: "others hold the lock".to_owned() }
+    /// The lock was not free, and this thread of the client, if any, held it.
+    pub(crate) fn held(own: Option<OwnHolder>) -> Self {
+        let text = own.map_or_else(|| "others hold the lock".to_owned(), |own| own.to_string());
+        Self { status: Status::Held, text }
     }
 
     pub(crate) fn null() -> Self {
@@ -56,6 +59,7 @@ impl From<Error> for Failure {
             }
             Error::NotResumable(_) | Error::LockToken(_) => Status::Invalid,
             Error::OtherProcess => Status::OtherProcess,
+            Error::HeldByThisThread => Status::HeldByThisThread,
             _ => Status::Other,
         };
         Self { status, text: error.to_string() }

@@ -116,7 +116,7 @@ pub unsafe extern "C" fn redlatch_acquire(
             clear(guard)?;
             (read(client)?, read_sized(request)?)
         };
-        let lock = request.acquire(&client.0)?.ok_or_else(Failure::held)?;
+        let lock = request.acquire(&client.0)?;
         // SAFETY: `clear` has written there.
         unsafe { write_guard(guard, lock) };
         Ok(())

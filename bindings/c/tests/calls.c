@@ -1,5 +1,6 @@
 /* Every function, with arguments that are right and that are wrong: calls URL... */
 #include "expect.h"
+#include <pthread.h>
 
 #define FIRST_SIZE offsetof(redlatch_options, connect_timeout_ms)
 
@@ -166,7 +167,7 @@ static void locks(void) {
     redlatch_request request = redlatch_request_for("a", 10000);
     EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
     EXPECT(REDLATCH_HELD, redlatch_acquire(client, &request, &other));
-    ASSERT(other == NULL && strcmp(redlatch_last_error(), "others hold the lock") == 0);
+    ASSERT(other == NULL && strcmp(redlatch_last_error(), "this thread holds it itself") == 0);
     EXPECT(REDLATCH_HELD, redlatch_lock(client, "a", 10000, 20, &other));
     ASSERT(redlatch_remaining(guard) > 0 && redlatch_remaining(guard) <= 10000);
     EXPECT(REDLATCH_OK, redlatch_ensure_held(guard));
@@ -319,6 +320,50 @@ static void released(void) {
     EXPECT(REDLATCH_INVALID, redlatch_lock(freed, "f", 10000, 0, &guard));
 }
 
+static void *another_thread(void *unused) {
+    redlatch_guard *refused = NULL;
+    EXPECT(REDLATCH_HELD, redlatch_lock(client, "own", 10000, 20, &refused));
+    ASSERT(strcmp(redlatch_last_error(), "another thread of this client holds it") == 0);
+    return unused;
+}
+
+/* Whoever waits for itself is told so, and not for ever. */
+static void own_locks(const redlatch_options *options) {
+    redlatch_client *stranger = NULL;
+    redlatch_guard *other = NULL;
+    pthread_t thread;
+    EXPECT(REDLATCH_OK, redlatch_client_new(urls, count, options, &stranger));
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "own", 10000, REDLATCH_FOREVER, &guard));
+    EXPECT(REDLATCH_HELD_BY_THIS_THREAD,
+           redlatch_lock(client, "own", 10000, REDLATCH_FOREVER, &other));
+    ASSERT(other == NULL && strstr(redlatch_last_error(), "this thread holds the lock itself"));
+    EXPECT(REDLATCH_HELD, redlatch_lock(client, "own", 10000, 20, &other));
+    ASSERT(strcmp(redlatch_last_error(), "this thread holds it itself") == 0);
+    EXPECT(REDLATCH_HELD, redlatch_lock(stranger, "own", 10000, 0, &other));
+    ASSERT(strcmp(redlatch_last_error(), "others hold the lock") == 0);
+    ASSERT(pthread_create(&thread, NULL, another_thread, NULL) == 0);
+    ASSERT(pthread_join(thread, NULL) == 0);
+    redlatch_drop(&guard);
+    redlatch_client_free(&stranger);
+
+    /* A reader waits for its own share, and a permit of several is no other. */
+    redlatch_request request = redlatch_request_for("own", 10000);
+    request.flags = REDLATCH_SHARED;
+    request.wait_ms = REDLATCH_FOREVER;
+    EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
+    EXPECT(REDLATCH_HELD_BY_THIS_THREAD,
+           redlatch_lock(client, "own", 10000, REDLATCH_FOREVER, &other));
+    redlatch_drop(&guard);
+    request.flags = 0;
+    request.one_of = 2;
+    EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
+    EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &other));
+    redlatch_drop(&guard);
+    redlatch_drop(&other);
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "own", 10000, REDLATCH_FOREVER, &guard));
+    redlatch_drop(&guard);
+}
+
 static void texts(void) {
     char *text = NULL;
     EXPECT(REDLATCH_OK, redlatch_nodes(client, &text));
@@ -390,6 +435,7 @@ int main(int argc, char **argv) {
     several_names();
     tokens(&options);
     released();
+    own_locks(&options);
     texts();
     owners();
 

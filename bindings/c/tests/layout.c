@@ -15,9 +15,9 @@ int main(void) {
     MEMBER(request, name), MEMBER(request, ttl_ms), MEMBER(request, wait_ms);
     MEMBER(request, max_hold_ms), MEMBER(request, owner), MEMBER(request, more);
     MEMBER(request, more_count);
-    printf("status %zu: %d %d %d %d %d %d %d %d %d\n", sizeof(redlatch_status), REDLATCH_OK,
+    printf("status %zu: %d %d %d %d %d %d %d %d %d %d\n", sizeof(redlatch_status), REDLATCH_OK,
            REDLATCH_HELD, REDLATCH_NO_QUORUM, REDLATCH_LOST, REDLATCH_CANCELLED, REDLATCH_INVALID,
-           REDLATCH_OTHER_PROCESS, REDLATCH_OTHER, REDLATCH_PANIC);
+           REDLATCH_OTHER_PROCESS, REDLATCH_OTHER, REDLATCH_PANIC, REDLATCH_HELD_BY_THIS_THREAD);
     printf("flags: %u %u %u %u %u\n", REDLATCH_NO_RESTART_GUARD, REDLATCH_IO_THREAD,
            REDLATCH_KEEP_ALIVE, REDLATCH_FENCED, REDLATCH_SHARED);
     return 0;
