@@ -1,6 +1,7 @@
 //! What Python passes: names as `str` or `bytes`, times as seconds or `timedelta`. What cannot be
 //! used is a `ConfigError`, whatever it is.
 
+use crate::calls::in_python;
 use crate::errors::config_error;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::prelude::*;
@@ -55,17 +56,20 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Names {
 
 /// The number of seconds that was passed, whatever it is.
 fn number_of_seconds(given: Borrowed<'_, '_, PyAny>) -> PyResult<f64> {
-    let number = if given.is_instance_of::<PyDelta>() {
-        given.call_method0("total_seconds").and_then(|seconds| seconds.extract())
-    } else {
-        given.extract()
-    };
+    let number = in_python(given.py(), || {
+        if given.is_instance_of::<PyDelta>() {
+            given.call_method0("total_seconds").and_then(|seconds| seconds.extract())
+        } else {
+            given.extract()
+        }
+    });
     number.map_err(|_: PyErr| not_a_time(given))
 }
 
 fn not_a_time(given: Borrowed<'_, '_, PyAny>) -> PyErr {
     let text = "a time is a number of seconds, 0 or more, or a timedelta, not";
-    config_error(given.py(), format!("{text} {given:?}"))
+    let given_text = in_python(given.py(), || format!("{given:?}"));
+    config_error(given.py(), format!("{text} {given_text}"))
 }
 
 /// A time, in Python a number of seconds or a `timedelta`.
@@ -115,11 +119,9 @@ pub(crate) struct Given<'a, 'py> {
 
 impl<'py> Given<'_, 'py> {
     pub(crate) fn get<T: FromPyObjectOwned<'py>>(&self) -> PyResult<T> {
-        let got: PyResult<T> = self.value.extract().map_err(Into::into);
-        got.map_err(|error| {
-            let py = self.value.py();
-            config_error(py, format!("{}: {}", self.name, error.value(py)))
-        })
+        let py = self.value.py();
+        let got: PyResult<T> = in_python(py, || self.value.extract().map_err(Into::into));
+        got.map_err(|error| config_error(py, format!("{}: {}", self.name, error.value(py))))
     }
 
     pub(crate) fn time(&self) -> PyResult<Duration> {

@@ -62,6 +62,66 @@ fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
+/// Where a thread stays that must not come back to an interpreter that ends.
+pub(crate) fn stay() -> ! {
+    loop {
+        thread::park();
+    }
+}
+
+/// The thread of Python's that has this comes back from a call, also while the interpreter ends.
+fn comes_back() -> bool {
+    COMES_BACK.get() || !IS_ENDING.load(Ordering::SeqCst)
+}
+
+/// Runs what may run code of Python, and so lose the GIL and want it back, in a call of Python's:
+/// such as the `__init__` of an exception, or the `__float__` of an argument. A thread that wants
+/// the GIL while the interpreter ends would be ended amid this code. So from [`end`] on, others
+/// begin with none of it, and that waits for those that have begun.
+pub(crate) fn in_python<T>(py: Python<'_>, call: impl FnOnce() -> T) -> T {
+    if !comes_back() {
+        py.detach(|| stay());
+    }
+    let _running = Running::new();
+    call()
+}
+
+/// Calls Python in a thread of the library's own, for a moment: it may start a thread of Python's,
+/// as code of the user needs. [`end`] waits for that for a time only, and Python would then unwind
+/// the stack of the thread, and run destructors of pyo3's without the GIL.
+pub(crate) fn attached(call: impl FnOnce(Python<'_>) -> PyResult<()>) {
+    let _running = Running::new();
+    if is_over() {
+        return;
+    }
+    COMES_BACK.set(true);
+    Python::try_attach(|py| {
+        if let Err(error) = call(py) {
+            error.write_unraisable(py, None);
+        }
+    });
+}
+
+/// As long as this lives, which is while a callback runs, [`end`] waits.
+#[pyclass(frozen, module = "redlatch._native")]
+pub(crate) struct Callback {
+    _running: Running,
+}
+
+impl Callback {
+    pub(crate) fn new() -> Self {
+        Self { _running: Running::new() }
+    }
+}
+
+#[pymethods]
+impl Callback {
+    /// Called by its thread.
+    fn begin(&self) {
+        COMES_BACK.set(true);
+    }
+}
+
 /// Runs a call that may ask nodes, while other threads of Python go on.
 ///
 /// A thread that wants the GIL back while the interpreter ends would be ended by it amid this code.
@@ -71,14 +131,11 @@ fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
 /// of this one below it.
 pub(crate) fn undisturbed<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> PyResult<T> {
     let running = Running::new();
-    let ends_it = ENDS_IT.get();
     let (result, _running) = py.detach(move || {
         let result = caught(call);
-        if IS_ENDING.load(Ordering::SeqCst) && !ends_it {
+        if !comes_back() {
             drop((result, running));
-            loop {
-                thread::park();
-            }
+            stay();
         }
         (result, running)
     });
@@ -102,20 +159,26 @@ pub(crate) fn let_go<T: Send>(value: T) {
 }
 
 thread_local! {
-    static ENDS_IT: Cell<bool> = const { Cell::new(false) };
+    /// This thread ends the interpreter, or has a callback that the end waits for.
+    pub(crate) static COMES_BACK: Cell<bool> = const { Cell::new(false) };
 }
 
 pub(crate) fn is_over() -> bool {
     IS_OVER.load(Ordering::SeqCst)
 }
 
+pub(crate) fn is_ending() -> bool {
+    IS_ENDING.load(Ordering::SeqCst)
+}
+
 /// Cancels what waits, so that it leaves the nodes' queue; has the calls of other threads end where
-/// they are; and waits for that for as long.
+/// they are; and waits for that for as long. `clients` returns those that there are: whoever uses
+/// another one from now on finds it cancelled.
 #[pyfunction]
-pub(crate) fn end(py: Python<'_>, clients: Vec<Py<Client>>, limit: Seconds) {
-    ENDS_IT.set(true);
+pub(crate) fn end(py: Python<'_>, clients: &Bound<'_, PyAny>, limit: Seconds) -> PyResult<()> {
+    COMES_BACK.set(true);
     IS_ENDING.store(true, Ordering::SeqCst);
-    for client in clients {
+    for client in clients.call0()?.extract::<Vec<Py<Client>>>()? {
         let _ = client.get().cancel(py);
     }
     let began = Instant::now();
@@ -126,6 +189,7 @@ pub(crate) fn end(py: Python<'_>, clients: Vec<Py<Client>>, limit: Seconds) {
             py.detach(|| thread::sleep(Duration::from_millis(2)));
         }
     }
+    Ok(())
 }
 
 /// Cancels calls that wait.

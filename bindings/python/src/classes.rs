@@ -1,4 +1,5 @@
-//! The classes of Python that are made here: exceptions and data classes. All are had when this
+//! The classes of Python that are made here, exceptions and data classes, and the functions that
+//! are called. All are had when this
 //! module is imported: while the interpreter ends, nothing can be imported any more, and what is
 //! raised then would be a panic of pyo3's.
 
@@ -23,10 +24,11 @@ macro_rules! classes {
 }
 
 classes! {
+    "datetime": datetime timezone;
     "redlatch._errors": RedlatchError ConfigError NoQuorum LockLost Cancelled OtherProcess
         RegisterError;
     "redlatch._views": NodeReport NodeStatus Holder Waiter Inspection OncePerRun Value;
-    "redlatch._log": log;
+    "redlatch._callbacks": start_log start_lost;
 }
 
 static CLASSES: PyOnceLock<Classes> = PyOnceLock::new();

@@ -1,7 +1,7 @@
 //! The client, which is built anew in each process that uses it.
 
 use crate::arguments::{Given, Name, Names, Seconds, Timeout};
-use crate::calls::{CancelToken, contained, detached, let_go};
+use crate::calls::{CancelToken, contained, detached, is_ending, let_go};
 use crate::errors::raise;
 use crate::events;
 use crate::lock::Lock;
@@ -37,11 +37,14 @@ impl Client {
     /// connections of its own.
     pub(crate) fn here(&self, py: Python<'_>) -> PyResult<LockClient> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*current {
-            Some((process, client)) if *process == process::id() => return Ok(client.clone()),
-            _ => {}
+        let client = match &*current {
+            Some((process, client)) if *process == process::id() => client.clone(),
+            _ => build(py, &self.builder, self.has_owner)?,
+        };
+        if is_ending() {
+            // Nobody would end its waits, also if it was made just now.
+            client.cancel_token().cancel();
         }
-        let client = build(py, &self.builder, self.has_owner)?;
         *current = Some((process::id(), client.clone()));
         Ok(client)
     }

@@ -1,5 +1,6 @@
 //! Errors as the exceptions of `redlatch._errors`.
 
+use crate::calls::in_python;
 use crate::classes::{Classes, classes};
 use crate::views::{report, seconds};
 use pyo3::call::PyCallArgs;
@@ -13,7 +14,8 @@ fn instance<'py>(
     class: fn(&Classes) -> &Py<PyAny>,
     arguments: impl PyCallArgs<'py>,
 ) -> PyErr {
-    let made = classes(py).and_then(|classes| class(classes).bind(py).call1(arguments));
+    let made =
+        in_python(py, || classes(py).and_then(|classes| class(classes).bind(py).call1(arguments)));
     made.map_or_else(|error| error, PyErr::from_value)
 }
 

@@ -1,13 +1,13 @@
 //! Events as records of `logging`.
 
-use crate::calls::{Running, is_over};
+use crate::calls::{COMES_BACK, Running, attached, is_over, stay};
 use crate::classes::classes;
 use pyo3::prelude::*;
 use redlatch::event::{Event, Level};
 use std::cell::Cell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 /// Are records of calls wanted, those of level `DEBUG`? Asked with the GIL, at the begin of calls
@@ -45,10 +45,10 @@ struct Record {
     event: &'static str,
     text: String,
     /// The interpreter waits for it when it ends.
-    _running: Running,
+    running: Running,
 }
 
-/// The listener of a client, which logs events to the logger `redlatch` in a thread of its own,
+/// The listener of a client, which logs events to the logger `redlatch` in a thread of Python's,
 /// from the first one on. Not in the thread that the event is of: a handler may switch greenlets,
 /// which no call of the library on the same stack would survive, or wait for what the call holds.
 pub(crate) fn listener() -> impl Fn(&Event<'_>) + Send + Sync {
@@ -65,29 +65,47 @@ pub(crate) fn listener() -> impl Fn(&Event<'_>) + Send + Sync {
             _ => return,
         };
         let (event, text) = (event.name(), event.to_string());
-        let record = Record { level, event, text, _running: Running::new() };
+        let record = Record { level, event, text, running: Running::new() };
         let _ = records.get_or_init(start).try_send(record);
     }
 }
 
 fn start() -> SyncSender<Record> {
     let (sender, records) = sync_channel(RECORDS_MAX);
-    // Without a thread, nothing is logged, and all else goes on.
-    let _ = thread::Builder::new().name("redlatch-log".to_owned()).spawn(|| log(records));
+    let records = Records { records: Mutex::new(records), logged: Mutex::default() };
+    // Not where this is called, amid a call that has not got the GIL. Without a thread, nothing is
+    // logged, and all else goes on. The thread of Python's inherits the name.
+    let _ = thread::Builder::new().name("redlatch-log".to_owned()).spawn(|| {
+        attached(|py| classes(py)?.start_log.call1(py, (records,)).map(drop));
+    });
     sender
 }
 
-fn log(records: Receiver<Record>) {
-    for record in records {
-        if is_over() {
-            continue;
-        }
-        Python::try_attach(|py| {
-            let arguments = (record.level, record.event, &record.text);
-            let logged = classes(py).and_then(|classes| classes.log.call1(py, arguments));
-            if let Err(error) = logged {
-                error.write_unraisable(py, None);
+/// The records of a client, for the thread that logs them.
+#[pyclass(frozen, module = "redlatch._native")]
+pub(crate) struct Records {
+    records: Mutex<Receiver<Record>>,
+    /// The end of the interpreter waits for the record that is logged now.
+    logged: Mutex<Option<Running>>,
+}
+
+#[pymethods]
+impl Records {
+    /// The next one, or ``None`` if there will be none.
+    fn next(&self, py: Python<'_>) -> Option<(u8, &'static str, String)> {
+        COMES_BACK.set(true);
+        let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
+        *logged = None;
+        let record = py.detach(|| {
+            let record = self.records.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            if is_over() {
+                drop(record);
+                stay();
             }
+            record
         });
+        let record = record.ok()?;
+        *logged = Some(record.running);
+        Some((record.level, record.event, record.text))
     }
 }

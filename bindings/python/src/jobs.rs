@@ -5,7 +5,7 @@ use crate::calls::{CancelToken, detached, undisturbed};
 use crate::client::Client;
 use crate::errors::raise;
 use crate::lock::Lock;
-use crate::views::{holder, view};
+use crate::views::{holder, moment, view};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use redlatch::{Election, Error, OncePerRun};
@@ -82,7 +82,7 @@ impl OncePerCall {
         let view = match step {
             Some(Step::Run) => return Ok(None),
             Some(Step::Done(Ok(OncePerRun::NotDue { left, next, .. }))) => {
-                view!(py, OncePerRun, ran: false, left: left.as_secs_f64(), next: next)
+                view!(py, OncePerRun, ran: false, left: left.as_secs_f64(), next: moment(py, next)?)
             }
             Some(Step::Done(Ok(OncePerRun::HeldByOther))) => {
                 view!(py, OncePerRun, ran: false, is_held_by_other: true)

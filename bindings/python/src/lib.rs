@@ -10,9 +10,10 @@
 //!   ending.
 //! * A mutex is taken only after asking for the process: a forked child may have a copy of one that
 //!   a thread held which does not exist there.
-//! * Python is called only in threads of the library's own ([`events`], `on_lost`), never within a
-//!   call of Python's, as long as the interpreter runs, and never in the thread that extends locks:
-//!   that must not wait for the GIL.
+//! * Code of the user's ([`events`], `on_lost`) runs in threads of Python's alone, never within a
+//!   call, and never in the thread that extends locks: that must not wait for the GIL.
+//! * While the interpreter ends, no thread has code of Python, or the end of a call, above a frame
+//!   of Rust's ([`calls::in_python`], [`calls::attached`]): Python would unwind that.
 
 mod arguments;
 mod calls;
@@ -35,9 +36,11 @@ mod _native {
     #[pymodule_export]
     use arguments::limit;
     #[pymodule_export]
-    use calls::{CancelToken, end, forked};
+    use calls::{Callback, CancelToken, end, forked};
     #[pymodule_export]
     use client::{Client, resume};
+    #[pymodule_export]
+    use events::Records;
     #[pymodule_export]
     use jobs::{OncePerCall, campaign, forget, leader};
     #[pymodule_export]

@@ -1,7 +1,8 @@
 //! A lock that is held.
 
 use crate::arguments::Seconds;
-use crate::calls::{Running, contained, detached, is_over, undisturbed};
+use crate::calls::{Callback, attached, contained, detached, in_python, undisturbed};
+use crate::classes::classes;
 use crate::errors::{lost_lock, raise, released};
 use crate::views::name;
 use pyo3::exceptions::PyResourceWarning;
@@ -98,9 +99,11 @@ impl Lock {
             );
             let kind = py.get_type::<PyResourceWarning>();
             let text = CString::new(text.replace('\0', "?"))?;
-            if let Err(error) = PyErr::warn(py, &kind, &text, 1) {
-                error.write_unraisable(py, None);
-            }
+            in_python(py, || {
+                if let Err(error) = PyErr::warn(py, &kind, &text, 1) {
+                    error.write_unraisable(py, None);
+                }
+            });
             if let Some(raised) = raised {
                 raised.restore(py);
             }
@@ -179,15 +182,11 @@ impl Lock {
         self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).push(callback);
         let watched = self.with(py, |guard| {
             guard.on_lost(move |lost| {
-                let _running = Running::new();
-                if is_over() {
-                    return;
-                }
-                Python::try_attach(|py| {
-                    let Some(callback) = kept.upgrade() else { return };
-                    if let Err(error) = callback.call1(py, (lost_lock(py, &lost).into_value(py),)) {
-                        error.write_unraisable(py, Some(callback.bind(py)));
-                    }
+                attached(|py| {
+                    let Some(callback) = kept.upgrade() else { return Ok(()) };
+                    let error = lost_lock(py, &lost).into_value(py);
+                    let arguments = (&*callback, error, Callback::new());
+                    classes(py)?.start_lost.call1(py, arguments).map(drop)
                 });
             })
         });

@@ -4,7 +4,7 @@ use crate::arguments::{Given, Name};
 use crate::calls::detached;
 use crate::client::Client;
 use crate::errors::raise;
-use crate::views::view;
+use crate::views::{moment, view};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use redlatch::FencingToken;
@@ -45,7 +45,7 @@ fn value<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
         py, Value,
         data: PyBytes::new(py, value.bytes()),
         version: Version(value.version()),
-        written_at: value.written_at(),
+        written_at: moment(py, value.written_at())?,
         fence: value.fence().map(FencingToken::as_u64),
     )
 }

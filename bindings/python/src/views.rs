@@ -2,12 +2,24 @@
 
 use crate::arguments::Name;
 use crate::calls::detached;
+use crate::classes::classes;
 use crate::client::Client;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use redlatch::error::{NodeAnswer, NodeReport};
 use redlatch::{Holder, Inspection, LockState, NodeStatus, QueuedWaiter};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A time of the day. Not as pyo3 would make it: the `timedelta` that it adds to the epoch crashes
+/// Python 3.13.0 at the end of the interpreter.
+pub(crate) fn moment(py: Python<'_>, time: SystemTime) -> PyResult<Bound<'_, PyAny>> {
+    let since = time
+        .duration_since(UNIX_EPOCH)
+        .map_or_else(|before| -before.duration().as_secs_f64(), |since| since.as_secs_f64());
+    let classes = classes(py)?;
+    let utc = classes.timezone.getattr(py, "utc")?;
+    classes.datetime.bind(py).call_method1("fromtimestamp", (since, utc))
+}
 
 pub(crate) fn seconds(time: Duration) -> f64 {
     time.as_secs_f64()
@@ -26,7 +38,8 @@ macro_rules! view {
     ($py:expr, $class:ident, $($field:ident: $value:expr),+ $(,)?) => {{
         let fields = PyDict::new($py);
         $(fields.set_item(stringify!($field), $value)?;)+
-        $crate::classes::classes($py)?.$class.bind($py).call((), Some(&fields))
+        let class = $crate::classes::classes($py)?.$class.bind($py);
+        $crate::calls::in_python($py, || class.call((), Some(&fields)))
     }};
 }
 
@@ -78,7 +91,7 @@ fn waiter<'py>(py: Python<'py>, waiter: &QueuedWaiter) -> PyResult<Bound<'py, Py
     view!(
         py, Waiter,
         owner: waiter.owner().map(|owner| name(py, owner.as_bytes())),
-        since: waiter.since,
+        since: moment(py, waiter.since)?,
         is_for_share: waiter.is_for_share(),
     )
 }

@@ -462,6 +462,7 @@ LATE_CALLS = {
     "a job": "client.once_per('job', 5, list)",
     "a leader": "client.election('leader').campaign(timeout=0.2)",
     "a register": "client.register('r').get()",
+    "the last run of a job": "client.once_per('report', 50, list)",
 }
 
 
@@ -470,16 +471,10 @@ LATE_RUN = f"""
 import os
 def run(when, calls={LATE_CALLS!r}, ours=redlatch.RedlatchError, eval=eval, write=os.write,
         dict=dict, Exception=Exception, Error=BaseException, client=client,
-        Client=redlatch.Client, urls=urls, released=released):
+        Client=redlatch.Client, urls=urls, released=released, kept=kept):
     # By then the globals of modules are None, also of those of Python.
     ours = Exception if when in ("sys", "builtins") else ours
-    names = dict(client=client, Client=Client, urls=urls, released=released)
-    try:
-        names["kept"] = Client(urls, restart_guard=False).lock("kept" + when)
-    except ours:
-        pass
-    except Error as error:
-        write(1, f"{{when}}: {{error!r}}\\n".encode())
+    names = dict(client=client, Client=Client, urls=urls, released=released, kept=kept[when])
     for name, call in calls.items():
         try:
             eval(call, dict(names))
@@ -495,6 +490,7 @@ class Late:
 
 
 def test_a_late_call_works_or_raises_an_error_of_ours(client, urls, program):
+    wheres = "after atexit builtins cycle finalize generator global sys thread"
     late = program(
         # What is registered before redlatch is imported is called after its own end.
         "import atexit; late = []; atexit.register(eval('lambda late: late[0](\"after\")'), late)\n"
@@ -503,7 +499,9 @@ def test_a_late_call_works_or_raises_an_error_of_ours(client, urls, program):
 import builtins, weakref
 released = client.lock("released")
 released.release()
-space = dict(redlatch=redlatch, client=client, urls=urls, released=released)
+keeper = redlatch.Client(urls, restart_guard=False)
+kept = {{when: keeper.lock(when) for when in sys.argv[2].split()}}
+space = dict(redlatch=redlatch, client=client, urls=urls, released=released, kept=kept)
 exec({LATE_RUN!r}, space)
 run, Late = space["run"], space["Late"]
 late.append(run)
@@ -523,11 +521,12 @@ cycle.cycle = cycle
 threading.Thread(target=lambda: (time.sleep(0.2), run("thread"))).start()
 """,
         ",".join(urls),
+        wheres,
     )
+    client.once_per("report", 50, list)
     with client.lock("held"):
         output, errors = late.process.communicate(timeout=100)
     assert (late.process.returncode, errors) == (0, "")
-    wheres = "after atexit builtins cycle finalize generator global sys thread"
     assert sorted(output.splitlines()) == wheres.split()
 
 

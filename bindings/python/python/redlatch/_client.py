@@ -140,7 +140,7 @@ class Client:
         self._core = _native.Client(urls, **settings)
         self._urls, self._settings = urls, settings
         self._attempt_limit = _attempt_limit(settings)
-        _clients.add(self._core)
+        _clients.add(weakref.ref(self._core, _clients.discard))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_core"}
@@ -468,7 +468,8 @@ def _attempt_limit(settings: dict[str, Any]) -> float:
 #: The keywords of a client.
 _SETTINGS = tuple(inspect.signature(Client.__init__).parameters)[2:]
 
-_clients: weakref.WeakSet[_native.Client] = weakref.WeakSet()
+# No WeakSet: that cannot be read while other threads make clients.
+_clients: set[weakref.ref[_native.Client]] = set()
 
 
 os.register_at_fork(after_in_child=_native.forked)
@@ -478,4 +479,8 @@ os.register_at_fork(after_in_child=_native.forked)
 def _end() -> None:
     # Threads that are no daemons have ended before.
     end()
-    _native.end(list(_clients), END_LIMIT)
+    _native.end(_living_clients, END_LIMIT)
+
+
+def _living_clients() -> list[_native.Client]:
+    return [client for each in list(_clients) if (client := each()) is not None]

@@ -5,8 +5,3 @@ import logging
 logger = logging.getLogger("redlatch")
 # A program that has set up no logging sees none: what failed is an exception as well.
 logger.addHandler(logging.NullHandler())
-
-
-def log(level: int, event: str, text: str) -> None:
-    """Called by the native module, in any thread."""
-    logger.log(level, "%s", text, extra={"redlatch_event": event})

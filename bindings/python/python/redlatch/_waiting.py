@@ -72,6 +72,9 @@ async def wait_async(call: Call[T]) -> T:
 
 def _start(future: Future[T], call: Call[T], cancel: CancelToken) -> None:
     arguments = (future, call, cancel)
+    if _is_ending:  # before Python 3.12, starting a thread would never end
+        _fill(*arguments)
+        return
     # It does not keep the interpreter from ending: at its end, all waits are cancelled.
     thread = threading.Thread(target=_fill, args=arguments, name="redlatch-wait", daemon=True)
     try:
@@ -114,7 +117,10 @@ def _in_gevent(call: Call[T]) -> T:
         # A waiter takes a thread; a pool that is full would keep the holder's own calls waiting.
         pool = hub.redlatch_pool = ThreadPool(10_000, hub=hub)
     cancel, future = CancelToken(), Future[T]()
-    task = pool.spawn(_fill, future, call, cancel)
+    try:
+        task = pool.spawn(_fill, future, call, cancel)
+    except RuntimeError:  # as in _start
+        return call(None)
     try:
         task.get()
         return future.result()
