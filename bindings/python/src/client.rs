@@ -12,12 +12,16 @@ use redlatch::error::LockTokenError;
 use redlatch::{Builder, LockClient, LockRequest, LockToken, TlsSettings};
 use std::path::PathBuf;
 use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// What a `redlatch.Client` calls.
 #[pyclass(frozen, weakref, module = "redlatch._native")]
 pub(crate) struct Client {
+    /// Of no other client of this process.
+    #[pyo3(get)]
+    pub(crate) id: u64,
     builder: Builder,
     /// Has it an owner of its own, and not that of the process that uses it?
     has_owner: bool,
@@ -25,6 +29,8 @@ pub(crate) struct Client {
     /// forks by a thread that has the GIL: so no child has a copy that is taken.
     current: Mutex<Option<(u32, LockClient)>>,
 }
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 impl Drop for Client {
     fn drop(&mut self) {
@@ -79,12 +85,13 @@ impl Client {
         }
         builder = tls.into_iter().fold(builder, Builder::tls);
         let current = Mutex::new(Some((process::id(), build(py, &builder, has_owner)?)));
-        Ok(Self { builder, has_owner, current })
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { id, builder, has_owner, current })
     }
 
     /// Takes a lock. `wait`: 0 does not wait, and `None` waits as long as it takes. `goes_on`:
     /// another call follows if this one fails, so that it did is no news.
-    #[pyo3(signature = (names, ttl, wait, cancelled_by, log_calls, goes_on, **request))]
+    #[pyo3(signature = (names, ttl, wait, cancelled_by, log_calls, goes_on, shared, **request))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn acquire(
         &self,
@@ -95,11 +102,13 @@ impl Client {
         cancelled_by: Option<&CancelToken>,
         log_calls: bool,
         goes_on: bool,
+        shared: Bound<'_, PyAny>,
         request: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Option<Lock>> {
         events::log_calls(log_calls);
         let client = self.here(py)?;
-        let mut request = requested(&client, &names, ttl, request)?;
+        let shared = Given { name: "shared", value: shared }.get()?;
+        let mut request = requested(&client, &names, ttl, shared, request)?;
         if let Some(token) = cancelled_by {
             request = request.cancelled_by(&token.0);
         }
@@ -111,7 +120,7 @@ impl Client {
                 Some(wait) => request.try_lock_for(wait),
             }
         })?;
-        Ok(taken.map(Lock::new))
+        Ok(taken.map(|guard| Lock::new(guard, self.id, shared)))
     }
 
     /// Ends the calls of this client that wait for a lock, now and from now on, with `Cancelled`.
@@ -126,20 +135,23 @@ impl Client {
 }
 
 #[pyfunction]
-#[pyo3(signature = (client, token, names, ttl, **request))]
+#[pyo3(signature = (client, token, names, ttl, shared, **request))]
 pub(crate) fn resume(
     py: Python<'_>,
     client: &Client,
     token: &str,
     names: Names,
     ttl: Seconds,
+    shared: Bound<'_, PyAny>,
     request: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Lock> {
+    let id = client.id;
+    let shared = Given { name: "shared", value: shared }.get()?;
     let client = client.here(py)?;
-    let request = requested(&client, &names, ttl, request)?;
+    let request = requested(&client, &names, ttl, shared, request)?;
     let token: LockToken =
         token.parse().map_err(|error: LockTokenError| raise(py, &error.into()))?;
-    detached(py, || request.resume(&token)).map(Lock::new)
+    detached(py, || request.resume(&token)).map(|guard| Lock::new(guard, id, shared))
 }
 
 /// The request with the options of `Client.lock` in Python: methods of the library's request.
@@ -147,6 +159,7 @@ fn requested<'a>(
     client: &'a LockClient,
     names: &Names,
     ttl: Seconds,
+    shared: bool,
     options: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<LockRequest<'a>> {
     let mut request = match names {
@@ -154,6 +167,9 @@ fn requested<'a>(
         Names::Several(names) => client.request_all(names),
     }
     .ttl(ttl.0);
+    if shared {
+        request = request.shared();
+    }
     let mut keep_alive = true;
     for (name, value) in options.into_iter().flatten() {
         if value.is_none() {
@@ -167,8 +183,7 @@ fn requested<'a>(
                 request
             }
             "fenced" if given.get()? => request.fenced(),
-            "shared" if given.get()? => request.shared(),
-            "fenced" | "shared" => request,
+            "fenced" => request,
             "one_of" => request.one_of(given.get()?),
             "owner" => request.owner(given.get::<Name>()?),
             "min_validity" => request.min_validity(given.time()?),

@@ -117,6 +117,7 @@ pub(crate) fn campaign(
     wait: Timeout,
     cancelled_by: Option<&CancelToken>,
 ) -> PyResult<Option<Lock>> {
+    let id = client.id;
     let client = client.here(py)?;
     let mut election = client.election(&name).ttl(ttl.0);
     election = candidate.into_iter().fold(election, Election::name);
@@ -127,7 +128,7 @@ pub(crate) fn campaign(
         None => election.campaign().map(Some),
         Some(wait) => election.campaign_for(wait),
     })?;
-    Ok(elected.map(|leadership| Lock::new(leadership.into_lock())))
+    Ok(elected.map(|leadership| Lock::new(leadership.into_lock(), id, false)))
 }
 
 #[pyfunction]

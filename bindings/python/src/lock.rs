@@ -15,9 +15,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A lock that is held: until it is released, lost, or not referred to any more, which a
 /// ``ResourceWarning`` tells.
+// Its `__enter__` is in `redlatch._blocks`.
 #[pyclass(frozen, weakref, module = "redlatch")]
 pub(crate) struct Lock {
     process: u32,
+    /// Of which client it is.
+    #[pyo3(get, name = "_client")]
+    client: u64,
+    /// Whether other readers may hold it beside this one.
+    #[pyo3(get, name = "_is_shared")]
+    is_shared: bool,
     names: Vec<Vec<u8>>,
     /// The number by which a resource rejects a stale writer, if ``fenced`` was asked for.
     #[pyo3(get)]
@@ -35,9 +42,11 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    pub(crate) fn new(guard: LockGuard) -> Self {
+    pub(crate) fn new(guard: LockGuard, client: u64, is_shared: bool) -> Self {
         Self {
             process: process::id(),
+            client,
+            is_shared,
             names: guard.resources().map(|name| name.as_bytes().to_vec()).collect(),
             fencing_token: guard.fencing_token().map(redlatch::FencingToken::as_u64),
             slot: guard.slot(),
@@ -201,11 +210,6 @@ impl Lock {
     fn __clear__(&self) {
         let callbacks = self.callbacks.try_lock().map(|mut all| std::mem::take(&mut *all));
         drop(callbacks); // which may run code of Python: without the mutex
-    }
-
-    fn __enter__(slf: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
-        slf.ensure_held(slf.py())?;
-        Ok(slf)
     }
 
     /// Raises if the lock was lost before the block ended well: it may not have been alone. That

@@ -25,6 +25,7 @@ ERRORS = [
     redlatch.NoQuorum("text", REPORTS, needed=2, answered=1, quarantine=3.5),
     redlatch.LockLost("text", "gone"),
     redlatch.LockTimeout("text"),
+    redlatch.AlreadyHeld("text"),
     redlatch.Cancelled("text"),
     redlatch.OtherProcess("text"),
     redlatch.RegisterError("text", True),

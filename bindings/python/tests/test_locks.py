@@ -42,11 +42,12 @@ def test_an_exception_of_the_block_passes_through_and_releases(client):
 def test_names_are_text_or_bytes_and_several_are_taken_together(client):
     with client.lock(b"\xff"):
         assert client.locks() == [b"\xff"]
-    with client.lock(name for name in ["a", b"b"]) as both:
-        assert both.names == ["a", "b"]
-        assert client.try_lock("b") is None
-        with pytest.raises(redlatch.LockTimeout):
-            client.lock(iter(["b", "c"]), timeout=0.05)
+    both = client.lock(name for name in ["a", b"b"])
+    assert both.names == ["a", "b"]
+    assert client.try_lock("b") is None
+    with pytest.raises(redlatch.LockTimeout):
+        client.lock(iter(["b", "c"]), timeout=0.05)
+    both.release()
     assert client.try_lock(["b", "c"]) is not None
 
 
@@ -302,6 +303,8 @@ WRONG_OTHERWISE = dict(
         lambda client, _: client.lock("a", one_of=1.5),
         lambda client, _: client.lock("a", one_of="2"),
         lambda client, _: client.lock("a", fenced="yes"),
+        lambda client, _: client.lock("a", shared="yes"),
+        lambda client, _: client.resume("", "a", shared="yes"),
         lambda client, _: client.register("a").write_fenced(-1, b""),
         lambda client, _: client.register("a").write_fenced("1", b""),
         lambda client, _: redlatch.Client([]),

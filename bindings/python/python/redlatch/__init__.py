@@ -17,6 +17,7 @@ from ._async import AsyncLock
 from ._client import Client
 from ._election import Election
 from ._errors import (
+    AlreadyHeld,
     Cancelled,
     ConfigError,
     LockLost,
@@ -30,6 +31,7 @@ from ._native import Lock, Register, __version__
 from ._views import Holder, Inspection, NodeReport, NodeStatus, OncePerRun, Value, Waiter
 
 __all__ = [
+    "AlreadyHeld",
     "AsyncLock",
     "Cancelled",
     "Client",

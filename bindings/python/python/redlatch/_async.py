@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import functools
 from logging import DEBUG
-from typing import TYPE_CHECKING, Any, Generator
+from typing import Any, Generator
 
+from . import _native
+from ._blocks import entered, refuse_own
 from ._errors import LockTimeout
 from ._log import logger
 from ._native import Lock
 from ._request import Request, Seconds, timed_out
 from ._waiting import wait_async
-
-if TYPE_CHECKING:
-    from . import _native
 
 
 class AsyncLock:
@@ -31,6 +30,7 @@ class AsyncLock:
             goes_on=False,
             **request._asdict(),
         )
+        self._client, self._request, self._limit = client, request, _native.limit(timeout)
         self._text = timed_out(request.names, timeout)
         # Several tasks may be within the block, of a lock that is shared.
         self._held: dict[asyncio.Task[Any] | None, list[Lock]] = {}
@@ -39,6 +39,11 @@ class AsyncLock:
         return self._taken().__await__()
 
     async def _taken(self) -> Lock:
+        if self._limit != 0:
+            asked = self._request
+            refuse_own(
+                self._client, asked.names, shared=asked.shared, one_of=asked.one_of, is_async=True
+            )
         lock = await wait_async(lambda cancel: self._acquire(cancelled_by=cancel))
         if lock is None:
             raise LockTimeout(self._text)
@@ -46,6 +51,7 @@ class AsyncLock:
 
     async def __aenter__(self) -> Lock:
         lock = await self._taken()
+        entered(lock)
         self._held.setdefault(asyncio.current_task(), []).append(lock)
         return lock
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, TypeVar, cast, overlo
 
 from . import _native
 from ._async import AsyncLock
+from ._blocks import refuse_own
 from ._decorator import Function, decorated
 from ._election import Election
 from ._errors import ConfigError, LockTimeout, NoQuorum
@@ -354,6 +355,8 @@ class Client:
         acquire = functools.partial(
             self._core.acquire, log_calls=logger.isEnabledFor(DEBUG), **request._asdict()
         )
+        if limit != 0:
+            refuse_own(self._core, request.names, shared=request.shared, one_of=request.one_of)
         if limit == 0 or needs_no_thread():
             return acquire(wait=limit, cancelled_by=None, goes_on=False)
         began = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _native
+from ._blocks import refuse_own
 from ._errors import LockTimeout
 from ._native import Lock
 from ._request import Name, Seconds
@@ -25,6 +26,8 @@ class Election:
         ``release`` or the end of a ``with`` block resigns. Raises :class:`LockTimeout` if another
         one leads after ``timeout``.
         """
+        if _native.limit(timeout) != 0:
+            refuse_own(self._client, self._name)
         lock = wait(
             lambda cancel: _native.campaign(
                 self._client, self._name, self._candidate, self._ttl, timeout, cancel

@@ -71,6 +71,12 @@ class LockTimeout(RedlatchError, TimeoutError):
     """Others held the lock for all of the time that was to be waited."""
 
 
+class AlreadyHeld(RedlatchError):
+    """The lock is held by a ``with`` block that the calling thread is in, of the same client: the
+    call would have waited for ever. Under gevent a greenlet counts as a thread, and of
+    :meth:`Client.alock` a task."""
+
+
 class Cancelled(RedlatchError):
     """``Client.cancel`` was called, or the interpreter ends."""
 

@@ -37,7 +37,7 @@ def needs_no_thread() -> bool:
     if _is_ending:
         return True
     is_main = threading.current_thread() is threading.main_thread()
-    return not is_main and not _gevent_has_patched()
+    return not is_main and not gevent_has_patched()
 
 
 def wait(call: Call[T]) -> T:
@@ -45,7 +45,7 @@ def wait(call: Call[T]) -> T:
     raises, ends it."""
     if needs_no_thread():
         return call(None)
-    if _gevent_has_patched():
+    if gevent_has_patched():
         return _in_gevent(call)
     cancel, future = CancelToken(), Future[T]()
     try:
@@ -102,7 +102,7 @@ def _release(done: Any) -> None:
             done.result().release()
 
 
-def _gevent_has_patched() -> bool:
+def gevent_has_patched() -> bool:
     monkey = sys.modules.get("gevent.monkey")
     return monkey is not None and monkey.is_module_patched("threading")
 

@@ -1,0 +1,230 @@
+"""A thread that waits for a lock which it holds itself is told so."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+
+import pytest
+
+import redlatch
+from conftest import until
+from redlatch import AlreadyHeld
+from test_waits import PRELUDE
+
+
+def refused(call):
+    with pytest.raises(AlreadyHeld, match="'a' is held by a block that this t"):
+        call()
+
+
+def test_a_wait_within_the_own_block_is_an_error_at_once(client):
+    with client.lock("a", ttl=60):
+        refused(lambda: client.lock("a"))
+        refused(lambda: client.lock("a", timeout=60))
+        refused(lambda: client.try_lock("a", timeout=60))
+        refused(lambda: client.lock(b"a"))
+        refused(lambda: client.lock(["b", "a"]))
+        refused(lambda: client.election("a").campaign())
+        assert client.try_lock("a") is None
+        client.lock("b").release()
+    with client.lock(["b", "a"], ttl=60):
+        refused(lambda: client.lock("a"))
+    client.lock("a").release()
+
+
+def test_a_decorated_function_that_calls_itself_is_told(client):
+    @client.locked("a")
+    def again(depth):
+        return again(depth - 1) if depth else 0
+
+    @client.locked("a", wait=False)
+    def again_if_free(depth):
+        return (depth, again_if_free(depth - 1))
+
+    assert again(0) == 0
+    refused(lambda: again(1))
+    assert again_if_free(1) == (1, None)
+    client.lock("a").release()
+
+
+def test_readers_and_permits_of_one_thread_stand_beside_each_other(client):
+    with client.lock("a", shared=True):
+        with client.lock("a", shared=True):
+            refused(lambda: client.lock("a"))
+    with client.lock("a"):
+        refused(lambda: client.lock("a", shared=True))
+    with client.lock("a", one_of=2):
+        with client.lock("a", one_of=2):
+            refused(lambda: client.lock("a", one_of=2))
+        refused(lambda: client.lock("a"))
+        client.lock("a", one_of=2).release()
+
+
+def test_a_lock_that_ended_within_its_block_does_not_count(client):
+    with client.lock("a") as lock:
+        lock.release()
+        client.lock("a").release()
+    with client.lock("a", ttl=0.1, keep_alive=False) as lock:
+        until(lambda: not lock.is_held)
+        client.lock("a").release()
+        with pytest.raises(redlatch.LockLost):
+            lock.ensure_held()
+        lock.let_expire()
+    with client.lock("a") as lock:
+        client.resume(lock.into_token(), "a").release()
+        client.lock("a").release()
+
+
+def test_a_lock_without_a_block_may_be_released_by_another_thread(client):
+    lock = client.lock("a")
+    timer = threading.Timer(0.2, lock.release)
+    timer.start()
+    client.lock("a", timeout=60).release()
+    timer.join()
+
+
+def test_a_block_of_another_thread_or_another_client_does_not_count(client, urls):
+    leave, inside = threading.Event(), threading.Event()
+
+    def hold():
+        with client.lock("a"):
+            inside.set()
+            leave.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    inside.wait()
+    assert client.try_lock("a", timeout=0.1) is None
+    leave.set()
+    holder.join()
+    other = redlatch.Client(urls, restart_guard=False)
+    with other.lock("a"):
+        assert client.try_lock("a", timeout=0.1) is None
+
+
+def test_a_block_may_be_left_by_another_thread(client):
+    stack = ExitStack()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: stack.enter_context(client.lock("a"))).result()
+        pool.submit(refused, lambda: client.lock("a")).result()
+        stack.close()
+        pool.submit(lambda: client.lock("a").release()).result()
+        pool.submit(lambda: stack.enter_context(client.lock("a"))).result()
+    # Its thread has ended, and another one may have its number: that waits as any other.
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(lambda: client.try_lock("a", timeout=0.1)).result() is None
+        waiting = pool.submit(lambda: client.lock("a", timeout=60).release())
+        stack.close()
+        waiting.result()
+
+
+def test_the_block_of_a_generator_counts_until_it_ends(client):
+    @contextmanager
+    def held():
+        with client.lock("a"):
+            yield
+
+    with held():
+        refused(lambda: client.lock("a"))
+    rows = held().gen
+    next(rows)
+    refused(lambda: client.lock("a"))
+    rows.close()
+    client.lock("a").release()
+
+
+def test_a_task_is_told_and_other_tasks_wait(client):
+    async def take():
+        async with client.alock("a"):
+            return 1
+
+    async def main():
+        async with client.alock("a", shared=True):
+            async with client.alock("a", shared=True):
+                pass
+        async with client.alock("a"):
+            with pytest.raises(AlreadyHeld, match="this task"):
+                await client.alock("a")
+            with pytest.raises(AlreadyHeld, match="this task"):
+                await take()
+            with pytest.raises(redlatch.LockTimeout):
+                await client.alock("a", timeout=0)
+            # It would stop the loop, and so the block that it waits for.
+            refused(lambda: client.lock("a", timeout=60))
+            others = [asyncio.create_task(take()) for _ in range(3)]
+            await asyncio.sleep(0.05)
+        assert await asyncio.gather(*others) == [1, 1, 1]
+        with await client.alock("a"):
+            with pytest.raises(AlreadyHeld):
+                await client.alock("a")
+        assert await take() == 1
+
+    asyncio.run(main())
+    with client.lock("a"):
+        with pytest.raises(AlreadyHeld):
+            asyncio.run(take())
+    assert asyncio.run(take()) == 1
+
+
+def test_under_gevent_a_greenlet_is_told_and_others_wait(urls, program):
+    gevent = program(
+        "from gevent import monkey; monkey.patch_all()\n"
+        + PRELUDE
+        + """
+import gevent
+def take():
+    with client.lock("a", timeout=60):
+        return 1
+with client.lock("a"):
+    others = [gevent.spawn(take) for _ in range(3)]
+    gevent.sleep(0.05)
+    try:
+        take()
+    except redlatch.AlreadyHeld as error:
+        print("told", flush=True)
+gevent.joinall(others, timeout=60)
+print([each.value for each in others], take(), flush=True)
+""",
+        ",".join(urls),
+    )
+    assert gevent.line() == "told"
+    assert gevent.line() == "[1, 1, 1] 1"
+    assert gevent.end() == (0, "")
+
+
+def test_a_handler_of_a_signal_within_a_block_is_told(urls, program):
+    signalled = program(
+        PRELUDE
+        + """
+signal.signal(signal.SIGUSR1, lambda *_: client.lock("a"))
+with client.lock("a"):
+    try:
+        os.kill(os.getpid(), signal.SIGUSR1)
+    except redlatch.AlreadyHeld:
+        print("told", flush=True)
+""",
+        ",".join(urls),
+    )
+    assert signalled.line() == "told"
+    assert signalled.end() == (0, "")
+
+
+def test_a_forked_child_may_wait_for_the_lock_of_its_parents_block(client, program, urls):
+    forking = program(
+        PRELUDE
+        + """
+with client.lock("a"):
+    child = os.fork()
+    if child == 0:
+        held = client.try_lock("a", timeout=0.1)
+        print("none" if held is None else "taken", flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+""",
+        ",".join(urls),
+    )
+    assert forking.line() == "none"
+    assert forking.end() == (0, "")
