@@ -5,8 +5,11 @@ use crate::calls::in_python;
 use crate::errors::config_error;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDelta, PyString};
+use pyo3::types::{PyBytes, PyDelta, PyList, PyString};
 use std::time::Duration;
+
+/// The longest text of what was passed that an error shows.
+const SHOWN_MAX: usize = 60;
 
 /// A name: of a lock, a register or an owner.
 pub(crate) struct Name(pub(crate) Vec<u8>);
@@ -24,8 +27,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Name {
         if let Ok(bytes) = given.cast::<PyBytes>() {
             return Ok(Self(bytes.as_bytes().to_vec()));
         }
-        let kind = given.get_type().name()?.to_string();
-        Err(config_error(given.py(), format!("a name is str or bytes, not {kind}")))
+        Err(config_error(given.py(), format!("a name is str or bytes, not {}", kind(given))))
     }
 }
 
@@ -54,6 +56,23 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Names {
     }
 }
 
+/// What kind of thing was passed: for what may have a password.
+pub(crate) fn kind(given: Borrowed<'_, '_, PyAny>) -> String {
+    if given.is_none() {
+        return "None".to_owned();
+    }
+    given.get_type().name().map_or_else(|_| "this".to_owned(), |name| name.to_string())
+}
+
+/// What was passed, if that is short: a number in most cases. Bytes may be a secret.
+fn shown(given: Borrowed<'_, '_, PyAny>) -> String {
+    if given.is_instance_of::<PyBytes>() {
+        return kind(given);
+    }
+    let shown = in_python(given.py(), || format!("{given:?}"));
+    if shown.len() > SHOWN_MAX { kind(given) } else { shown }
+}
+
 /// The number of seconds that was passed, whatever it is.
 fn number_of_seconds(given: Borrowed<'_, '_, PyAny>) -> PyResult<f64> {
     let number = in_python(given.py(), || {
@@ -68,8 +87,7 @@ fn number_of_seconds(given: Borrowed<'_, '_, PyAny>) -> PyResult<f64> {
 
 fn not_a_time(given: Borrowed<'_, '_, PyAny>) -> PyErr {
     let text = "a time is a number of seconds, 0 or more, or a timedelta, not";
-    let given_text = in_python(given.py(), || format!("{given:?}"));
-    config_error(given.py(), format!("{text} {given_text}"))
+    config_error(given.py(), format!("{text} {}", shown(given)))
 }
 
 /// A time, in Python a number of seconds or a `timedelta`.
@@ -118,13 +136,46 @@ pub(crate) struct Given<'a, 'py> {
 }
 
 impl<'py> Given<'_, 'py> {
-    pub(crate) fn get<T: FromPyObjectOwned<'py>>(&self) -> PyResult<T> {
+    /// `needed` is the text for who passed something else.
+    pub(crate) fn get<T: FromPyObjectOwned<'py>>(&self, needed: &str) -> PyResult<T> {
         let py = self.value.py();
         let got: PyResult<T> = in_python(py, || self.value.extract().map_err(Into::into));
-        got.map_err(|error| config_error(py, format!("{}: {}", self.name, error.value(py))))
+        got.map_err(|_| {
+            let text = format!("{}: {needed} is needed, not", self.name);
+            config_error(py, format!("{text} {}", shown(self.value.as_borrowed())))
+        })
+    }
+
+    pub(crate) fn flag(&self) -> PyResult<bool> {
+        self.get("True or False")
+    }
+
+    pub(crate) fn text(&self) -> PyResult<String> {
+        self.get("a str")
     }
 
     pub(crate) fn time(&self) -> PyResult<Duration> {
-        self.get().map(|Seconds(time)| time)
+        self.named().map(|Seconds(time)| time)
     }
+
+    pub(crate) fn label(&self) -> PyResult<Name> {
+        self.named()
+    }
+
+    /// Of what has a text of its own for who passed something else.
+    fn named<T: FromPyObjectOwned<'py, Error = PyErr>>(&self) -> PyResult<T> {
+        let py = self.value.py();
+        let got: PyResult<T> = self.value.extract();
+        got.map_err(|error| config_error(py, format!("{}: {}", self.name, error.value(py))))
+    }
+}
+
+/// The URLs of a client. No text has what was passed, as a URL may have a password.
+pub(crate) fn urls(nodes: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let needed = |given: Borrowed<'_, '_, PyAny>| {
+        let text = "nodes are URLs, such as \"redis://10.0.0.1\", one or a list, each a str, not";
+        config_error(given.py(), format!("{text} {}", kind(given)))
+    };
+    let list = nodes.cast::<PyList>().map_err(|_| needed(nodes.as_borrowed()))?;
+    list.iter().map(|url| url.extract().map_err(|_| needed(url.as_borrowed()))).collect()
 }

@@ -1,6 +1,6 @@
 //! The client, which is built anew in each process that uses it.
 
-use crate::arguments::{Given, Name, Names, Seconds, Timeout};
+use crate::arguments::{Given, Names, Seconds, Timeout, urls};
 use crate::calls::{CancelToken, contained, detached, is_ending, let_go};
 use crate::errors::raise;
 use crate::events;
@@ -73,8 +73,7 @@ impl Client {
         nodes: Bound<'_, PyAny>,
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let nodes: Vec<String> = Given { name: "nodes", value: nodes }.get()?;
-        let mut builder = LockClient::builder().nodes(nodes);
+        let mut builder = LockClient::builder().nodes(urls(&nodes)?);
         let (mut tls, mut has_owner) = (None, false);
         for (name, value) in settings.into_iter().flatten() {
             if !value.is_none() {
@@ -107,7 +106,7 @@ impl Client {
     ) -> PyResult<Option<Lock>> {
         events::log_calls(log_calls);
         let client = self.here(py)?;
-        let shared = Given { name: "shared", value: shared }.get()?;
+        let shared = Given { name: "shared", value: shared }.flag()?;
         let mut request = requested(&client, &names, ttl, shared, request)?;
         if let Some(token) = cancelled_by {
             request = request.cancelled_by(&token.0);
@@ -139,16 +138,17 @@ impl Client {
 pub(crate) fn resume(
     py: Python<'_>,
     client: &Client,
-    token: &str,
+    token: Bound<'_, PyAny>,
     names: Names,
     ttl: Seconds,
     shared: Bound<'_, PyAny>,
     request: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Lock> {
     let id = client.id;
-    let shared = Given { name: "shared", value: shared }.get()?;
+    let shared = Given { name: "shared", value: shared }.flag()?;
     let client = client.here(py)?;
     let request = requested(&client, &names, ttl, shared, request)?;
+    let token = Given { name: "token", value: token }.text()?;
     let token: LockToken =
         token.parse().map_err(|error: LockTokenError| raise(py, &error.into()))?;
     detached(py, || request.resume(&token)).map(|guard| Lock::new(guard, id, shared))
@@ -179,13 +179,13 @@ fn requested<'a>(
         let given = Given { name: &name, value };
         request = match &*name {
             "keep_alive" => {
-                keep_alive = given.get()?;
+                keep_alive = given.flag()?;
                 request
             }
-            "fenced" if given.get()? => request.fenced(),
+            "fenced" if given.flag()? => request.fenced(),
             "fenced" => request,
-            "one_of" => request.one_of(given.get()?),
-            "owner" => request.owner(given.get::<Name>()?),
+            "one_of" => request.one_of(given.get("a number of holders, 1 or more,")?),
+            "owner" => request.owner(given.label()?),
             "min_validity" => request.min_validity(given.time()?),
             "max_hold" => request.max_hold(given.time()?),
             "hold_at_least" => request.hold_at_least(given.time()?),
@@ -209,7 +209,7 @@ fn set(
         *tls = Some(change(tls.take().unwrap_or_default()));
     };
     Ok(match given.name {
-        "nodes_from_env" => builder.nodes_from_env(&given.get::<String>()?),
+        "nodes_from_env" => builder.nodes_from_env(&given.text()?),
         "node_timeout" => builder.node_timeout(given.time()?),
         "connect_timeout" => builder.connect_timeout(given.time()?),
         "session_timeout" => builder.session_timeout(given.time()?),
@@ -219,26 +219,27 @@ fn set(
         "failover_bound" => builder.failover_bound(given.time()?),
         "waiter_lease" => builder.waiter_lease(given.time()?),
         "fencing_expiry" => builder.fencing_expiry(given.time()?),
-        "drift_factor" => builder.drift_factor(given.get()?),
-        "restart_guard" => builder.restart_guard(given.get()?),
-        "wait_for_all" => builder.wait_for_all(given.get()?),
-        "io_thread" => builder.io_thread(given.get()?),
-        "queue" => builder.queue(given.get()?),
-        "key_prefix" => builder.key_prefix(given.get::<Name>()?),
-        "owner" => builder.owner(given.get::<Name>()?),
-        "client_name" => builder.client_name(given.get::<String>()?),
+        "drift_factor" => builder.drift_factor(given.get("a number, such as 0.01,")?),
+        "restart_guard" => builder.restart_guard(given.flag()?),
+        "wait_for_all" => builder.wait_for_all(given.flag()?),
+        "io_thread" => builder.io_thread(given.flag()?),
+        "queue" => builder.queue(given.flag()?),
+        "key_prefix" => builder.key_prefix(given.label()?),
+        "owner" => builder.owner(given.label()?),
+        "client_name" => builder.client_name(given.text()?),
         "ca_file" => {
-            let file: PathBuf = given.get()?;
+            let file: PathBuf = given.get("a path")?;
             with_tls(&|tls| tls.ca_file(&file));
             builder
         }
         "client_certificate" => {
-            let (certificate, key): (PathBuf, PathBuf) = given.get()?;
+            let files = given.get("a pair of paths, of a certificate and of its key,")?;
+            let (certificate, key): (PathBuf, PathBuf) = files;
             with_tls(&|tls| tls.client_certificate(&certificate, &key));
             builder
         }
         "bundled_roots" => {
-            if given.get()? {
+            if given.flag()? {
                 with_tls(&TlsSettings::bundled_roots);
             }
             builder

@@ -7,6 +7,9 @@ use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use redlatch::{Error, LockLost, LossReason, NoQuorum, OncePerError, RegisterError};
 
+const PARENTS_LOCK: &str = "the lock is held by the process that forked this one, and not here: \
+    take one by a call of the client, which works in this process too";
+
 /// An instance, and not a class with arguments: pyo3 would make that of them where it catches no
 /// panic.
 fn instance<'py>(
@@ -31,7 +34,8 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
         Error::NoQuorum(why) => no_quorum(py, why, text),
         Error::Lost(lost) => lost_lock(py, lost),
         Error::Cancelled => instance(py, |of| &of.Cancelled, (text,)),
-        Error::OtherProcess => instance(py, |of| &of.OtherProcess, (text,)),
+        // A client works in a forked child. So it is a lock.
+        Error::OtherProcess => instance(py, |of| &of.OtherProcess, (PARENTS_LOCK,)),
         Error::Register(RegisterError::NoQuorum { error: why, may_have_happened: false }) => {
             no_quorum(py, why, text)
         }

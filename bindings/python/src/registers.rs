@@ -50,6 +50,12 @@ fn value<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     )
 }
 
+/// What a register is set to.
+fn bytes(new: Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let new: Bound<'_, PyBytes> = Given { name: "new", value: new }.get("a value of bytes")?;
+    Ok(new.as_bytes().to_vec())
+}
+
 impl Register {
     fn here(&self, py: Python<'_>) -> PyResult<redlatch::Register> {
         let client = self.client.get().here(py)?;
@@ -67,9 +73,10 @@ impl Register {
     }
 
     /// Sets it, whatever its value is.
-    fn set(&self, py: Python<'_>, new: &[u8]) -> PyResult<()> {
+    fn set(&self, py: Python<'_>, new: Bound<'_, PyAny>) -> PyResult<()> {
         let register = self.here(py)?;
-        detached(py, || register.change(|_| Some(new.to_vec()))).map(drop)
+        let new = bytes(new)?;
+        detached(py, || register.change(|_| Some(new.clone()))).map(drop)
     }
 
     /// Sets it if its version is still ``seen``; ``None``: if it has no value. ``False``: it has
@@ -78,20 +85,30 @@ impl Register {
     fn compare_and_set(
         &self,
         py: Python<'_>,
-        seen: Option<&Version>,
-        new: &[u8],
+        seen: Option<Bound<'_, PyAny>>,
+        new: Bound<'_, PyAny>,
     ) -> PyResult<bool> {
         let register = self.here(py)?;
+        let seen: Option<PyRef<'_, Version>> = seen
+            .map(|value| Given { name: "seen", value }.get("None, or the version of a value,"))
+            .transpose()?;
         let seen = seen.map(|version| version.0);
-        detached(py, || register.compare_and_set(seen, new)).map(|done| done.is_ok())
+        let new = bytes(new)?;
+        detached(py, || register.compare_and_set(seen, &new)).map(|done| done.is_ok())
     }
 
     /// Sets it unless somebody with a later fencing token did: then ``False``.
-    fn write_fenced(&self, py: Python<'_>, token: Bound<'_, PyAny>, new: &[u8]) -> PyResult<bool> {
+    fn write_fenced(
+        &self,
+        py: Python<'_>,
+        token: Bound<'_, PyAny>,
+        new: Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
         let register = self.here(py)?;
-        let token: u64 = Given { name: "token", value: token }.get()?;
+        let token: u64 = Given { name: "token", value: token }.get("a fencing token, an int,")?;
+        let new = bytes(new)?;
         let token = FencingToken::try_from(token).map_err(|error| raise(py, &error.into()))?;
-        detached(py, || register.write_fenced(token, new)).map(|done| done.is_ok())
+        detached(py, || register.write_fenced(token, &new)).map(|done| done.is_ok())
     }
 
     /// Removes the value.

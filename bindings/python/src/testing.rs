@@ -16,15 +16,15 @@ impl Nodes {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        node: usize,
+        node: i64,
         call: impl FnOnce(&embedded::Nodes, usize) -> T + Send,
     ) -> PyResult<T> {
         let count = self.0.len();
-        if node >= count {
+        let Some(number) = usize::try_from(node).ok().filter(|number| *number < count) else {
             let text = format!("no node {node}: there are {count}, from 0");
             return Err(PyIndexError::new_err(text));
-        }
-        undisturbed(py, || call(&self.0, node))
+        };
+        undisturbed(py, || call(&self.0, number))
     }
 }
 
@@ -32,7 +32,7 @@ impl Nodes {
 impl Nodes {
     #[new]
     fn new(count: Bound<'_, PyAny>) -> PyResult<Self> {
-        let count: usize = Given { name: "count", value: count }.get()?;
+        let count: usize = Given { name: "count", value: count }.get("a number of nodes")?;
         Ok(Self(embedded::Nodes::start(count)?))
     }
 
@@ -43,22 +43,22 @@ impl Nodes {
     }
 
     /// Ends a node: connections to it are refused.
-    fn stop(&self, py: Python<'_>, node: usize) -> PyResult<()> {
+    fn stop(&self, py: Python<'_>, node: i64) -> PyResult<()> {
         self.with(py, node, embedded::Nodes::stop)
     }
 
     /// Starts a node again, without its keys.
-    fn restart(&self, py: Python<'_>, node: usize) -> PyResult<()> {
+    fn restart(&self, py: Python<'_>, node: i64) -> PyResult<()> {
         Ok(self.with(py, node, embedded::Nodes::restart)??)
     }
 
     /// Has a node not answer any more, as if its machine stood still.
-    fn pause(&self, py: Python<'_>, node: usize) -> PyResult<()> {
+    fn pause(&self, py: Python<'_>, node: i64) -> PyResult<()> {
         self.with(py, node, embedded::Nodes::pause)
     }
 
     /// Has a node that was paused go on.
-    fn resume(&self, py: Python<'_>, node: usize) -> PyResult<()> {
+    fn resume(&self, py: Python<'_>, node: i64) -> PyResult<()> {
         self.with(py, node, embedded::Nodes::resume)
     }
 

@@ -52,6 +52,9 @@ END_LIMIT = 2.0
 #: As long does one attempt take with the default settings, on ZooKeeper, where it takes longest.
 ATTEMPT_LIMIT = 4.0
 
+#: What ``nodes`` are, for who passes something else. That is not shown: it may have a password.
+URL = 'a node is a URL, such as "redis://10.0.0.1", as str'
+
 
 class Client:
     """Locks that a majority of the nodes keeps.
@@ -134,7 +137,7 @@ class Client:
     ) -> None:
         given = dict(locals())
         settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
-        urls = [nodes] if isinstance(nodes, str) else cast("list[str]", listed(nodes))
+        urls = [nodes] if isinstance(nodes, str) else cast("list[str]", listed(nodes, URL))
         self._build(urls, settings)
 
     def _build(self, urls: list[str], settings: dict[str, Any]) -> None:
@@ -398,6 +401,8 @@ class Client:
         ``retry_failed``: a run that raised does not count. ``exact``: remembered by a register,
         and measured by the nodes' clocks; see :meth:`form_registers`.
         """
+        if not callable(job):
+            raise TypeError(f"the job is a function without arguments, not {job!r}")
         if inspect.iscoroutinefunction(job):
             raise TypeError("the job is a coroutine function: it would not have run")
         call = _native.OncePerCall(self._core, name, period, tolerance, retry_failed, exact)
@@ -447,6 +452,8 @@ class Client:
 
         Dangerous: a holder that is alive works on and notices nothing before it extends.
         """
+        if not isinstance(seen, Inspection):
+            raise TypeError(f"what inspect() has returned is needed, not {seen!r}")
         if seen.seen is None:
             raise ConfigError("this inspection was pickled: inspect the lock in this process")
         return _native.force_release(self._core, seen.seen)

@@ -23,6 +23,8 @@ def decorated(
     """The function under the lock that ``take`` returns for its arguments, or, of a coroutine
     function, under that of ``take_async``. Without ``wait`` it returns ``None`` if there is none.
     """
+    if not callable(function):  # the decorator stood there without a name, so this is an argument
+        raise TypeError(f'a lock has a name: write @client.locked("name"); {function!r} has none')
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         # Its body runs after it has returned, and would run without the lock.
         raise TypeError(f"{function!r} is a generator: take the lock inside of it")

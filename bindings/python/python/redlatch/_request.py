@@ -34,14 +34,15 @@ class Request(NamedTuple):
         return self._replace(names=listed(names))
 
 
-def listed(name: Names) -> Name | list[Name]:
+def listed(name: Names, needed: str = "a name is str or bytes") -> Name | list[Name]:
     """Names that may be read more than once: an attempt may need a second call."""
     if isinstance(name, (str, bytes)):
         return name
     try:
         return list(name)
     except TypeError as error:
-        raise ConfigError(f"a text, or a list of texts, is needed, and not {name!r}") from error
+        kind = "None" if name is None else type(name).__name__
+        raise ConfigError(f"{needed}, or a list of such, not {kind}") from error
 
 
 def timed_out(names: Names, timeout: Seconds | None) -> str:
