@@ -8,6 +8,7 @@ use redlatch::Error;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 use std::{mem, process, thread};
 
@@ -190,6 +191,18 @@ pub(crate) fn end(py: Python<'_>, clients: &Bound<'_, PyAny>, limit: Seconds) ->
         }
     }
     Ok(())
+}
+
+/// The thread that makes it: for calls that run in another one.
+#[pyclass(frozen, module = "redlatch._native")]
+pub(crate) struct CallingThread(pub(crate) ThreadId);
+
+#[pymethods]
+impl CallingThread {
+    #[new]
+    fn new() -> Self {
+        Self(thread::current().id())
+    }
 }
 
 /// Cancels calls that wait.

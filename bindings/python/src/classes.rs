@@ -27,7 +27,7 @@ classes! {
     "datetime": datetime timezone;
     "redlatch._errors": RedlatchError ConfigError NoQuorum LockLost Cancelled OtherProcess
         RegisterError;
-    "redlatch._views": NodeReport NodeStatus Holder Waiter Inspection OncePerRun Value;
+    "redlatch._views": NodeReport NodeStatus Holder Waiter OwnThreads Inspection OncePerRun Value;
     "redlatch._callbacks": start_log start_lost;
 }
 

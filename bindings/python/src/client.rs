@@ -1,10 +1,13 @@
 //! The client, which is built anew in each process that uses it.
 
 use crate::arguments::{Given, Names, Seconds, Timeout, urls};
-use crate::calls::{CancelToken, contained, detached, is_ending, let_go};
+use crate::calls::{
+    CallingThread, CancelToken, contained, detached, is_ending, let_go, undisturbed,
+};
 use crate::errors::raise;
 use crate::events;
 use crate::lock::Lock;
+use crate::views::own_holder;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -122,6 +125,21 @@ impl Client {
         Ok(taken.map(|guard| Lock::new(guard, self.id, shared)))
     }
 
+    /// Which thread of this client holds what is asked for. Asks no node.
+    #[pyo3(signature = (names, ttl, shared, **request))]
+    fn own_holder(
+        &self,
+        py: Python<'_>,
+        names: Names,
+        ttl: Seconds,
+        shared: bool,
+        request: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Option<&'static str>> {
+        let client = self.here(py)?;
+        let request = requested(&client, &names, ttl, shared, request)?;
+        Ok(undisturbed(py, || request.own_holder())?.map(own_holder))
+    }
+
     /// Ends the calls of this client that wait for a lock, now and from now on, with `Cancelled`.
     /// Locks that are held stay held.
     pub(crate) fn cancel(&self, py: Python<'_>) -> PyResult<()> {
@@ -170,7 +188,7 @@ fn requested<'a>(
     if shared {
         request = request.shared();
     }
-    let mut keep_alive = true;
+    let (mut keep_alive, mut thread) = (true, None);
     for (name, value) in options.into_iter().flatten() {
         if value.is_none() {
             continue;
@@ -180,6 +198,10 @@ fn requested<'a>(
         request = match &*name {
             "keep_alive" => {
                 keep_alive = given.flag()?;
+                request
+            }
+            "thread" => {
+                thread = Some(given.value.cast::<CallingThread>()?.get().0);
                 request
             }
             "fenced" if given.flag()? => request.fenced(),
@@ -192,6 +214,8 @@ fn requested<'a>(
             name => return Err(unexpected("a lock", name)),
         };
     }
+    // Without a thread, tasks or greenlets share those that call.
+    request = request.for_thread(thread);
     Ok(if keep_alive { request.keep_alive() } else { request })
 }
 

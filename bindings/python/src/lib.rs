@@ -36,7 +36,7 @@ mod _native {
     #[pymodule_export]
     use arguments::limit;
     #[pymodule_export]
-    use calls::{Callback, CancelToken, end, forked};
+    use calls::{Callback, CallingThread, CancelToken, end, forked};
     #[pymodule_export]
     use client::{Client, resume};
     #[pymodule_export]

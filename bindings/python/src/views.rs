@@ -7,7 +7,7 @@ use crate::client::Client;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use redlatch::error::{NodeAnswer, NodeReport};
-use redlatch::{Holder, Inspection, LockState, NodeStatus, QueuedWaiter};
+use redlatch::{Holder, Inspection, LockState, NodeStatus, OwnHolder, OwnThreads, QueuedWaiter};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A time of the day. Not as pyo3 would make it: the `timedelta` that it adds to the epoch crashes
@@ -96,6 +96,20 @@ fn waiter<'py>(py: Python<'py>, waiter: &QueuedWaiter) -> PyResult<Bound<'py, Py
     )
 }
 
+/// The word for who of a client holds a lock.
+pub(crate) fn own_holder(holder: OwnHolder) -> &'static str {
+    if holder == OwnHolder::ThisThread { "this_thread" } else { "other_thread" }
+}
+
+fn own_threads<'py>(py: Python<'py>, own: OwnThreads) -> PyResult<Bound<'py, PyAny>> {
+    view!(
+        py, OwnThreads,
+        holder: own.holder.map(own_holder),
+        waiting: own.waiting,
+        longest_wait: own.longest_wait.map(seconds),
+    )
+}
+
 /// What `force_release` removes: the values that an inspection has seen, and no others.
 #[pyclass(frozen, module = "redlatch._native")]
 pub(crate) struct Seen(Inspection);
@@ -116,6 +130,7 @@ fn inspection<'py>(py: Python<'py>, seen: Inspection) -> PyResult<Bound<'py, PyA
         state: state,
         holders: holders?,
         waiters: waiters?,
+        own_threads: own_threads(py, seen.own_threads)?,
         quarantine: seen.quarantine.map(seconds),
         seen: Seen(seen),
     )

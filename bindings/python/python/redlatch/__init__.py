@@ -28,7 +28,16 @@ from ._errors import (
     RegisterError,
 )
 from ._native import Lock, Register, __version__
-from ._views import Holder, Inspection, NodeReport, NodeStatus, OncePerRun, Value, Waiter
+from ._views import (
+    Holder,
+    Inspection,
+    NodeReport,
+    NodeStatus,
+    OncePerRun,
+    OwnThreads,
+    Value,
+    Waiter,
+)
 
 __all__ = [
     "AlreadyHeld",
@@ -47,6 +56,7 @@ __all__ = [
     "NodeStatus",
     "OncePerRun",
     "OtherProcess",
+    "OwnThreads",
     "RedlatchError",
     "Register",
     "RegisterError",

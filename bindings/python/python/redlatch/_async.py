@@ -30,8 +30,8 @@ class AsyncLock:
             goes_on=False,
             **request._asdict(),
         )
-        self._client, self._request, self._limit = client, request, _native.limit(timeout)
-        self._text = timed_out(request.names, timeout)
+        self._client, self._request, self._timeout = client, request, timeout
+        self._limit = _native.limit(timeout)
         # Several tasks may be within the block, of a lock that is shared.
         self._held: dict[asyncio.Task[Any] | None, list[Lock]] = {}
 
@@ -46,7 +46,8 @@ class AsyncLock:
             )
         lock = await wait_async(lambda cancel: self._acquire(cancelled_by=cancel))
         if lock is None:
-            raise LockTimeout(self._text)
+            own = self._client.own_holder(**self._request._asdict())
+            raise LockTimeout(timed_out(self._request.names, self._timeout, own))
         return lock
 
     async def __aenter__(self) -> Lock:

@@ -23,7 +23,7 @@ from ._log import logger
 from ._native import Lock, Register
 from ._request import TTL, Name, Names, Request, Seconds, listed, timed_out
 from ._views import Inspection, NodeStatus, OncePerRun
-from ._waiting import end, needs_no_thread, wait
+from ._waiting import calling_thread, end, needs_no_thread, wait
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -199,7 +199,7 @@ class Client:
         )
         lock = self._take(request, timeout)
         if lock is None:
-            raise LockTimeout(timed_out(request.names, timeout))
+            raise self._timed_out(request, timeout)
         return lock
 
     def try_lock(
@@ -322,7 +322,7 @@ class Client:
             asked = requested(*args, **kwargs)
             lock = self._take(asked, limit)
             if lock is None and wait:
-                raise LockTimeout(timed_out(asked.names, timeout))
+                raise self._timed_out(asked, timeout)
             return lock
 
         def take_async(*args: Any, **kwargs: Any) -> AsyncLock:
@@ -351,12 +351,15 @@ class Client:
             listed(name), ttl, keep_alive, fenced, shared, one_of, owner,
             min_validity, max_hold, hold_at_least,
         )
-        return _native.resume(self._core, token, **request._asdict())
+        return _native.resume(self._core, token, thread=calling_thread(), **request._asdict())
 
     def _take(self, request: Request, timeout: Seconds | None) -> Lock | None:
         limit = _native.limit(timeout)
         acquire = functools.partial(
-            self._core.acquire, log_calls=logger.isEnabledFor(DEBUG), **request._asdict()
+            self._core.acquire,
+            log_calls=logger.isEnabledFor(DEBUG),
+            thread=calling_thread(),
+            **request._asdict(),
         )
         if limit != 0:
             refuse_own(self._core, request.names, shared=request.shared, one_of=request.one_of)
@@ -375,6 +378,10 @@ class Client:
             if limit is not None:
                 limit = max(limit - (time.monotonic() - began), 0)
         return wait(lambda cancel: acquire(wait=limit, cancelled_by=cancel, goes_on=False))
+
+    def _timed_out(self, request: Request, timeout: Seconds | None) -> LockTimeout:
+        own = self._core.own_holder(thread=calling_thread(), **request._asdict())
+        return LockTimeout(timed_out(request.names, timeout, own))
 
     def cancel(self) -> None:
         """Ends all waits of this client, now and from now on, with :class:`Cancelled`.

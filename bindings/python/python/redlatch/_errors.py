@@ -68,7 +68,8 @@ class LockLost(RedlatchError):
 
 
 class LockTimeout(RedlatchError, TimeoutError):
-    """Others held the lock for all of the time that was to be waited."""
+    """The lock was held for all of the time that was to be waited: by others, or, as the text says
+    then, by this thread or this client itself."""
 
 
 class AlreadyHeld(RedlatchError):

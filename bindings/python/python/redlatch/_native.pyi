@@ -15,6 +15,9 @@ _Name = str | bytes
 __version__: str
 
 @final
+class CallingThread: ...
+
+@final
 class CancelToken:
     def cancel(self) -> None: ...
 
@@ -50,6 +53,9 @@ class Client:
     ) -> Lock | None: ...
     @property
     def id(self) -> int: ...
+    def own_holder(
+        self, names: _Name | list[_Name], ttl: Seconds, shared: bool, **request: Any
+    ) -> str | None: ...
     def cancel(self) -> None: ...
 
 @final

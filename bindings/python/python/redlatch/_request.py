@@ -45,7 +45,7 @@ def listed(name: Names, needed: str = "a name is str or bytes") -> Name | list[N
         raise ConfigError(f"{needed}, or a list of such, not {kind}") from error
 
 
-def timed_out(names: Names, timeout: Seconds | None) -> str:
-    """The text of a wait that has ended."""
-    # The caller may hold it itself.
-    return f"{names!r} is held, by others or by this process, and was for all of the {timeout} s"
+def timed_out(names: Names, timeout: Seconds | None, own: str | None) -> str:
+    """The text of a wait that has ended, of a lock that this thread of the client holds, if any."""
+    by = {"this_thread": "this thread itself", "other_thread": "this client itself"}
+    return f"{names!r} is held by {by.get(own or '', 'others')}, and was for all of the {timeout} s"

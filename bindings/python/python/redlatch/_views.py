@@ -62,6 +62,19 @@ class Waiter:
 
 
 @dataclass(frozen=True)
+class OwnThreads:
+    """What a client knows of its own threads at a lock, and nobody else."""
+
+    #: Who holds it: ``"this_thread"``, which asks; ``"other_thread"`` or task; or nobody of these.
+    holder: str | None
+    #: How many wait for it, that included which stands among ``waiters`` for them all. Who waits
+    #: for one of its slots (``one_of``) is a waiter there by itself, and not counted here.
+    waiting: int
+    #: For how long the longest of them has waited.
+    longest_wait: float | None
+
+
+@dataclass(frozen=True)
 class Inspection:
     """A lock as the nodes have it: see :meth:`redlatch.Client.inspect`."""
 
@@ -70,8 +83,10 @@ class Inspection:
     state: str
     holders: list[Holder]
     #: From the first to the last. Of the threads that wait by one client, one stands here for all;
-    #: none while one of their own holds the lock.
+    #: none while one of their own holds the lock: see ``own_threads``.
     waiters: list[Waiter]
+    #: Those of the client that inspects. Those of others nobody else knows.
+    own_threads: OwnThreads
     #: For how long too few nodes could grant it, as they were started recently.
     quarantine: float | None
     #: For :meth:`redlatch.Client.force_release`; ``None`` of one that was pickled.

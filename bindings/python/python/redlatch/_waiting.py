@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, Callable, Optional, TypeVar
 
 from ._errors import RedlatchError
-from ._native import CancelToken, Lock
+from ._native import CallingThread, CancelToken, Lock
 
 T = TypeVar("T")
 Call = Callable[[Optional[CancelToken]], T]
@@ -38,6 +38,12 @@ def needs_no_thread() -> bool:
         return True
     is_main = threading.current_thread() is threading.main_thread()
     return not is_main and not gevent_has_patched()
+
+
+def calling_thread() -> CallingThread | None:
+    """The thread that counts as the one that takes a lock, also if the call waits in another one.
+    None under gevent, where greenlets share it."""
+    return None if gevent_has_patched() else CallingThread()
 
 
 def wait(call: Call[T]) -> T:
