@@ -42,6 +42,8 @@ pub use super::node_url::{NodeUrlError, NodeUrlErrorKind};
 pub use super::registers::transaction::{InvalidTransactionId, NamesError, UnknownName};
 #[doc(inline)]
 pub use super::resp::ProtocolError;
+use crate::inspect::NotALock;
+use crate::name::Name;
 use crate::texts::errors;
 pub use cause::{
     ConfigError, LockLost, LockTokenError, LossReason, NoQuorum, NodeListError, NotResumable,
@@ -137,10 +139,23 @@ errors! {
         NotResumable(error: NotResumable),
         /// A text is not a token of a lock.
         LockToken(error: LockTokenError),
-        /// Not released by force, on Redis: the key's value is not a string, is empty, has no ttl,
-        /// or is longer than any lock's value. `urls`: the nodes that have such a value.
-        #[text("the key's value is not a lock and was not removed: {urls}", urls = urls.join(", "))]
-        NotALock { urls: Vec<Arc<str>> },
+        /// On Redis: other data has the lock's name, so nobody can have the lock.
+        ///
+        /// * Acquiring: on so many nodes that no majority can grant it, and it never ends: it has
+        ///   no ttl, and no form that the locks of a known program have. Waiting does not help.
+        ///   What ends by itself is waited for, and [`Event::NotALock`](crate::Event::NotALock)
+        ///   reports it.
+        /// * Releasing by force: it was not removed.
+        ///
+        /// `key`: with the [prefix](crate::Builder::key_prefix); `reason`: of the first of the
+        /// nodes that have it, which are `urls`.
+        #[text(
+            "the key '{key}' has data that is not a lock: {reason}, on {urls}; use another name or \
+             a key_prefix, or delete it",
+            key = Name::new(key),
+            urls = urls.join(", ")
+        )]
+        NotALock { key: Arc<[u8]>, reason: NotALock, urls: Vec<Arc<str>> },
         /// This is a forked child of the process that built the client, which works only there. A
         /// lock that was acquired there stays as it is.
         #[text("{OTHER_PROCESS}")]

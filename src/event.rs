@@ -28,6 +28,7 @@ use crate::engine::NoVote;
 #[cfg(feature = "registers")]
 use crate::error::RegisterError;
 use crate::error::{Error, LossReason};
+use crate::inspect::NotALock;
 use crate::name::Name;
 use crate::node::{NodeError, NodeReport, QueueSupport};
 use std::fmt;
@@ -169,6 +170,12 @@ events! {
     /// nodes reserves it for this call, or has it shared and has a share for this call too.
     /// Reported once in a call.
     Woken: "woken", Debug, "woken", { resource: Name<'a>, waited: Duration }
+
+    /// A call was refused the lock, and the nodes have data under its key that is not a lock: a
+    /// list, a string without a ttl. Nobody can have the lock as long as it is there; a call whose
+    /// wait would never end [fails](crate::Error::NotALock). Reported once for each name, and again
+    /// after the name has been that of a lock. `reason`: why it is not one.
+    NotALock: "not_a_lock", Warn, "is not a lock", { resource: Name<'a>, reason: NotALock }
 
     /// A call has acquired the lock, from the nodes or from another thread of this client, or a
     /// share of it; or has [resumed](crate::LockRequest::resume) it. `attempts`: how many attempts

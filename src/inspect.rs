@@ -1,5 +1,6 @@
 //! What the nodes hold for a resource, read without locking it.
 
+mod other_data;
 mod own_threads;
 mod shares;
 
@@ -8,6 +9,7 @@ use super::engine::{Share, Token, quorum, until_quorum};
 use super::name::Name;
 use super::node::command::{SHARED, is_reservation};
 use super::node::{NodeAnswer, NodeError, NodeReport};
+pub(crate) use other_data::OtherData;
 pub use own_threads::{OwnHolder, OwnThreads};
 use redlatch_protocol::inspect::{KeySnapshot, LISTED_MAX, WaiterSnapshot};
 pub use shares::{NotALock, OtherProgram};
@@ -319,8 +321,8 @@ pub(crate) struct Seen {
     pub(crate) key: Arc<[u8]>,
     /// The values that are locks, each once. On ZooKeeper, the paths of the holders' znodes.
     pub(crate) locks: Arc<[Vec<u8>]>,
-    /// The nodes whose value is not a lock.
-    pub(crate) others: Vec<Arc<str>>,
+    /// The nodes whose value is not a lock, and why.
+    pub(crate) others: Vec<(Arc<str>, NotALock)>,
     /// The value of the exclusive lock that a majority has. On ZooKeeper, the path of its znode.
     pub(crate) held: Option<Vec<u8>>,
 }
@@ -351,10 +353,10 @@ impl Seen {
                 Some(snapshot) if shares::is_shared(snapshot) => {
                     locks.extend(shares::members(snapshot));
                 }
-                Some(snapshot) if NotALock::of(snapshot).is_some() => {
-                    others.push(Arc::clone(&report.url));
-                }
-                Some(snapshot) => locks.extend(snapshot.value.clone()),
+                Some(snapshot) => match NotALock::of(snapshot) {
+                    Some(reason) => others.push((Arc::clone(&report.url), reason)),
+                    None => locks.extend(snapshot.value.clone()),
+                },
                 None => {}
             }
         }

@@ -3,11 +3,13 @@
 
 #[cfg(feature = "diagnostics")]
 mod node_keys;
+mod other_data;
 
 #[cfg(feature = "diagnostics")]
 use node_keys::AllKeys;
 #[cfg(feature = "registers")]
 pub(crate) use node_keys::{KeyStep, NodeKeys};
+use other_data::LastLooks;
 
 #[cfg(feature = "diagnostics")]
 use crate::backend::KeyListing;
@@ -48,6 +50,7 @@ pub(crate) struct Redlock {
     pub(crate) net: Arc<Net>,
     rules: Arc<Rules>,
     owner_process: Arc<OwnerProcess>,
+    last_looks: LastLooks,
     #[cfg(feature = "diagnostics")]
     standards: Standards,
     /// The nodes that are replicated groups.
@@ -101,6 +104,7 @@ impl Redlock {
             net,
             rules: Arc::clone(&settings.rules),
             owner_process: Arc::clone(owner_process),
+            last_looks: LastLooks::default(),
             #[cfg(feature = "diagnostics")]
             standards: standards(settings),
             #[cfg(feature = "diagnostics")]
@@ -162,10 +166,7 @@ impl Redlock {
             let emit = AssertUnwindSafe(|| recorder.emit_progress(acquire, reports));
             if let Err(panic) = panic::catch_unwind(emit) {
                 // A callback that panics must not leave the caller in the nodes' queue.
-                acquire.handle(clock::now(), Input::Cancelled);
-                while let Step::Send(request) = acquire.poll() {
-                    self.post(request);
-                }
+                self.abandon(acquire);
                 panic::resume_unwind(panic);
             }
         }
@@ -178,6 +179,14 @@ impl Redlock {
         }
         spec.call.set_waiter(acquire.waiter());
         !spec.call.is_cancelled()
+    }
+
+    /// Ends a call early, of which nothing must be left on the nodes.
+    fn abandon(&self, acquire: &mut Acquire) {
+        acquire.handle(clock::now(), Input::Cancelled);
+        while let Step::Send(request) = acquire.poll() {
+            self.post(request);
+        }
     }
 
     /// The result of a call whose last attempt has ended so.
@@ -214,6 +223,15 @@ impl Redlock {
         }
     }
 
+    /// What each node has under this key.
+    fn look(&self, key: &Arc<[u8]>) -> (Vec<Option<KeySnapshot>>, Vec<NodeReport>) {
+        let look = Command::Custom(Arc::new(Look { key: Arc::clone(key) }));
+        let request = Request::to_all(&self.rules, clock::now(), look);
+        let RoundOutcome { said, reports, .. } = self.net.submit(request);
+        let snapshot = |said: &Option<Said>| said.as_ref()?.get::<KeySnapshot>().cloned();
+        (said.iter().map(snapshot).collect(), reports)
+    }
+
     /// Do other clients hold the lock? Nodes in quarantine cannot grant it, and refuse it also if
     /// they only reserve it for a waiter. This needs another round, so nobody else is asked.
     fn is_held(&self, spec: &LockSpec<'_>) -> bool {
@@ -236,8 +254,20 @@ impl Backend for Redlock {
     ) -> Result<Option<HeldLock>, Error> {
         let mut acquire = self.machine(spec, slot);
         let mut reports = Vec::new();
+        // The first attempt of a handoff is refused before it begins, and that says nothing.
+        let mut has_tried = false;
+        let mut has_looked = false;
         loop {
             let step = acquire.poll();
+            let is_won = matches!(step, Step::Done(Acquired::Held(_)));
+            let may_look = has_tried && !has_looked && !is_won;
+            if may_look && acquire.is_refused() && self.may_look(&step, spec) {
+                has_looked = true;
+                if let Some(error) = self.find_other_data(spec, recorder.as_deref_mut()) {
+                    self.abandon(&mut acquire);
+                    return Err(error);
+                }
+            }
             if step.is_break() {
                 let progress = recorder.as_deref_mut().map(|recorder| (recorder, &*reports));
                 if !self.note_progress(&mut acquire, spec, slot, progress) {
@@ -254,6 +284,7 @@ impl Backend for Redlock {
                     let outcome = self.net.submit(request);
                     // After the answer that decided it: a grant must not look younger than it is.
                     let now = clock::now();
+                    has_tried = true;
                     // A request about the queue that succeeds says nothing about the attempt
                     // before.
                     if is_attempt || !outcome.reports.is_empty() {
@@ -311,11 +342,7 @@ impl Backend for Redlock {
     }
 
     fn inspect(&self, key: Arc<[u8]>) -> Result<Inspection, Error> {
-        let look = Command::Custom(Arc::new(Look { key: Arc::clone(&key) }));
-        let request = Request::to_all(&self.rules, clock::now(), look);
-        let RoundOutcome { said, reports, .. } = self.net.submit(request);
-        let snapshot = |said: &Option<Said>| said.as_ref()?.get::<KeySnapshot>().cloned();
-        let snapshots: Vec<_> = said.iter().map(snapshot).collect();
+        let (snapshots, reports) = self.look(&key);
         Inspection::of(key, &snapshots, reports)
             .map_err(|reports| Error::NoQuorum(NoQuorum::new(reports)))
     }
@@ -324,9 +351,9 @@ impl Backend for Redlock {
     fn force_release(&self, seen: &Seen) -> Result<bool, Error> {
         let Seen { key, locks, others, .. } = seen;
         if locks.is_empty() {
-            let is_free = others.is_empty();
-            let error = || Error::NotALock { urls: others.clone() };
-            return if is_free { Ok(false) } else { Err(error()) };
+            let Some((_, reason)) = others.first() else { return Ok(false) };
+            let urls = others.iter().map(|(url, _)| Arc::clone(url)).collect();
+            return Err(Error::NotALock { key: Arc::clone(key), reason: *reason, urls });
         }
         let (key, seen) = (Arc::clone(key), Arc::clone(locks));
         let removal = Command::Custom(Arc::new(ForcedRemoval { key, seen }));

@@ -46,6 +46,7 @@ mod node_warnings;
 mod nodes;
 mod non_redis_peers;
 mod other_connections;
+mod other_data;
 mod other_programs;
 mod permit_links;
 mod permits;

@@ -170,7 +170,7 @@ fn a_lock_is_removed_although_another_node_has_a_value_that_is_no_lock() {
         servers[1].command(&["DEL", "data"]);
         servers[1].command(words);
         let error = force(&client, "data").unwrap_err();
-        let Error::NotALock { urls } = &error else { panic!("{error}") };
+        let Error::NotALock { urls, .. } = &error else { panic!("{error}") };
         assert_eq!(urls.len(), 1);
         assert!(error.to_string().contains(&*urls[0]), "{error}");
         assert_eq!(servers[1].command(&["EXISTS", "data"]).integer(), 1, "{words:?}");

@@ -45,7 +45,7 @@ fn every_attempt_has_its_own_token() {
 
     // Also attempts that failed: MONITOR shows the commands. In the nodes' queue there is only one.
     let hasty = with_long_timeout([server.url()]).queue(false).build().unwrap();
-    server.command(&["SET", "fresh", "another's"]);
+    server.command(&["SET", "fresh", "another's", "PX", "60000"]);
     let mut monitor = server.client();
     assert_eq!(monitor.command(&["MONITOR"]), Value::ok());
     let wait = Duration::from_millis(200);
@@ -80,7 +80,7 @@ fn any_number_of_nodes_needs_a_majority() {
         // With foreign keys on a minority, the lock is granted; with one more, it is not.
         let spare = count - (count / 2 + 1);
         for (before, node) in nodes[..=spare].iter().enumerate() {
-            node.command(&["SET", &name, "another's"]);
+            node.command(&["SET", &name, "another's", "PX", "60000"]);
             let guard = client.try_lock(&name, LONG).unwrap();
             assert_eq!(guard.is_some(), before < spare, "{} of {count} taken", before + 1);
             drop(guard);

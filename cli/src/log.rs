@@ -2,7 +2,7 @@
 //! each thing that happens to the lock.
 
 use super::acquire::AcquireArguments;
-use super::inspect::exact;
+use super::inspect::{exact, not_a_lock_text};
 use super::{duration, output};
 use clap::ValueEnum;
 use redlatch::event::AttemptOutcome;
@@ -161,6 +161,9 @@ impl Lines {
                 let text = format!("waiting: quarantined for another {}", show(*left));
                 let fields = json!({ "quarantine_seconds": seconds(left) });
                 return self.write("waiting", &text, fields);
+            }
+            Event::NotALock { reason, .. } => {
+                (not_a_lock_text(*reason), json!({ "error": reason.to_string() }))
             }
             Event::Extended { validity, .. } => (
                 format!("extended, valid for {}", show(*validity)),

@@ -6,6 +6,7 @@ use crate::config::is_reserved;
 use crate::engine::{Acquire, Verdict, Votes};
 use crate::error::{Error, LossReason};
 use crate::event::{AttemptOutcome, Event, Listener};
+use crate::inspect::NotALock;
 use crate::name::Name;
 use crate::node::NodeReport;
 use crate::owner_process::OwnerProcess;
@@ -75,6 +76,8 @@ pub(crate) struct EventRecorder<'a> {
     /// Were the place in the queue of the nodes, and its turn, reported?
     is_queued: bool,
     is_woken: bool,
+    /// What was found under a name, and why it is not a lock, until its event is emitted.
+    other_data: Option<(Vec<u8>, NotALock)>,
 }
 
 struct Attempt {
@@ -101,6 +104,7 @@ impl<'a> EventRecorder<'a> {
             quarantined_until: Time::ZERO,
             is_queued: false,
             is_woken: false,
+            other_data: None,
         }
     }
 
@@ -127,6 +131,18 @@ impl<'a> EventRecorder<'a> {
         self.pending.iter_mut().for_each(|attempt| attempt.quarantine = votes.quarantine);
     }
 
+    /// This key has data that is not a lock. The key of the call's own name has `length` bytes.
+    pub(crate) fn note_other_data(&mut self, key: &[u8], length: usize, reason: NotALock) {
+        let prefix = length - self.resource.as_bytes().len();
+        self.other_data = Some((key[prefix..].to_vec(), reason));
+    }
+
+    fn emit_other_data(&mut self) {
+        if let Some((name, reason)) = self.other_data.take() {
+            self.events.emit(|| Event::NotALock { resource: Name::new(&name), reason });
+        }
+    }
+
     /// Emits the attempt before, the quarantine if that is why it failed, and the place in the
     /// queue of the nodes. The keys of the attempt have been removed, and nothing is pending if the
     /// callback panics.
@@ -142,6 +158,7 @@ impl<'a> EventRecorder<'a> {
                 self.events.emit(|| Event::Quarantined { resource, left, reports });
             }
         }
+        self.emit_other_data();
         if let Some(place) = acquire.place() {
             self.emit_queued(place);
             if acquire.is_called() {
@@ -179,6 +196,7 @@ impl<'a> EventRecorder<'a> {
                 Ok(None) => AttemptOutcome::Contended,
                 Err(Error::TooSlow { .. }) => AttemptOutcome::TooSlow,
                 Err(Error::SameServer { .. }) => AttemptOutcome::SameServer,
+                Err(Error::NotALock { .. }) => AttemptOutcome::Contended,
                 // A cancelled call returns the same error whatever the outcome of its last attempt.
                 // A lock that was granted is released again.
                 Err(Error::Cancelled) => votes,
@@ -186,6 +204,7 @@ impl<'a> EventRecorder<'a> {
             };
             self.emit_attempt(took, outcome);
         }
+        self.emit_other_data();
         let (resource, attempts) = (self.resource, self.attempts);
         let waited = clock::now().since(self.began);
         self.events.emit(|| match result {

@@ -51,6 +51,8 @@ const METRICS: &[Metric] = &[
         "Calls whose turn in the nodes' queue came"),
     ("redlatch_quarantine_waits_total", Counter, &["quarantined"], &[],
         "Waits for nodes that were started, or had another master, too recently to count"),
+    ("redlatch_other_data_total", Counter, &["not_a_lock"], &["reason"],
+        "Names of locks under which other data was found"),
     ("redlatch_extensions_total", Counter, EXTENSIONS, &["outcome", "automatic"],
         "Extensions of locks"),
     ("redlatch_extension_duration_seconds", Histogram("took"), EXTENSIONS, &[],

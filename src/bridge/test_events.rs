@@ -3,6 +3,7 @@
 use crate::engine::NoVote;
 use crate::error::{Error, LockLost, LossReason, RegisterError};
 use crate::event::{AttemptOutcome, Event, Released};
+use crate::inspect::NotALock;
 use crate::name::Name;
 use crate::node::{NodeError, QueueSupport};
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
         Event::HeldByThisThread { resource },
         Event::Queued { resource, ahead: 3 },
         Event::Woken { resource, waited },
+        Event::NotALock { resource, reason: NotALock::NoTtl },
         Event::Acquired { resource, attempts: 1, waited, validity },
         Event::Contended { resource, attempts: 1, waited },
         Event::Failed { resource, attempts: 1, waited, error },

@@ -24,7 +24,8 @@ impl LockRequest<'_> {
     /// # Errors
     ///
     /// As [`try_lock`](Self::try_lock), but only if waiting cannot help: if most nodes want a
-    /// password, for instance, or are no Redis servers, or an ensemble refuses the credentials.
+    /// password, for instance, or are no Redis servers, or an ensemble refuses the credentials; or
+    /// if the lock's key has [other data](Error::NotALock) that does not end.
     pub fn lock(self) -> Result<LockGuard, Error> {
         let guard = self.acquire(Wait::Forever)?;
         Ok(guard.expect("a call that waits as long as it takes does not end without the lock"))
@@ -48,9 +49,9 @@ impl LockRequest<'_> {
     ///
     /// The resource's name, the ttl or another setting of the request cannot be used: what these
     /// methods say. Or [`Error::NoQuorum`]: too few nodes gave an answer that counts, or too many
-    /// are in [quarantine](crate::Builder::restart_guard); it has a report from each node. Or the
-    /// nodes took too long, two of them are one server, there are no random numbers, or the call
-    /// was [cancelled](Self::cancelled_by).
+    /// are in [quarantine](crate::Builder::restart_guard); it has a report from each node. Or
+    /// [`Error::NotALock`]: other data has this name. Or the nodes took too long, two of them are
+    /// one server, there are no random numbers, or the call was [cancelled](Self::cancelled_by).
     pub fn try_lock(self) -> Result<Option<LockGuard>, Error> {
         self.acquire(Wait::No)
     }

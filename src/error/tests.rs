@@ -108,7 +108,11 @@ fn the_others() -> Vec<Box<dyn StdError>> {
         Box::new(Error::NotResumable(NotResumable::Session)),
         Box::new(Error::NotResumable(NotResumable::SharedByThreads)),
         Box::new(Error::LockToken(LockTokenError)),
-        Box::new(Error::NotALock { urls: vec!["a".into()] }),
+        Box::new(Error::NotALock {
+            key: b"key"[..].into(),
+            reason: NotALock::NoTtl,
+            urls: vec!["a".into()],
+        }),
         Box::new(NodeError::OtherProcess),
         Box::new(server.clone()),
         Box::new(NodeError::Server(server)),

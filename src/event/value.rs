@@ -7,6 +7,7 @@ use crate::engine::NoVote;
 #[cfg(feature = "registers")]
 use crate::error::RegisterError;
 use crate::error::{Error, LossReason};
+use crate::inspect::NotALock;
 use crate::name;
 use crate::node::{NodeAnswer, NodeError, NodeReport, QueueSupport};
 use std::fmt;
@@ -71,6 +72,7 @@ values! {
     flag: bool => Flag(*flag),
     outcome: AttemptOutcome => Word(outcome.name()),
     outcome: Option<Released> => Word(outcome.map_or("unknown", Released::name)),
+    reason: NotALock => Reason(reason.name(), reason),
     reason: LossReason => Reason(reason.name(), reason),
     support: QueueSupport => Reason(support.as_str(), limit(*support)),
     error: &'a Error => Text(error),

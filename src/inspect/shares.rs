@@ -83,6 +83,16 @@ pub enum NotALock {
 }
 
 impl NotALock {
+    /// For logs and metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::NotAString => "not_a_string",
+            Self::Empty => "empty",
+            Self::TooLong => "too_long",
+            Self::NoTtl => "no_ttl",
+        }
+    }
+
     /// `None` if there is no key, or a lock, or a reservation for a waiter.
     pub(super) fn of(snapshot: &KeySnapshot) -> Option<Self> {
         let value = snapshot.value.as_ref()?;

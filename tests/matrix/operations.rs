@@ -224,7 +224,8 @@ fn inspect_of_a_wrong_type(rig: &mut Rig) {
     rig.servers.iter().for_each(|server| drop(server.command(&["LPUSH", "list", "x"])));
     let seen = client.inspect("list").expect("a majority answers");
     assert!(matches!(seen.state, LockState::NotALock(_)), "{seen:?}");
-    assert!(matches!(client.try_lock("list", LONG), Ok(None)));
+    let refused = client.try_lock("list", LONG);
+    assert!(matches!(refused, Err(Error::NotALock { .. })), "{refused:?}");
 }
 
 fn locks_by_a_pattern(rig: &mut Rig) {

@@ -54,9 +54,11 @@ impl From<Error> for Failure {
             Error::Lost(lost) if lost.reason() == LossReason::OtherProcess => Status::OtherProcess,
             Error::Lost(_) => Status::Lost,
             Error::Cancelled => Status::Cancelled,
-            Error::Config(_) | Error::Resource(_) | Error::Ttl(_) | Error::HeldTooLong { .. } => {
-                Status::Invalid
-            }
+            Error::Config(_)
+            | Error::Resource(_)
+            | Error::Ttl(_)
+            | Error::HeldTooLong { .. }
+            | Error::NotALock { .. } => Status::Invalid,
             Error::NotResumable(_) | Error::LockToken(_) => Status::Invalid,
             Error::OtherProcess => Status::OtherProcess,
             Error::HeldByThisThread => Status::HeldByThisThread,
@@ -125,5 +127,13 @@ mod tests {
         assert_eq!(last(), "a bug of redlatch: so it goes?on");
         assert_eq!(attempt(|| Ok(())), Status::Ok);
         assert_eq!(last(), "a bug of redlatch: so it goes?on");
+    }
+
+    #[test]
+    fn a_name_that_other_data_has_is_a_mistake_and_the_text_says_what_to_do() {
+        let (key, reason) = (b"app:x"[..].into(), redlatch::NotALock::NoTtl);
+        let error = Error::NotALock { key, reason, urls: vec!["redis://a".into()] };
+        assert_eq!(attempt(|| Err(error.into())), Status::Invalid);
+        assert!(last().contains("'app:x'") && last().contains("key_prefix"), "{}", last());
     }
 }

@@ -30,6 +30,7 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
         | Error::Ttl(_)
         | Error::LockToken(_)
         | Error::FencingToken(_)
+        | Error::NotALock { .. }
         | Error::OncePer(OncePerError::Period { .. }) => config_error(py, text),
         Error::NoQuorum(why) => no_quorum(py, why, text),
         Error::Lost(lost) => lost_lock(py, lost),

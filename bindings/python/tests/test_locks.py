@@ -388,6 +388,26 @@ def test_what_an_operator_sees_and_does(client, servers):
     assert nodes[0].last_error and nodes[1].server == "redis"
 
 
+def test_a_key_that_is_no_lock_is_told_at_once_and_logged(client, servers, caplog):
+    for server in servers:
+        server.ask("SET", "app:x", "data")
+        server.ask("HSET", "cached", "field", "data")
+        server.ask("PEXPIRE", "cached", "60000")
+    for call in (
+        lambda: client.try_lock("app:x"),
+        lambda: client.lock("app:x"),
+        lambda: client.lock("app:x", timeout=25),
+        lambda: asyncio.run(client.alock("app:x").__aenter__()),
+    ):
+        with pytest.raises(redlatch.ConfigError, match="not a lock: it has no ttl.*key_prefix"):
+            call()
+    # It ends by itself, and is waited for.
+    with pytest.raises(redlatch.LockTimeout):
+        client.lock("cached", timeout=0.1)
+    told = "'cached' is not a lock: it is not a string"
+    until(lambda: any(told in record.getMessage() for record in caplog.records))
+
+
 def test_the_owner_is_this_host_and_process_unless_it_is_named(urls):
     here = f"{os.uname().nodename}:"
 

@@ -63,7 +63,7 @@ pub(crate) fn failed(client: &LockClient, arguments: &AcquireArguments, error: E
     let is_quarantined = matches!(&error, Error::NoQuorum(error) if error.quarantine().is_some());
     // A plain lock is refused where the key is of another type; others get this error.
     let is_wrong_type = matches!(&error, Error::NoQuorum(error) if is_wrong_type(error));
-    let is_unclear = is_quarantined || is_wrong_type;
+    let is_unclear = is_quarantined || is_wrong_type || matches!(error, Error::NotALock { .. });
     let found = if is_unclear { look(client, arguments) } else { None };
     if let Some(failure) = found.as_ref().and_then(not_a_lock) {
         return failure;

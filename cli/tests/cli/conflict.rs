@@ -115,6 +115,10 @@ fn a_key_that_is_no_lock_is_not_reported_as_held() {
             let text = format!("redlatch: name: the key's value is not a lock: {kind}\n");
             assert_eq!(ended.stderr, text, "{more:?}");
         }
+        if !words.contains(&"PX") {
+            // A wait without a limit would never end.
+            assert_eq!(run(redlatch, &servers, &[]).code, 70, "{words:?}");
+        }
         let seen = end(&mut redlatch(&servers, &["inspect", "name"])).stdout;
         let line = format!("name: the key's value is not a lock: {kind}; nobody waits\n");
         assert!(seen.starts_with(&line), "{words:?}: {seen}");

@@ -124,7 +124,7 @@ impl Acquire {
     }
 
     /// Did the last round that tells say that other clients hold the lock?
-    pub(super) fn is_refused(&self) -> bool {
+    pub fn is_refused(&self) -> bool {
         matches!(self.failure, Some(Acquired::Contended))
     }
 

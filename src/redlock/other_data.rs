@@ -1,0 +1,107 @@
+//! Keys that have data which is not a lock: a refusal does not tell them from locks that are held,
+//! and nobody is ever granted a lock there.
+//!
+//! So after a refusal the nodes are asked what they have, in a round of its own, once a minute for
+//! each name: what is found to be a lock is believed for so long. That costs locks that are free
+//! nothing, and those that are held one round a minute.
+
+use super::Redlock;
+use crate::backend::{EventRecorder, LockSpec};
+use crate::clock::{self, Time};
+use crate::engine::{Acquired, Step, Wait};
+use crate::error::Error;
+use crate::inspect::OtherData;
+use crate::node::NodeReport;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// For how long a key is believed to have a lock.
+const BELIEVED: Duration = Duration::from_secs(60);
+
+/// How many names are remembered. Beyond that all are forgotten, and asked about once more.
+const NAMES_MAX: usize = 4096;
+
+/// What the nodes had under names that were refused, by hashes of their keys: of two names with one
+/// hash, one may be asked about later than it would be.
+#[derive(Default)]
+pub(super) struct LastLooks(Mutex<BTreeMap<u64, Look>>);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// It may be a lock, and is believed to be one until this time.
+    LockUntil(Time),
+    /// It is not. The caller asks each time, and has told the listener.
+    Other,
+}
+
+impl LastLooks {
+    fn is_due(&self, key: &[u8], now: Time) -> bool {
+        let looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        !matches!(looks.get(&hash(key)), Some(Look::LockUntil(until)) if now < *until)
+    }
+
+    /// Returns whether this is another result than before.
+    fn note(&self, key: &[u8], look: Look) -> bool {
+        let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if looks.len() >= NAMES_MAX {
+            looks.clear();
+        }
+        looks.insert(hash(key), look) != Some(look)
+    }
+}
+
+fn hash(key: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl Redlock {
+    /// May a call that was refused ask, before this step, why? One that waits has its place in the
+    /// queue by then; one that does not is over.
+    pub(super) fn may_look(&self, step: &Step<Acquired>, spec: &LockSpec<'_>) -> bool {
+        let is_time = match step {
+            Step::Wait(_) | Step::Done(Acquired::Contended) => true,
+            Step::Pause(_) => spec.wait != Wait::No,
+            Step::Send(_) | Step::Done(_) => false,
+        };
+        is_time && !spec.call.is_cancelled() && !self.owner_process.is_known_forked()
+    }
+
+    /// Is it no lock what keeps this call from its own? The listener is told, once for each name;
+    /// the error is for data that never ends by itself.
+    pub(super) fn find_other_data(
+        &self,
+        spec: &LockSpec<'_>,
+        mut recorder: Option<&mut EventRecorder<'_>>,
+    ) -> Option<Error> {
+        for key in spec.keys() {
+            let now = clock::now();
+            if !self.last_looks.is_due(key, now) {
+                continue;
+            }
+            let (snapshots, reports) = self.look(key);
+            let Some(found) = OtherData::of(&snapshots) else {
+                self.last_looks.note(key, Look::LockUntil(now.after(BELIEVED)));
+                continue;
+            };
+            let is_news = self.last_looks.note(key, Look::Other);
+            if let Some(recorder) = recorder.as_mut().filter(|_| is_news) {
+                recorder.note_other_data(key, spec.key.len(), found.reason);
+            }
+            if found.is_lasting {
+                let urls = urls(&found, reports);
+                return Some(Error::NotALock { key: Arc::clone(key), reason: found.reason, urls });
+            }
+        }
+        None
+    }
+}
+
+fn urls(found: &OtherData, reports: Vec<NodeReport>) -> Vec<Arc<str>> {
+    let of_node =
+        |(index, report): (usize, NodeReport)| found.nodes.contains(&index).then_some(report.url);
+    reports.into_iter().enumerate().filter_map(of_node).collect()
+}

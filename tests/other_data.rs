@@ -1,0 +1,118 @@
+//! Keys with data that is not a lock: who is refused because of it is told so, and nobody waits for
+//! what never ends.
+
+use std::time::{Duration, Instant};
+
+use redlatch::{Error, LockClient, LockGuard, NotALock};
+use support::fencing::scripts;
+use support::journal::Journal;
+use support::locks::{LIMIT, LONG, take, with_long_timeout};
+use support::queue::{finish, spawn_waiter};
+use support::servers::Servers;
+use support::waiters::await_keys;
+
+/// Carries this out on each server, instead of what was there before.
+fn put(servers: &Servers, words: &[&str]) {
+    for server in servers.iter() {
+        server.command(&["DEL", words[1]]);
+        server.command(words);
+    }
+}
+
+#[track_caller]
+fn refused(result: Result<Option<LockGuard>, Error>) -> (String, NotALock) {
+    match result {
+        Err(error @ Error::NotALock { reason, .. }) => (error.to_string(), reason),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn who_would_wait_for_ever_for_data_that_is_no_lock_is_told_at_once() {
+    let servers = Servers::start(3);
+    let client = with_long_timeout(servers.urls()).key_prefix("app:").build().unwrap();
+    let long = "x".repeat(1024);
+    let others: [(&[&str], NotALock); 5] = [
+        (&["SET", "app:x", "data"], NotALock::NoTtl),
+        (&["SET", "app:x", ""], NotALock::Empty),
+        (&["SET", "app:x", &long], NotALock::TooLong),
+        (&["HSET", "app:x", "field", "data"], NotALock::NotAString),
+        (&["LPUSH", "app:x", "data"], NotALock::NotAString),
+    ];
+    for (words, expected) in others {
+        put(&servers, words);
+        let request = || client.request("x").ttl(LONG);
+        let start = Instant::now();
+        for (case, result) in [
+            ("try_lock", request().try_lock()),
+            ("try_lock_for", request().try_lock_for(LIMIT * 10)),
+            ("lock", request().lock().map(Some)),
+            ("reader", request().shared().lock().map(Some)),
+            ("permit", request().one_of(2).try_lock_for(LIMIT * 10)),
+            ("fenced", request().fenced().lock().map(Some)),
+            ("set", client.request_all(["free", "x"]).ttl(LONG).lock().map(Some)),
+        ] {
+            let (text, reason) = refused(result);
+            assert_eq!(reason, expected, "{case} {words:?}");
+            assert!(text.contains("'app:x'") && text.contains("key_prefix"), "{case}: {text}");
+            assert!(servers.urls().iter().all(|url| text.contains(url)), "{case}: {text}");
+        }
+        assert!(start.elapsed() < LIMIT * 5);
+    }
+    put(&servers, &["DEL", "app:x"]);
+    await_keys(&servers, &[]);
+    take(&client, "x", LONG).release().unwrap();
+}
+
+#[test]
+fn what_ends_by_itself_or_may_be_a_lock_of_another_program_is_waited_for_and_reported_once() {
+    let servers = Servers::start(3);
+    let journal = Journal::default();
+    let builder = with_long_timeout(servers.urls()).on_event(journal.recorder());
+    let client = builder.build().unwrap();
+    // As redis-py sets it without a timeout.
+    let redis_py = "d0f7eeeae93a11f1a51e02fc00000001";
+    put(&servers, &["SET", "name", redis_py]);
+    for _ in 0..3 {
+        assert!(client.try_lock("name", LONG).unwrap().is_none());
+    }
+    let wait = Duration::from_millis(100);
+    assert!(client.request("name").ttl(LONG).try_lock_for(wait).unwrap().is_none());
+    let reported = || {
+        let entries = journal.take_lock_events();
+        let found = entries.into_iter().filter(|entry| entry.name == "not_a_lock");
+        found.map(|entry| (entry.about, entry.text)).collect::<Vec<_>>()
+    };
+    let [(about, text)] = &reported()[..] else { panic!("it is reported once") };
+    assert_eq!(about, "name");
+    assert!(text.contains("is not a lock: it has no ttl"), "{text}");
+
+    put(&servers, &["HSET", "cached", "field", "data"]);
+    servers.iter().for_each(|server| drop(server.command(&["PEXPIRE", "cached", "700"])));
+    let waiting = client.clone();
+    let thread = spawn_waiter(move || waiting.request("cached").ttl(LONG).try_lock_for(LIMIT));
+    assert!(finish(thread).unwrap().is_some(), "it has ended");
+    assert_eq!(reported().len(), 1);
+}
+
+#[test]
+fn locks_and_data_on_a_minority_are_no_news_and_are_asked_about_once() {
+    let servers = Servers::start(3);
+    let journal = Journal::default();
+    let held = take(&with_long_timeout(servers.urls()).build().unwrap(), "name", LONG);
+    let builder = with_long_timeout(servers.urls()).wait_for_all(true);
+    let client: LockClient = builder.on_event(journal.recorder()).build().unwrap();
+    assert!(client.try_lock("name", LONG).unwrap().is_none());
+    let before = scripts(&servers[0]);
+    for _ in 0..20 {
+        assert!(client.try_lock("name", LONG).unwrap().is_none());
+    }
+    // Each attempt is undone by one, the first one perhaps not yet, and none looks once more.
+    let asked = scripts(&servers[0]) - before;
+    assert!((20..=22).contains(&asked), "{asked}");
+    servers[0].command(&["SET", "minority", "data"]);
+    take(&client, "minority", LONG).release().unwrap();
+    let entries = journal.take_lock_events();
+    assert!(entries.iter().all(|entry| entry.name != "not_a_lock"), "{entries:?}");
+    drop(held);
+}
