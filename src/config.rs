@@ -5,6 +5,7 @@ mod ensemble;
 #[cfg(feature = "serde")]
 mod file;
 mod nodes;
+mod owner;
 mod settings;
 #[cfg(feature = "tls")]
 mod tls;
@@ -13,8 +14,9 @@ mod tls;
 pub(crate) use ensemble::EnsembleSettings;
 pub use nodes::NodeUrls;
 pub(crate) use nodes::{NodeSettings, RedisNode};
+pub(crate) use owner::{OWNER_MAX, this_process};
 pub use settings::ClientSettings;
-pub(crate) use settings::{OWNER_MAX, Settings, is_reserved};
+pub(crate) use settings::{Settings, is_reserved};
 #[cfg(feature = "tls")]
 pub use tls::{ClientCertificate, TlsSettings};
 
@@ -22,7 +24,6 @@ pub use tls::{ClientCertificate, TlsSettings};
 use crate::bridge;
 use crate::error::ConfigError;
 use crate::event::{Event, EventCallback, Listener};
-use crate::owner_process::this_process;
 use crate::wait_queue::HandoffLimit;
 use std::sync::Arc;
 use std::time::Duration;

@@ -12,8 +12,8 @@
 //! A child has its parent's process id only if it started in another PID namespace, or if the
 //! parent is gone and its id was reused. Such a child is not recognised.
 
+use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::{env, fs, process};
 
 #[derive(Debug)]
 pub(crate) struct OwnerProcess {
@@ -38,17 +38,4 @@ impl OwnerProcess {
     pub(crate) fn is_known_forked(&self) -> bool {
         self.is_known_forked.load(Ordering::Relaxed)
     }
-}
-
-/// No host's name is longer than this, and a label has room for it.
-const HOST_MAX: usize = 240;
-
-/// This host and process, for people: `host:pid`.
-pub(crate) fn this_process() -> String {
-    let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let host = host.or_else(|| env::var("HOSTNAME").ok());
-    let host = host.or_else(|| env::var("COMPUTERNAME").ok()).unwrap_or_default();
-    let host = host.trim();
-    let is_name = (1..=HOST_MAX).contains(&host.len());
-    format!("{}:{}", if is_name { host } else { "unknown" }, process::id())
 }

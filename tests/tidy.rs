@@ -182,11 +182,7 @@ const LAYERS: [(&str, &str); 33] = [
     ("cancel_token", "owner_process"),
     ("wait_queue", "cancel_token clock engine owner_process"),
     ("watchdog", "callback clock engine error net owner_process time wait_queue"),
-    (
-        "config",
-        "bridge clock engine error event name net node_url owner_process redlatch_zookeeper \
-         wait_queue",
-    ),
+    ("config", "bridge clock engine error event name net node_url redlatch_zookeeper wait_queue"),
     (
         "backend",
         "cancel_token clock config engine error event inspect name net node owner_process \
@@ -215,7 +211,7 @@ const LAYERS: [(&str, &str); 33] = [
     (
         "client",
         "backend cancel_token clock config core engine entropy error event fencing glob guard \
-         inspect name net node node_url owner_process redlock registers wait_queue watchdog",
+         inspect name net node node_url redlock registers wait_queue watchdog",
     ),
 ];
 

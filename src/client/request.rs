@@ -2,7 +2,7 @@
 
 use super::LockClient;
 use crate::cancel_token::CancelToken;
-use crate::config::OWNER_MAX;
+use crate::config::{OWNER_MAX, this_process};
 use crate::engine::Share;
 #[cfg(doc)]
 use crate::error::Error;
@@ -12,7 +12,6 @@ use crate::fencing::FencingToken;
 #[cfg(doc)]
 use crate::guard::LockGuard;
 use crate::inspect::OwnHolder;
-use crate::owner_process::this_process;
 use std::fmt;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};

@@ -5,6 +5,7 @@ use super::Builder;
 #[cfg(feature = "serde")]
 use super::file;
 use super::nodes::NodeSettings;
+use super::owner::OWNER_MAX;
 #[cfg(feature = "tls")]
 use super::tls::TlsSettings;
 use crate::engine::{Drift, Rules, TTL_LIMIT, Ttl, WAITER_LEASE};
@@ -321,9 +322,6 @@ pub(super) fn refused(name: &'static str, reason: impl Into<String>) -> ConfigEr
 
 /// The longest prefix: about half of the longest key.
 const KEY_PREFIX_MAX: usize = 32 * 1024;
-
-/// The longest label of an owner, in bytes: enough for names of a host, a process and a thread.
-pub(crate) const OWNER_MAX: usize = 256;
 
 /// Could this key belong to another lock, as its fencing counter, its queue, or a waiter's lease or
 /// holders? Their keys are the lock's key with `:redlatch:` and a suffix behind it.

@@ -1,0 +1,19 @@
+//! The label that says who holds a lock, for people.
+
+use std::{env, fs, process};
+
+/// The longest label of an owner, in bytes: enough for names of a host, a process and a thread.
+pub(crate) const OWNER_MAX: usize = 256;
+
+/// No host's name is longer than this, and a label has room for it.
+const HOST_MAX: usize = 240;
+
+/// This host and process, for people: `host:pid`.
+pub(crate) fn this_process() -> String {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let host = host.or_else(|| env::var("HOSTNAME").ok());
+    let host = host.or_else(|| env::var("COMPUTERNAME").ok()).unwrap_or_default();
+    let host = host.trim();
+    let is_name = (1..=HOST_MAX).contains(&host.len());
+    format!("{}:{}", if is_name { host } else { "unknown" }, process::id())
+}
