@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._errors import AlreadyHeld
 from ._native import Lock
-from ._waiting import gevent_has_patched
+from ._threads import gevent_has_patched
 
 if TYPE_CHECKING:
     from . import _native

@@ -8,7 +8,6 @@ under asyncio, the loop. So there the call waits in a thread of its own, with a 
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import Any, Callable, Optional, TypeVar
 
 from ._errors import RedlatchError
 from ._native import CallingThread, CancelToken, Lock
+from ._threads import Run, gevent_has_patched, run_in_idle, run_in_new
 
 T = TypeVar("T")
 Call = Callable[[Optional[CancelToken]], T]
@@ -55,7 +55,8 @@ def wait(call: Call[T]) -> T:
         return _in_gevent(call)
     cancel, future = CancelToken(), Future[T]()
     try:
-        _start(future, call, cancel)
+        # A new one: the library takes it for the leader of an election.
+        _start(future, call, cancel, run_in_new)
         return future.result()
     except BaseException:
         _give_up(cancel, future)
@@ -65,7 +66,7 @@ def wait(call: Call[T]) -> T:
 async def wait_async(call: Call[T]) -> T:
     """The same in a coroutine: cancelling its task ends the call."""
     cancel, future = CancelToken(), Future[T]()
-    _start(future, call, cancel)
+    _start(future, call, cancel, run_in_idle)
     waited = asyncio.wrap_future(future)
     # asyncio complains of an exception that nobody has looked at, such as that of a cancelled call.
     waited.add_done_callback(lambda done: done.exception())
@@ -76,15 +77,13 @@ async def wait_async(call: Call[T]) -> T:
         raise
 
 
-def _start(future: Future[T], call: Call[T], cancel: CancelToken) -> None:
+def _start(future: Future[T], call: Call[T], cancel: CancelToken, run: Run) -> None:
     arguments = (future, call, cancel)
     if _is_ending:  # before Python 3.12, starting a thread would never end
         _fill(*arguments)
         return
-    # It does not keep the interpreter from ending: at its end, all waits are cancelled.
-    thread = threading.Thread(target=_fill, args=arguments, name="redlatch-wait", daemon=True)
     try:
-        thread.start()
+        run(_fill, *arguments)
     except RuntimeError:  # no thread can be started: there are too many, or the interpreter ends
         _fill(*arguments)
 
@@ -106,11 +105,6 @@ def _release(done: Any) -> None:
     if done.exception() is None and isinstance(done.result(), Lock):
         with suppress(RedlatchError):
             done.result().release()
-
-
-def gevent_has_patched() -> bool:
-    monkey = sys.modules.get("gevent.monkey")
-    return monkey is not None and monkey.is_module_patched("threading")
 
 
 def _in_gevent(call: Call[T]) -> T:
