@@ -14,9 +14,9 @@ use crate::clock::Time;
 use crate::engine::{Extended, HeldLock, LockAttributes, Share, Token, Ttl, Wait};
 use crate::error::{Error, NoQuorum};
 use crate::event::Released;
-use crate::inspect::Inspection;
 #[cfg(feature = "diagnostics")]
 use crate::inspect::Seen;
+use crate::inspect::{Inspection, NotALock};
 use crate::net::ChangeQueue;
 use crate::node::NodeReport;
 #[cfg(feature = "diagnostics")]
@@ -72,6 +72,12 @@ pub(crate) trait Backend: Send + Sync {
 
     /// Ends the waits of one waiter, or of all, now and from now on.
     fn end_waits(&self, waiter: Option<Token>);
+
+    /// Why the data under one of these keys is not a lock, if a call that was refused has found
+    /// such data there last. Asks no node.
+    fn other_data(&self, _keys: &[Arc<[u8]>]) -> Option<NotALock> {
+        None
+    }
 
     /// Looks at a lock without taking it.
     fn inspect(&self, key: Arc<[u8]>) -> Result<Inspection, Error>;

@@ -23,9 +23,9 @@ use crate::engine::{Release, ReleaseOutcome, Request, Rules, Said, Step, Token, 
 use crate::entropy::draw;
 use crate::error::{ConfigError, Error, NoQuorum};
 use crate::event::Released;
-use crate::inspect::Inspection;
 #[cfg(feature = "diagnostics")]
 use crate::inspect::Seen;
+use crate::inspect::{Inspection, NotALock};
 #[cfg(feature = "diagnostics")]
 use crate::net::ask_sentinels;
 use crate::net::{Endpoint, LookupAuth, Net, RoundOutcome, TlsTarget};
@@ -339,6 +339,10 @@ impl Backend for Redlock {
 
     fn end_waits(&self, waiter: Option<Token>) {
         self.net.end_waits(waiter);
+    }
+
+    fn other_data(&self, keys: &[Arc<[u8]>]) -> Option<NotALock> {
+        self.last_other_data(keys)
     }
 
     fn inspect(&self, key: Arc<[u8]>) -> Result<Inspection, Error> {

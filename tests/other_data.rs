@@ -88,8 +88,15 @@ fn what_ends_by_itself_or_may_be_a_lock_of_another_program_is_waited_for_and_rep
     assert!(text.contains("is not a lock: it has no ttl"), "{text}");
 
     put(&servers, &["HSET", "cached", "field", "data"]);
-    servers.iter().for_each(|server| drop(server.command(&["PEXPIRE", "cached", "700"])));
+    let ends_in = |millis: &str| {
+        servers.iter().for_each(|server| drop(server.command(&["PEXPIRE", "cached", millis])));
+    };
+    ends_in("60000");
     let waiting = client.clone();
+    assert!(client.try_lock("cached", LONG).unwrap().is_none());
+    assert_eq!(client.request("cached").other_data(), Some(NotALock::NotAString));
+    assert_eq!(client.request("another").other_data(), None);
+    ends_in("700");
     let thread = spawn_waiter(move || waiting.request("cached").ttl(LONG).try_lock_for(LIMIT));
     assert!(finish(thread).unwrap().is_some(), "it has ended");
     assert_eq!(reported().len(), 1);

@@ -11,7 +11,7 @@ use crate::error::ResourceError;
 use crate::fencing::FencingToken;
 #[cfg(doc)]
 use crate::guard::LockGuard;
-use crate::inspect::OwnHolder;
+use crate::inspect::{NotALock, OwnHolder};
 use std::fmt;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
@@ -373,6 +373,21 @@ impl LockRequest<'_> {
         }
         let keys = std::iter::once(&keys.first).chain(&keys.more);
         core.own_hold(keys, self.settings.share, self.thread()).map(|hold| hold.holder)
+    }
+
+    /// Why nobody can have what this request asks for, if its name is the key of data that is not a
+    /// lock: for the text of a failure, after a call that has returned `None`. It is what that call
+    /// has found: this asks no node. Such a call waits for data that ends by itself, and for what
+    /// may be another program's lock; other data is [an error](Error::NotALock).
+    #[must_use]
+    pub fn other_data(&self) -> Option<NotALock> {
+        let core = &self.client.core;
+        let keys = self.keys.as_ref().ok()?;
+        if core.is_forked() {
+            return None;
+        }
+        let keys: Vec<_> = std::iter::once(&keys.first).chain(&keys.more).cloned().collect();
+        core.backend.other_data(&keys)
     }
 
     /// The thread for which it asks, if for one in particular.

@@ -10,7 +10,7 @@ use crate::backend::{EventRecorder, LockSpec};
 use crate::clock::{self, Time};
 use crate::engine::{Acquired, Step, Wait};
 use crate::error::Error;
-use crate::inspect::OtherData;
+use crate::inspect::{NotALock, OtherData};
 use crate::node::NodeReport;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -33,13 +33,21 @@ enum Look {
     /// It may be a lock, and is believed to be one until this time.
     LockUntil(Time),
     /// It is not. The caller asks each time, and has told the listener.
-    Other,
+    Other(NotALock),
 }
 
 impl LastLooks {
     fn is_due(&self, key: &[u8], now: Time) -> bool {
         let looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         !matches!(looks.get(&hash(key)), Some(Look::LockUntil(until)) if now < *until)
+    }
+
+    fn other_data(&self, key: &[u8]) -> Option<NotALock> {
+        let looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match looks.get(&hash(key)) {
+            Some(Look::Other(reason)) => Some(*reason),
+            _ => None,
+        }
     }
 
     /// Returns whether this is another result than before.
@@ -70,6 +78,11 @@ impl Redlock {
         is_time && !spec.call.is_cancelled() && !self.owner_process.is_known_forked()
     }
 
+    /// Why the data under one of these keys is not a lock, as a call that was refused found last.
+    pub(super) fn last_other_data(&self, keys: &[Arc<[u8]>]) -> Option<NotALock> {
+        keys.iter().find_map(|key| self.last_looks.other_data(key))
+    }
+
     /// Is it no lock what keeps this call from its own? The listener is told, once for each name;
     /// the error is for data that never ends by itself.
     pub(super) fn find_other_data(
@@ -87,7 +100,7 @@ impl Redlock {
                 self.last_looks.note(key, Look::LockUntil(now.after(BELIEVED)));
                 continue;
             };
-            let is_news = self.last_looks.note(key, Look::Other);
+            let is_news = self.last_looks.note(key, Look::Other(found.reason));
             if let Some(recorder) = recorder.as_mut().filter(|_| is_news) {
                 recorder.note_other_data(key, spec.key.len(), found.reason);
             }

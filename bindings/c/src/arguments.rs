@@ -178,7 +178,7 @@ impl Request {
         };
         match acquired {
             Some(lock) => Ok(lock),
-            None => Err(Failure::held(self.request(client)?.own_holder())),
+            None => Err(Failure::held(&self.request(client)?)),
         }
     }
 

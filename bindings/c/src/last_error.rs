@@ -1,6 +1,6 @@
 //! Statuses, and the text of the last failure of each thread.
 
-use redlatch::{Error, LossReason, OwnHolder};
+use redlatch::{Error, LockRequest, LossReason};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -28,9 +28,13 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The lock was not free, and this thread of the client, if any, held it.
-    pub(crate) fn held(own: Option<OwnHolder>) -> Self {
-        let text = own.map_or_else(|| "others hold the lock".to_owned(), |own| own.to_string());
+    /// The lock was not free. The text says why, as far as the client knows.
+    pub(crate) fn held(request: &LockRequest<'_>) -> Self {
+        let text = match (request.own_holder(), request.other_data()) {
+            (Some(own), _) => own.to_string(),
+            (None, Some(why)) => format!("the lock's key has data that is not a lock: {why}"),
+            (None, None) => "others hold the lock".to_owned(),
+        };
         Self { status: Status::Held, text }
     }
 

@@ -140,6 +140,21 @@ impl Client {
         Ok(undisturbed(py, || request.own_holder())?.map(own_holder))
     }
 
+    /// Why the data of this name is not a lock, as a call that was refused has found. Asks no node.
+    #[pyo3(signature = (names, ttl, shared, **request))]
+    fn other_data(
+        &self,
+        py: Python<'_>,
+        names: Names,
+        ttl: Seconds,
+        shared: bool,
+        request: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Option<String>> {
+        let client = self.here(py)?;
+        let request = requested(&client, &names, ttl, shared, request)?;
+        Ok(undisturbed(py, || request.other_data())?.map(|why| why.to_string()))
+    }
+
     /// Ends the calls of this client that wait for a lock, now and from now on, with `Cancelled`.
     /// Locks that are held stay held.
     pub(crate) fn cancel(&self, py: Python<'_>) -> PyResult<()> {

@@ -402,8 +402,12 @@ def test_a_key_that_is_no_lock_is_told_at_once_and_logged(client, servers, caplo
         with pytest.raises(redlatch.ConfigError, match="not a lock: it has no ttl.*key_prefix"):
             call()
     # It ends by itself, and is waited for.
-    with pytest.raises(redlatch.LockTimeout):
-        client.lock("cached", timeout=0.1)
+    for wait in (
+        lambda: client.lock("cached", timeout=0.1),
+        lambda: asyncio.run(client.alock("cached", timeout=0.1).__aenter__()),
+    ):
+        with pytest.raises(redlatch.LockTimeout, match="is not a lock: it is not a string"):
+            wait()
     told = "'cached' is not a lock: it is not a string"
     until(lambda: any(told in record.getMessage() for record in caplog.records))
 

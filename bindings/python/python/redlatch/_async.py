@@ -47,7 +47,8 @@ class AsyncLock:
         lock = await wait_async(lambda cancel: self._acquire(cancelled_by=cancel))
         if lock is None:
             own = self._client.own_holder(**self._request._asdict())
-            raise LockTimeout(timed_out(self._request.names, self._timeout, own))
+            other_data = self._client.other_data(**self._request._asdict())
+            raise LockTimeout(timed_out(self._request.names, self._timeout, own, other_data))
         return lock
 
     async def __aenter__(self) -> Lock:

@@ -381,7 +381,8 @@ class Client:
 
     def _timed_out(self, request: Request, timeout: Seconds | None) -> LockTimeout:
         own = self._core.own_holder(thread=calling_thread(), **request._asdict())
-        return LockTimeout(timed_out(request.names, timeout, own))
+        other_data = self._core.other_data(**request._asdict())
+        return LockTimeout(timed_out(request.names, timeout, own, other_data))
 
     def cancel(self) -> None:
         """Ends all waits of this client, now and from now on, with :class:`Cancelled`.

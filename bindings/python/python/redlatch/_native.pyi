@@ -56,6 +56,9 @@ class Client:
     def own_holder(
         self, names: _Name | list[_Name], ttl: Seconds, shared: bool, **request: Any
     ) -> str | None: ...
+    def other_data(
+        self, names: _Name | list[_Name], ttl: Seconds, shared: bool, **request: Any
+    ) -> str | None: ...
     def cancel(self) -> None: ...
 
 @final

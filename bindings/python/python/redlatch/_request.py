@@ -45,7 +45,12 @@ def listed(name: Names, needed: str = "a name is str or bytes") -> Name | list[N
         raise ConfigError(f"{needed}, or a list of such, not {kind}") from error
 
 
-def timed_out(names: Names, timeout: Seconds | None, own: str | None) -> str:
-    """The text of a wait that has ended, of a lock that this thread of the client holds, if any."""
+def timed_out(
+    names: Names, timeout: Seconds | None, own: str | None, other_data: str | None
+) -> str:
+    """The text of a wait that has ended, of a lock that this thread of the client holds, if any;
+    or of a name that other data has."""
+    if own is None and other_data:
+        return f"{names!r} is not a lock: {other_data}, and nobody got it within {timeout} s"
     by = {"this_thread": "this thread itself", "other_thread": "this client itself"}
     return f"{names!r} is held by {by.get(own or '', 'others')}, and was for all of the {timeout} s"
