@@ -32,7 +32,7 @@ def run_in_new(function: Callable[..., None], *arguments: Any) -> None:
 
 
 def run_in_idle(function: Callable[..., None], *arguments: Any) -> None:
-    """Calls it in one that serves others. ``RuntimeError``: none is idle, and none can be started."""
+    """Calls it in one that serves others. ``RuntimeError``: none is idle, none can be started."""
     try:
         _idle.pop().put((function, *arguments))
         return
