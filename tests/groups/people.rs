@@ -37,11 +37,18 @@ fn an_adopted_group_counts_at_once_and_a_renewed_one_waits_while_kept_locks_go_o
     let journal = Journal::default();
     let waiting = builder(&url(&servers[0])).max_ttl(LONG).on_event(journal.recorder());
     let waiting = waiting.build().unwrap();
-    let waited = waiting.request("other").ttl(TTL).try_lock_for(Duration::from_secs(2));
-    assert!(waited.is_err());
-    let entries = journal.entries();
-    let reported = entries.iter().find(|entry| entry.name == "quarantined").expect("it waits");
-    assert!(reported.text.contains("a new master, or are new (adopt_groups)"), "{reported:?}");
+    let cancel = waiting.cancel_token();
+    let waiter = std::thread::spawn(move || waiting.lock("other", TTL));
+    let reported = || {
+        let entries = journal.entries();
+        let found = entries.iter().find(|entry| entry.name == "quarantined");
+        found.map(|entry| entry.text.clone())
+    };
+    assert!(eventually(LIMIT, || reported().is_some()), "it waits");
+    cancel.cancel();
+    assert!(matches!(waiter.join().unwrap(), Err(Error::Cancelled)));
+    let text = reported().unwrap();
+    assert!(text.contains("a new master, or are new (adopt_groups)"), "{text}");
     let text = other.try_lock("other", TTL).unwrap_err().to_string();
     assert!(text.contains("(if the group is new: LockClient::adopt_groups)"), "{text}");
     let changed = operator.adopt_groups().unwrap();
