@@ -4,7 +4,7 @@ use crate::arguments::{Given, Names, Seconds, Timeout, urls};
 use crate::calls::{
     CallingThread, CancelToken, contained, detached, is_ending, let_go, undisturbed,
 };
-use crate::errors::raise;
+use crate::errors::{closed, raise};
 use crate::events;
 use crate::lock::Lock;
 use crate::views::own_holder;
@@ -14,47 +14,61 @@ use pyo3::types::PyDict;
 use redlatch::error::LockTokenError;
 use redlatch::{Builder, LockClient, LockRequest, LockToken, TlsSettings};
 use std::path::PathBuf;
-use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{mem, process};
 
 /// What a `redlatch.Client` calls.
 #[pyclass(frozen, weakref, module = "redlatch._native")]
-pub(crate) struct Client {
+// The mutex is taken with the GIL and for a moment, and a process forks by a thread that has the
+// GIL: so no child has a copy that is taken.
+pub(crate) struct Client(Mutex<Source>);
+
+/// What a client is made of, and what was made of it.
+struct Source {
     /// Of no other client of this process.
-    #[pyo3(get)]
-    pub(crate) id: u64,
+    id: u64,
     builder: Builder,
     /// Has it an owner of its own, and not that of the process that uses it?
     has_owner: bool,
-    /// The client of this process. The mutex is taken with the GIL and for a moment, and a process
-    /// forks by a thread that has the GIL: so no child has a copy that is taken.
-    current: Mutex<Option<(u32, LockClient)>>,
+    current: Current,
+}
+
+enum Current {
+    /// The client of the process with this id.
+    Of(u32, LockClient),
+    Closed,
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 impl Drop for Client {
     fn drop(&mut self) {
-        let_go(self.current.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        let source = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let_go(mem::replace(&mut source.current, Current::Closed));
     }
 }
 
 impl Client {
+    fn source(&self) -> MutexGuard<'_, Source> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The client of this process: in a forked child, another one than its parent's, with
     /// connections of its own.
     pub(crate) fn here(&self, py: Python<'_>) -> PyResult<LockClient> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let client = match &*current {
-            Some((process, client)) if *process == process::id() => client.clone(),
-            _ => build(py, &self.builder, self.has_owner)?,
+        let mut source = self.source();
+        let client = match &source.current {
+            Current::Closed => return Err(closed(py)),
+            Current::Of(process, client) if *process == process::id() => client.clone(),
+            Current::Of(..) => build(py, &source.builder, source.has_owner)?,
         };
         if is_ending() {
             // Nobody would end its waits, also if it was made just now.
             client.cancel_token().cancel();
         }
-        *current = Some((process::id(), client.clone()));
+        source.current = Current::Of(process::id(), client.clone());
         Ok(client)
     }
 }
@@ -86,9 +100,14 @@ impl Client {
             }
         }
         builder = tls.into_iter().fold(builder, Builder::tls);
-        let current = Mutex::new(Some((process::id(), build(py, &builder, has_owner)?)));
+        let current = Current::Of(process::id(), build(py, &builder, has_owner)?);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { id, builder, has_owner, current })
+        Ok(Self(Mutex::new(Source { id, builder, has_owner, current })))
+    }
+
+    #[getter]
+    pub(crate) fn id(&self) -> u64 {
+        self.source().id
     }
 
     /// Takes a lock. `wait`: 0 does not wait, and `None` waits as long as it takes. `goes_on`:
@@ -122,7 +141,7 @@ impl Client {
                 Some(wait) => request.try_lock_for(wait),
             }
         })?;
-        Ok(taken.map(|guard| Lock::new(guard, self.id, shared)))
+        Ok(taken.map(|guard| Lock::new(guard, self.id(), shared)))
     }
 
     /// Which thread of this client holds what is asked for. Asks no node.
@@ -164,6 +183,26 @@ impl Client {
             Ok(())
         })
     }
+
+    /// Ends the waits, and the connections as soon as no lock is held by them.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let current = mem::replace(&mut self.source().current, Current::Closed);
+        contained(py, || {
+            if let Current::Of(process, client) = &current {
+                // A child does not touch its parent's.
+                if *process == process::id() {
+                    client.cancel_token().cancel();
+                }
+            }
+            let_go(current);
+            Ok(())
+        })
+    }
+
+    /// Has each ask the nodes of the other one.
+    fn swap(&self, other: &Self) {
+        mem::swap(&mut *self.source(), &mut *other.source());
+    }
 }
 
 #[pyfunction]
@@ -177,7 +216,7 @@ pub(crate) fn resume(
     shared: Bound<'_, PyAny>,
     request: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Lock> {
-    let id = client.id;
+    let id = client.id();
     let shared = Given { name: "shared", value: shared }.flag()?;
     let client = client.here(py)?;
     let request = requested(&client, &names, ttl, shared, request)?;

@@ -78,6 +78,10 @@ pub(crate) fn released(py: Python<'_>) -> PyErr {
     instance(py, |of| &of.RedlatchError, ("the lock was released already",))
 }
 
+pub(crate) fn closed(py: Python<'_>) -> PyErr {
+    instance(py, |of| &of.Cancelled, ("this client was closed",))
+}
+
 /// A panic, which is a bug of the library and not of the program.
 pub(crate) fn bug(py: Python<'_>, text: &str) -> PyErr {
     instance(py, |of| &of.RedlatchError, (format!("a bug of redlatch: {text}"),))

@@ -4,10 +4,12 @@ use crate::arguments::Given;
 use crate::calls::undisturbed;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use redlatch::embedded;
 use std::io;
 
-/// Nodes that answer as redis-servers do, inside the process. Their numbers begin with 0.
+/// Nodes that answer as redis-servers do, inside the process: until the end of a ``with`` block of
+/// them, or until nothing refers to them. Their numbers begin with 0.
 #[pyclass(frozen, module = "redlatch._native")]
 pub(crate) struct Nodes(embedded::Nodes);
 
@@ -64,6 +66,16 @@ impl Nodes {
 
     fn __len__(&self) -> usize {
         self.0.len()
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    /// Ends them all.
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
+        undisturbed(py, || (0..self.0.len()).for_each(|node| self.0.stop(node)))
     }
 }
 

@@ -272,6 +272,31 @@ def test_a_task_that_is_cancelled_leaves_the_queue(client, urls):
     assert other.inspect("a").state == "free"
 
 
+def test_under_trio_alock_says_what_to_do_and_that_works(client):
+    trio = pytest.importorskip("trio")
+
+    async def main():
+        with pytest.raises(RuntimeError, match="trio.to_thread.run_sync"):
+            async with client.alock("a"):
+                pass
+        order = []
+
+        async def work(number):
+            with await trio.to_thread.run_sync(client.lock, "a") as lock:
+                lock.ensure_held()
+                order.append(number)
+                await trio.sleep(0.01)
+                order.append(number)
+
+        async with trio.open_nursery() as nursery:
+            for number in range(10):
+                nursery.start_soon(work, number)
+        assert order[::2] == order[1::2] and sorted(order[::2]) == list(range(10))
+
+    trio.run(main)
+    assert client.inspect("a").state == "free"
+
+
 def test_under_gevent_the_other_greenlets_go_on(urls, program):
     gevent = program(
         "from gevent import monkey; monkey.patch_all()\n"

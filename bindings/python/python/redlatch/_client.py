@@ -11,7 +11,7 @@ import weakref
 from dataclasses import replace
 from datetime import timedelta
 from logging import DEBUG
-from typing import TYPE_CHECKING, Any, Callable, Iterable, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Callable, Iterable, overload
 
 from . import _native
 from ._async import AsyncLock
@@ -21,39 +21,21 @@ from ._election import Election
 from ._errors import ConfigError, LockTimeout, NoQuorum
 from ._log import logger
 from ._native import Lock, Register
-from ._request import TTL, Name, Names, Request, Seconds, listed, timed_out
+from ._request import TTL, Name, Names, Request, Seconds, attempt_limit, listed, timed_out, urls
 from ._views import Inspection, NodeStatus, OncePerRun
 from ._waiting import calling_thread, end, needs_no_thread, wait
 
 if TYPE_CHECKING:
     from os import PathLike
-    from typing import Coroutine, Literal, Protocol
+    from types import TracebackType
+    from typing import Literal
 
-    from typing_extensions import ParamSpec, Self
+    from typing_extensions import Self
 
-    _Arguments = ParamSpec("_Arguments")
-    _Result = TypeVar("_Result")
-
-    class _MayReturnNone(Protocol):
-        """A decorator of a function that does not run if others hold the lock."""
-
-        @overload
-        def __call__(
-            self, function: Callable[_Arguments, Coroutine[Any, Any, _Result]], /
-        ) -> Callable[_Arguments, Coroutine[Any, Any, _Result | None]]: ...
-        @overload
-        def __call__(
-            self, function: Callable[_Arguments, _Result], /
-        ) -> Callable[_Arguments, _Result | None]: ...
-
+    from ._decorator import _MayReturnNone
 
 #: For how long the end of the interpreter waits for calls and callbacks that run, in seconds.
 END_LIMIT = 2.0
-#: As long does one attempt take with the default settings, on ZooKeeper, where it takes longest.
-ATTEMPT_LIMIT = 4.0
-
-#: What ``nodes`` are, for who passes something else. That is not shown: it may have a password.
-URL = 'a node is a URL, such as "redis://10.0.0.1", as str'
 
 
 class Client:
@@ -111,7 +93,7 @@ class Client:
 
     def __init__(
         self,
-        nodes: str | Iterable[str] = (),
+        nodes: str | Iterable[str] | _native.Nodes | _native.Ensemble = (),
         *,
         nodes_from_env: str | None = None,
         node_timeout: Seconds | None = None,
@@ -137,17 +119,25 @@ class Client:
     ) -> None:
         given = dict(locals())
         settings = {name: given[name] for name in _SETTINGS if given[name] is not None}
-        urls = [nodes] if isinstance(nodes, str) else cast("list[str]", listed(nodes, URL))
-        self._build(urls, settings)
+        # Those of a test live as long as what refers to them.
+        self._nodes = nodes
+        self._build(urls(nodes), settings)
 
     def _build(self, urls: list[str], settings: dict[str, Any]) -> None:
         self._core = _native.Client(urls, **settings)
         self._urls, self._settings = urls, settings
-        self._attempt_limit = _attempt_limit(settings)
+        self._attempt_limit = attempt_limit(settings)
         _clients.add(weakref.ref(self._core, _clients.discard))
 
+    def _exchange(self, other: Client) -> None:
+        """Has each ask the nodes of the other one."""
+        self._core.swap(other._core)
+        self._urls, other._urls = other._urls, self._urls
+        self._settings, other._settings = other._settings, self._settings
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_core"}
+        of_process = ("_core", "_nodes")
+        return {name: value for name, value in vars(self).items() if name not in of_process}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -391,6 +381,27 @@ class Client:
         """
         self._core.cancel()
 
+    def close(self) -> None:
+        """Ends what waits by this client, and its connections. Each later call, also of its
+        elections and registers, raises :class:`Cancelled`. Asks no node, so a coroutine may call
+        it, as may any thread, and more than once.
+
+        A lock that is held stays held, and kept alive, until it is released as ever: the threads
+        that hold it work on. Its connections end with it. A forked child closes its own client.
+        """
+        self._core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
     # Jobs and leaders.
 
     def once_per(
@@ -473,14 +484,6 @@ class Client:
     def nodes(self) -> list[NodeStatus]:
         """The state of each node, and what is wrong with it."""
         return _native.nodes(self._core)
-
-
-def _attempt_limit(settings: dict[str, Any]) -> float:
-    """For how long one attempt may take if nodes are silent. More than that does no harm."""
-    node_timeout = _native.limit(settings.get("node_timeout"))
-    longest = [_native.limit(settings.get("connect_timeout")), 10 * (node_timeout or 0)]
-    longest += [_native.limit(settings.get("session_timeout")), ATTEMPT_LIMIT]
-    return max(limit or 0 for limit in longest)
 
 
 #: The keywords of a client.

@@ -5,11 +5,32 @@ from __future__ import annotations
 import functools
 import inspect
 from contextlib import AsyncExitStack
-from typing import Any, Callable, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast, overload
 
 from ._async import AsyncLock
 from ._errors import LockTimeout
 from ._native import Lock
+
+if TYPE_CHECKING:
+    from typing import Coroutine, Protocol
+
+    from typing_extensions import ParamSpec
+
+    _Arguments = ParamSpec("_Arguments")
+    _Result = TypeVar("_Result")
+
+    class _MayReturnNone(Protocol):
+        """A decorator of a function that does not run if others hold the lock."""
+
+        @overload
+        def __call__(
+            self, function: Callable[_Arguments, Coroutine[Any, Any, _Result]], /
+        ) -> Callable[_Arguments, Coroutine[Any, Any, _Result | None]]: ...
+        @overload
+        def __call__(
+            self, function: Callable[_Arguments, _Result], /
+        ) -> Callable[_Arguments, _Result | None]: ...
+
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -27,4 +27,4 @@ def redlatch_client(redlatch_nodes: Nodes) -> Client:
     """A client of these nodes."""
     from . import Client
 
-    return Client(redlatch_nodes.urls)
+    return Client(redlatch_nodes)

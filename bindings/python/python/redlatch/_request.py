@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Iterable, NamedTuple, Union
+from typing import Any, Iterable, NamedTuple, Union, cast
 
+from . import _native
 from ._errors import ConfigError
 
 Seconds = Union[float, timedelta]
@@ -13,6 +14,10 @@ Names = Union[Name, Iterable[Name]]
 
 #: The ttl of locks that none is given for, in seconds: as long as in the description of Redlock.
 TTL = 10.0
+#: What nodes are, for who passes something else. That is not shown: it may have a password.
+URL = 'a node is a URL, such as "redis://10.0.0.1", as str'
+#: As long does one attempt take with the default settings, on ZooKeeper, where it takes longest.
+ATTEMPT_LIMIT = 4.0
 
 
 class Request(NamedTuple):
@@ -54,3 +59,20 @@ def timed_out(
         return f"{names!r} is not a lock: {other_data}, and nobody got it within {timeout} s"
     by = {"this_thread": "this thread itself", "other_thread": "this client itself"}
     return f"{names!r} is held by {by.get(own or '', 'others')}, and was for all of the {timeout} s"
+
+
+def urls(nodes: str | Iterable[str] | _native.Nodes | _native.Ensemble) -> list[str]:
+    """The URLs of a client's nodes."""
+    if isinstance(nodes, _native.Nodes):
+        return nodes.urls
+    if isinstance(nodes, (str, _native.Ensemble)):
+        return [nodes if isinstance(nodes, str) else nodes.url]
+    return cast("list[str]", listed(nodes, URL))
+
+
+def attempt_limit(settings: dict[str, Any]) -> float:
+    """For how long one attempt may take if nodes are silent. More than that does no harm."""
+    node_timeout = _native.limit(settings.get("node_timeout"))
+    longest = [_native.limit(settings.get("connect_timeout")), 10 * (node_timeout or 0)]
+    longest += [_native.limit(settings.get("session_timeout")), ATTEMPT_LIMIT]
+    return max(limit or 0 for limit in longest)

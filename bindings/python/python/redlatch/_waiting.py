@@ -21,6 +21,11 @@ T = TypeVar("T")
 Call = Callable[[Optional[CancelToken]], T]
 
 
+NO_LOOP = (
+    "alock is for asyncio, no loop of which runs here; under trio, wait in a thread: "
+    "with await trio.to_thread.run_sync(client.lock, name) as lock"
+)
+
 #: Whether the interpreter ends, as far as this package is concerned.
 _is_ending = False
 
@@ -65,6 +70,10 @@ def wait(call: Call[T]) -> T:
 
 async def wait_async(call: Call[T]) -> T:
     """The same in a coroutine: cancelling its task ends the call."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(NO_LOOP) from None
     cancel, future = CancelToken(), Future[T]()
     _start(future, call, cancel, run_in_idle)
     waited = asyncio.wrap_future(future)
