@@ -4,13 +4,14 @@
 //! | to try | run |
 //! |---|---|
 //! | all mutants: `./check --all` | `cargo test --test mutants -- --ignored --nocapture` |
-//! | those whose names or files contain a word | the same after `REDLATCH_MUTANT=<word>` |
-//! | those of some files, and a tenth of the others: `./check` | the same after two variables |
+//! | those whose names, items or files contain a word | the same after `REDLATCH_MUTANT=<word>` |
+//! | those of changed items, and a tenth of the others: `./check` | the same after two variables |
 //!
-//! The two variables are `REDLATCH_MUTANT_SEED=<number>` and
-//! `REDLATCH_MUTANT_FILES="<file> <file>"`.
+//! The two variables are `REDLATCH_MUTANT_BASE=<commit>`, since which an item has changed, and
+//! `REDLATCH_MUTANT_SEED=<number>`.
 //!
-//! `docs/mutants.md` lists which test kills which mutant; the `.diff` files here have the changes.
+//! The `.diff` files here have the mutants, and `docs/mutants.md` is their table, which
+//! `REDLATCH_WRITE=1 cargo test --test mutants the_page` writes.
 //! The mistakes are made only in copies of the source, below `target`, which are built there.
 //!
 //! A mutant is killed if it compiles and its test runs and fails, or aborts because of a panic
@@ -21,12 +22,16 @@
 #![expect(clippy::unwrap_used, reason = "a file of ours that cannot be read fails the test")]
 #![expect(clippy::print_stdout, reason = "a long run shows its progress")]
 
-mod change;
+mod killer;
+mod mutant;
+mod source;
 mod switch;
 mod table;
 mod workshop;
 
-use change::Change;
+use killer::Killer;
+use mutant::Mutant;
+use source::{Base, Change, Sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -35,7 +40,6 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
 use switch::Switched;
-use table::{Killer, Row};
 use workshop::{Outcome, Programs, Workshop};
 
 /// The minimum number of mutants.
@@ -53,25 +57,8 @@ const RETRIES: usize = 2;
 /// How many tests run at a time. Some take long to fail, mostly by waiting.
 const RUNNERS: usize = 4;
 
-/// A mutant, and its number.
-type Numbered<'a> = (usize, &'a (Row, Change));
-
-/// The rows of the table, each with its change.
-fn mutants() -> Vec<(Row, Change)> {
-    let mut changes = change::all();
-    let rows = table::rows();
-    let mutants: Vec<(Row, Change)> = rows
-        .into_iter()
-        .map(|row| {
-            let place = changes.iter().position(|change| change.mutant == row.mutant);
-            let place = place.unwrap_or_else(|| panic!("no change is called {:?}", row.mutant));
-            (row, changes.remove(place))
-        })
-        .collect();
-    let left: Vec<&str> = changes.iter().map(|change| &*change.mutant).collect();
-    assert!(left.is_empty(), "not in the table, or twice in the changes: {left:?}");
-    mutants
-}
+/// A mutant with the place of its mistake, and its number.
+type Numbered<'a> = (usize, &'a (Mutant, Change));
 
 /// What draws mutants, if not all are to be tried.
 fn seed() -> Option<String> {
@@ -85,35 +72,53 @@ fn draw(seed: &String, mutant: &str) -> u64 {
 }
 
 /// The mutants that the environment chooses.
-fn chosen() -> Vec<(Row, Change)> {
-    let variable = |name| env::var(name).unwrap_or_default();
-    let (word, files) = (variable("REDLATCH_MUTANT"), variable("REDLATCH_MUTANT_FILES"));
-    let (seed, mut mutants) = (seed(), mutants());
-    mutants.retain(|(row, change)| {
-        let is_named = row.mutant.contains(&word) || change.file.contains(&word);
-        let is_changed = files.split_whitespace().any(|file| file == change.file);
-        let is_drawn = |seed| draw(seed, &row.mutant) % TENTH == 0;
-        is_named && (is_changed || seed.as_ref().is_none_or(is_drawn))
-    });
-    assert!(!mutants.is_empty(), "no mutant's name and no changed file's contains {word:?}");
-    mutants
+fn chosen() -> Vec<(Mutant, Change)> {
+    let word = env::var("REDLATCH_MUTANT").unwrap_or_default();
+    let base = env::var("REDLATCH_MUTANT_BASE").ok().map(|commit| Base::of(&commit));
+    let seed = seed();
+    let sources = Sources::read();
+    let mut chosen = Vec::new();
+    for mutant in table::mutants() {
+        let change = sources.locate(&mutant).unwrap_or_else(|why| panic!("{}: {why}", mutant.name));
+        let is_named =
+            [&mutant.name, &mutant.item, &change.file].iter().any(|it| it.contains(&word));
+        let is_changed = base.as_ref().is_some_and(|base| base.differs(&sources, &change));
+        let is_drawn = seed.as_ref().is_none_or(|seed| draw(seed, &mutant.name) % TENTH == 0);
+        if is_named && is_changed && seed.is_some() {
+            println!("changed: {}, {} in {}", mutant.name, mutant.item, change.file);
+        }
+        if is_named && (is_changed || is_drawn) {
+            chosen.push((mutant, change));
+        }
+    }
+    assert!(!chosen.is_empty(), "no mutant's name, item or file contains {word:?}");
+    chosen
 }
 
 #[test]
 fn every_mutant_applies_and_has_a_test_to_kill_it() {
-    let mutants = mutants();
+    let sources = Sources::read();
+    let mutants = table::mutants();
     assert!(mutants.len() >= MUTANTS_MIN, "only {} mutants", mutants.len());
+    let mut names = BTreeSet::new();
     let mut defects = Vec::new();
-    for (row, change) in &mutants {
-        let source = workshop::original(&change.file);
-        if let Err(why) = change.apply(&source) {
-            defects.push(format!("{}: {why}", row.mutant));
+    for mutant in &mutants {
+        if let Err(why) = sources.locate(mutant) {
+            defects.push(format!("{}: {why}", mutant.name));
         }
-        if !row.killer.is_written() {
-            defects.push(format!("{}: no test is called {}", row.mutant, row.killer));
+        if !mutant.killer.is_written() {
+            defects.push(format!("{}: no test is called {}", mutant.name, mutant.killer));
+        }
+        if !names.insert(&mutant.name) {
+            defects.push(format!("{}: two mutants have this name", mutant.name));
         }
     }
     assert!(defects.is_empty(), "{}", defects.join("\n"));
+}
+
+#[test]
+fn the_page_is_the_table_of_the_mutants() {
+    table::check_page();
 }
 
 #[test]
@@ -121,14 +126,14 @@ fn every_mutant_applies_and_has_a_test_to_kill_it() {
 fn every_mutant_is_killed() {
     let mutants = chosen();
     let start = Instant::now();
-    let killers: BTreeSet<&Killer> = mutants.iter().map(|(row, _)| &row.killer).collect();
+    let killers: BTreeSet<&Killer> = mutants.iter().map(|(mutant, _)| &mutant.killer).collect();
     let workshop = Workshop::open(programs_of(&killers));
     let (programs, switched) = build_switched(&workshop, &killers, &mutants);
     let numbered = || mutants.iter().enumerate();
     let (together, mut alone): (Vec<Numbered>, Vec<Numbered>) =
         numbered().partition(|(number, _)| switched.mutants.contains(number));
     if let Some(seed) = seed() {
-        alone.sort_by_key(|(_, (row, _))| draw(&seed, &row.mutant));
+        alone.sort_by_key(|(_, (mutant, _))| draw(&seed, &mutant.name));
         alone.truncate(ALONE_MAX);
     }
     let (count, builds) = (together.len() + alone.len(), alone.len() + 1);
@@ -141,19 +146,19 @@ fn every_mutant_is_killed() {
         let (workshop, programs, next, defects) = (&workshop, &programs, &next, &defects);
         for _ in 0..RUNNERS {
             scope.spawn(move || {
-                while let Some((number, (row, _))) = take(next) {
-                    let kill = || run(workshop, programs, &row.killer, Some(*number));
+                while let Some((number, (mutant, _))) = take(next) {
+                    let kill = || run(workshop, programs, &mutant.killer, Some(*number));
                     // Not in one statement: that would hold the lock while the test runs.
-                    let defect = try_mutant(row, kill);
+                    let defect = try_mutant(mutant, kill);
                     defects.lock().unwrap().extend(defect);
                 }
             });
         }
         scope.spawn(move || {
-            for (_, (row, change)) in alone {
-                let kill = || workshop.with(change, || build_and_run(workshop, &row.killer));
+            for (_, (mutant, change)) in alone {
+                let kill = || workshop.with(change, || build_and_run(workshop, &mutant.killer));
                 // Not in one statement: that would hold the lock while the test runs.
-                let defect = try_mutant(row, kill);
+                let defect = try_mutant(mutant, kill);
                 defects.lock().unwrap().extend(defect);
             }
         });
@@ -172,7 +177,7 @@ fn programs_of(killers: &BTreeSet<&Killer>) -> BTreeMap<String, String> {
             Some(module) => modules.contains(module.trim_end_matches(';')),
             None => true,
         };
-        let text = workshop::original(file);
+        let text = source::original(file);
         text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
     };
     let files = ["tests/api.rs", "tests/resp.rs"];
@@ -183,21 +188,21 @@ fn programs_of(killers: &BTreeSet<&Killer>) -> BTreeMap<String, String> {
 fn build_switched(
     workshop: &Workshop,
     killers: &BTreeSet<&Killer>,
-    mutants: &[(Row, Change)],
+    mutants: &[(Mutant, Change)],
 ) -> (Programs, Switched) {
     let changes: Vec<&Change> = mutants.iter().map(|(_, change)| change).collect();
     let targets: BTreeSet<&[String]> = killers.iter().map(|killer| &*killer.target).collect();
     let targets: Vec<String> = targets.iter().copied().flatten().cloned().collect();
     let mut excluded = BTreeSet::new();
     loop {
-        let switched = Switched::new(&changes, &excluded, workshop::original);
+        let switched = Switched::new(&changes, &excluded, source::original);
         match workshop.with_texts(&switched.texts, || workshop.build(&targets)) {
             Ok(programs) => return (workshop.keep(programs), switched),
             Err(Outcome::NotBuilt(output)) => {
                 let at_fault = switched.at_fault(&output);
                 assert!(!at_fault.is_empty(), "without any mistake: {output}");
                 for number in &at_fault {
-                    println!("gets a build of its own: {}", mutants[*number].0.mutant);
+                    println!("gets a build of its own: {}", mutants[*number].0.name);
                 }
                 excluded.extend(at_fault);
             }
@@ -212,14 +217,15 @@ fn take<'a, 'b>(next: &Mutex<Iter<'a, Numbered<'b>>>) -> Option<&'a Numbered<'b>
 }
 
 /// Tries one mutant. Returns a message if it is not killed.
-fn try_mutant(row: &Row, kill: impl FnOnce() -> Outcome) -> Option<String> {
+fn try_mutant(mutant: &Mutant, kill: impl FnOnce() -> Outcome) -> Option<String> {
     let start = Instant::now();
     let outcome = kill();
     let is_killed = matches!(outcome, Outcome::Failed(_));
     let verdict = if is_killed { "killed by" } else { "NOT KILLED by" };
-    let (mutant, breaks, took) = (&row.mutant, &row.breaks, passed(start));
-    println!("{mutant:<55} {breaks:>3} {took:>7}  {verdict} {}", row.killer);
-    (!is_killed).then(|| format!("{mutant}: {}", outcome.text()))
+    let Mutant { name, breaks, killer, .. } = mutant;
+    let took = passed(start);
+    println!("{name:<55} {breaks:>3} {took:>7}  {verdict} {killer}");
+    (!is_killed).then(|| format!("{name}: {}", outcome.text()))
 }
 
 /// Builds with the mistake that has been made, and runs the test that must notice.

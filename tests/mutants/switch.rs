@@ -15,7 +15,7 @@
 //! in a `const fn`, or in a Lua script cannot be switched and gets a build of its own. So does a
 //! mutant that does not compile in this form.
 
-use crate::change::Change;
+use crate::source::{Change, indent_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -136,9 +136,9 @@ fn condition(mutant: usize) -> String {
 
 /// The body of the function that is changed, with the change; `None` if it is not in one.
 fn body(mutant: usize, change: &Change, source: &str) -> Option<Body> {
-    let (changed, replacement) = change.place(source)?;
+    let Change { changed, replacement, .. } = change;
     let lines: Vec<&str> = source.lines().collect();
-    let body = enclosing_body(&lines, &changed)?;
+    let body = enclosing_body(&lines, changed)?;
     let mut text = String::new();
     let before = lines[body.start..changed.start].iter();
     let after = lines[changed.end..body.end].iter();
@@ -172,8 +172,4 @@ fn enclosing_body(lines: &[&str], changed: &Range<usize>) -> Option<Range<usize>
         return (open < changed.start && is_switchable).then_some(open + 1..close);
     }
     None
-}
-
-fn indent_of(line: &str) -> usize {
-    line.len() - line.trim_start().len()
 }

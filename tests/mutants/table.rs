@@ -1,121 +1,41 @@
-//! The table of mutants, read from `docs/mutants.md`.
+//! The page `docs/mutants.md`: a head, and the table of each section.
 
-use crate::workshop::root;
-use std::fmt;
+use crate::mutant::{Mutant, Section, sections};
+use crate::source::root;
+use std::env;
 use std::fs;
-use std::path::Path;
 
-/// One mutant: its name, the guarantees that it breaks, and the test that must fail.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) mutant: String,
-    pub(crate) breaks: String,
-    pub(crate) killer: Killer,
+/// What the page begins with.
+const HEAD: &str = include_str!("head.md");
+
+/// All mutants, in the order of the page.
+pub(crate) fn mutants() -> Vec<Mutant> {
+    sections().into_iter().flat_map(|section| section.mutants).collect()
 }
 
-/// A test, as cargo's arguments name it: `--lib core::tests::name`, `--test api lock::name`, or
-/// `-p redlatch-protocol --lib node::tests::name`.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Killer {
-    /// `--lib`, or `--test` and the name of the test program.
-    pub(crate) target: Vec<String>,
-    /// The pure crate whose unit test it is, if it is one's.
-    package: Option<String>,
-    /// The test's name.
-    pub(crate) test: String,
-}
-
-/// Reads the rows of all tables in `docs/mutants.md`.
-pub(crate) fn rows() -> Vec<Row> {
-    let text = fs::read_to_string(root().join("docs/mutants.md")).unwrap();
-    let cells = |line: &str| -> Vec<String> {
-        let cells = line.trim_matches('|').split('|');
-        cells.map(|cell| cell.trim().trim_matches('`').to_owned()).collect()
-    };
-    let lines = text.lines().filter(|line| line.starts_with('|'));
-    let lines = lines.map(cells).filter(|cells| cells[0] != "mutant" && !cells[0].contains("---"));
-    let row = |cells: Vec<String>| {
-        let [mutant, breaks, killer] =
-            <[String; 3]>::try_from(cells).unwrap_or_else(|cells| panic!("three cells: {cells:?}"));
-        assert!(
-            breaks.split(' ').all(|letter| matches!(
-                letter,
-                "M" | "F" | "V" | "O" | "C" | "D" | "L" | "K" | "H" | "R" | "S" | "W"
-            )),
-            "{mutant}: no promise is called {breaks:?}"
-        );
-        Row { mutant, breaks, killer: Killer::parse(&killer) }
-    };
-    lines.map(row).collect()
-}
-
-/// The folder of the table and the changes.
-pub(crate) fn folder() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/mutants"))
-}
-
-impl Killer {
-    fn parse(text: &str) -> Self {
-        let (target, test) = text.rsplit_once(' ').unwrap_or_else(|| panic!("no test: {text:?}"));
-        let mut target: Vec<String> = target.split(' ').map(str::to_owned).collect();
-        let package = (target[0] == "-p").then(|| target.drain(..2).nth(1)).flatten();
-        let is_known = match &*target {
-            [lib] => lib == "--lib",
-            [test, _] => test == "--test",
-            _ => false,
-        };
-        assert!(is_known, "neither of the library nor of a test program: {text:?}");
-        Self { target, package, test: test.to_owned() }
+/// Compares the page with the mutants, or writes it if `REDLATCH_WRITE` is set.
+pub(crate) fn check_page() {
+    let path = root().join("docs/mutants.md");
+    let page = page();
+    if env::var_os("REDLATCH_WRITE").is_some() {
+        fs::write(&path, &page).unwrap();
     }
-
-    /// What the test's program is called.
-    pub(crate) fn program(&self) -> String {
-        let library = || self.package.as_deref().unwrap_or("redlatch").replace('-', "_");
-        self.target.get(1).cloned().unwrap_or_else(library)
-    }
-
-    /// Is there a test of this name in its file?
-    pub(crate) fn is_written(&self) -> bool {
-        let root = root();
-        let (modules, name) = self.test.rsplit_once("::").unwrap_or(("", &self.test));
-        let files = match &*self.target {
-            [_, program] if modules.is_empty() => {
-                vec![format!("tests/{program}.rs"), format!("tests/{program}/main.rs")]
-            }
-            [_, program] => {
-                let path = modules.replace("::", "/");
-                // A macro writes the tests of each backend, from a function of the module above.
-                let above = path.trim_end_matches("/embedded");
-                [above, &path]
-                    .iter()
-                    .flat_map(|path| {
-                        [format!("tests/{program}/{path}.rs"), format!("tests/{path}.rs")]
-                    })
-                    .collect()
-            }
-            _ => {
-                let path = modules.replace("::", "/");
-                // The tests of a part of the file are a module within its tests.
-                let parent = path.split("/tests").next().unwrap_or_default();
-                let package = self.package.as_deref().and_then(|it| it.strip_prefix("redlatch-"));
-                let folder = package.map_or("src".to_owned(), |it| format!("crates/{it}/src"));
-                let files =
-                    [format!("{path}.rs"), format!("{parent}.rs"), format!("{parent}/mod.rs")];
-                files.map(|file| format!("{folder}/{file}")).into()
-            }
-        };
-        let has_it = |text: String| {
-            let indents = ["", "    ", "        "];
-            indents.iter().any(|indent| text.contains(&format!("#[test]\n{indent}fn {name}()")))
-                || text.contains(&format!("\nfn {name}(backend: &Backend)"))
-        };
-        files.iter().any(|file| fs::read_to_string(root.join(file)).is_ok_and(has_it))
-    }
+    let written = fs::read_to_string(&path).unwrap();
+    let differs = page.lines().zip(written.lines()).find(|(new, old)| new != old);
+    assert!(
+        page == written,
+        "docs/mutants.md is not the table of the mutants; REDLATCH_WRITE=1 writes it: {differs:?}"
+    );
 }
 
-impl fmt::Display for Killer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let package = self.package.iter().map(|package| format!("-p {package} "));
-        write!(f, "{}{} {}", package.collect::<String>(), self.target.join(" "), self.test)
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    for Section { file, title, mutants } in sections() {
+        page +=
+            &format!("\n## {file}: {title}\n\n| mutant | breaks | killed by |\n|---|---|---|\n");
+        for Mutant { name, breaks, killer, .. } in mutants {
+            page += &format!("| {name} | {breaks} | `{killer}` |\n");
+        }
     }
+    page
 }

@@ -1,6 +1,6 @@
 //! A copy of the source in which mutants are applied, and tests are built and run.
 
-use crate::change::Change;
+use crate::source::{Change, original, root};
 use crate::switch::VARIABLE;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -93,17 +93,6 @@ impl Outcome {
     }
 }
 
-/// The folder of this repository.
-pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are in a folder of it")
-}
-
-/// An unchanged file of this repository.
-pub(crate) fn original(file: &str) -> String {
-    let path = root().join(file);
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
 impl Workshop {
     /// Brings the copy up to date. Builds of an earlier copy are reused.
     pub(crate) fn open(replaced: BTreeMap<String, String>) -> Self {
@@ -156,8 +145,7 @@ impl Workshop {
 
     /// Runs `work` while the copy has this mistake.
     pub(crate) fn with<T>(&self, change: &Change, work: impl FnOnce() -> T) -> T {
-        let text = original(&change.file);
-        let mutated = change.apply(&text).unwrap_or_else(|why| panic!("{}: {why}", change.mutant));
+        let mutated = change.apply(&original(&change.file));
         let texts = BTreeMap::from([(change.file.clone(), mutated)]);
         self.with_texts(&texts, work)
     }
