@@ -7,13 +7,16 @@ use super::inspect::exact;
 use super::log::Log;
 use super::run::is_in_foreground;
 use super::run::signals::{Event, Signals};
+use super::service::Service;
 use super::{output, settings};
 use clap::Args;
-use redlatch::{FencingToken, LockGuard};
+use redlatch::{CancelToken, FencingToken, LockGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Stdin};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
@@ -29,7 +32,8 @@ const LOST: &str = "the lock was lost";
 /// Waits for its turn, prints the fencing token, a number that grows with every grant, on a line of
 /// its own, and keeps the lock alive. When its standard input ends, or INT, TERM, HUP or QUIT
 /// comes, it releases the lock and exits with 0. If the lock is lost meanwhile, it says so and
-/// exits with 75 at once.
+/// exits with 75 at once. An input that ends before the lock is held, as /dev/null does, is refused
+/// with 2.
 ///
 /// TIME is written as 500ms, 30s, 5m or 1h30m; a number alone is seconds.
 ///
@@ -43,6 +47,10 @@ pub(crate) struct LockArguments {
     /// scripts that start it in the background, where that is /dev/null.
     #[arg(long)]
     pub(crate) until_signal: bool,
+    /// Tell systemd when the lock is held, for a service with Type=notify, which also needs a long
+    /// TimeoutStartSec.
+    #[arg(long)]
+    pub(crate) notify: bool,
     /// Print the token as JSON: an object on a line of its own.
     #[arg(long)]
     pub(crate) json: bool,
@@ -55,15 +63,34 @@ pub(crate) const EXAMPLES: &str =
 
 pub(crate) fn lock(nodes: &NodeArguments, mut arguments: LockArguments) -> Result<u8, Failure> {
     acquire::refuse_own(&arguments.acquire)?;
+    if !arguments.until_signal && is_over() {
+        return Err(no_input(&arguments));
+    }
     let log = Log::start(&arguments.acquire);
     let (client, is_ensemble) = settings::lock_client(nodes, &mut arguments.acquire, &log)?;
     let signals = Signals::catch(client.cancel_token())?;
-    let guard = acquire::acquire(&client, &signals, &arguments.acquire, true, &log)?;
+    let input = Input::default();
+    if !arguments.until_signal {
+        input.watch(signals.sender(), client.cancel_token())?;
+    }
+    let service = Service::new(arguments.notify, &arguments.acquire);
+    service.waiting();
+    let guard = acquire::acquire(&client, &signals, &arguments.acquire, true, &log)
+        // The waiting was ended, and by no signal.
+        .map_err(
+            |failure| if failure.code == exit::SIGNAL { no_input(&arguments) } else { failure },
+        )?;
+    if input.has_ended() {
+        acquire::give_up(guard);
+        return Err(no_input(&arguments));
+    }
     if let Err(failure) = announce(&arguments, &guard, &signals) {
         acquire::give_up(guard);
         return Err(failure);
     }
+    service.held();
     let is_lost = hold(&guard, &signals);
+    service.stopping();
     if !acquire::release(&client, guard, is_ensemble) || is_lost {
         log.lost(LOST);
         return Err(refusal::lost(&arguments.acquire, LOST));
@@ -80,9 +107,6 @@ fn announce(
     let sender = signals.sender();
     // Without a notifier the validity is still looked at.
     let _ = guard.on_lost(move |_| drop(sender.send(Event::Lost)));
-    if !arguments.until_signal {
-        report_end_of_input(signals.sender())?;
-    }
     output::print(&granted_text(arguments, guard))
 }
 
@@ -119,25 +143,59 @@ fn hold(guard: &LockGuard, signals: &Signals) -> bool {
     }
 }
 
-/// Reports when standard input has ended. What is written there means nothing.
-fn report_end_of_input(sender: Sender<Event>) -> Result<(), Failure> {
-    let wait = move || {
-        let stdin = io::stdin();
-        let look = Timespec::try_from(LOOK).ok();
-        let mut bytes = [0; 4096];
-        loop {
-            let ready = poll(&mut [PollFd::new(&stdin, PollFlags::IN)], look.as_ref());
-            // To read from the terminal in its background would stop this program.
-            if stdin.is_terminal() && !is_in_foreground() {
-                thread::sleep(LOOK);
-            } else if ready != Ok(0) && is_at_end(rustix::io::read(&stdin, &mut bytes)) {
-                break;
+/// Standard input, whose end releases the lock. What is written there means nothing.
+#[derive(Clone, Default)]
+struct Input {
+    has_ended: Arc<AtomicBool>,
+}
+
+impl Input {
+    fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::SeqCst)
+    }
+
+    /// Reports when it has ended, and ends the waiting for a lock that could not be held.
+    fn watch(&self, sender: Sender<Event>, cancel: CancelToken) -> Result<(), Failure> {
+        let input = self.clone();
+        let wait = move || {
+            let stdin = io::stdin();
+            loop {
+                // To read from the terminal in its background would stop this program.
+                if stdin.is_terminal() && !is_in_foreground() {
+                    thread::sleep(LOOK);
+                } else if ends_within(&stdin, LOOK) {
+                    break;
+                }
             }
-        }
-        let _ = sender.send(Event::Closed);
-    };
-    let thread = thread::Builder::new().spawn(wait);
-    thread.map(drop).map_err(|error| Failure::system("no thread to read standard input", &error))
+            input.has_ended.store(true, Ordering::SeqCst);
+            let _ = sender.send(Event::Closed);
+            cancel.cancel();
+        };
+        let thread = thread::Builder::new().spawn(wait);
+        let failure = |error| Failure::system("no thread to read standard input", &error);
+        thread.map(drop).map_err(failure)
+    }
+}
+
+/// Has standard input ended already? That of a script's background is /dev/null.
+fn is_over() -> bool {
+    let stdin = io::stdin();
+    !stdin.is_terminal() && ends_within(&stdin, Duration::ZERO)
+}
+
+/// Whether a look at standard input, which waits for no longer than this, finds its end.
+fn ends_within(stdin: &Stdin, limit: Duration) -> bool {
+    let limit = Timespec::try_from(limit).ok();
+    let ready = poll(&mut [PollFd::new(stdin, PollFlags::IN)], limit.as_ref());
+    let mut bytes = [0; 4096];
+    ready != Ok(0) && is_at_end(rustix::io::read(stdin, &mut bytes))
+}
+
+/// The lock was not held, and whoever goes on after this works without it.
+fn no_input(arguments: &LockArguments) -> Failure {
+    let text = "not locked: standard input has ended, and its end releases the lock; keep a pipe \
+                open, or hold it until a signal comes (--until-signal)";
+    refusal::named(&arguments.acquire.name, exit::USAGE, text)
 }
 
 fn is_at_end(read: Result<usize, rustix::io::Errno>) -> bool {

@@ -23,6 +23,7 @@ mod output;
 mod registers;
 mod release;
 mod run;
+mod service;
 mod settings;
 mod status;
 mod table;

@@ -9,7 +9,7 @@ use clap_complete::env::Shells;
 use clap_mangen::Man;
 use std::io;
 
-const ENVIRONMENT: [(&str, &str); 8] = [
+const ENVIRONMENT: [(&str, &str); 9] = [
     (
         "REDLATCH_NODES",
         "The URLs of the nodes, with commas between them; after --node and --config.",
@@ -25,6 +25,7 @@ const ENVIRONMENT: [(&str, &str); 8] = [
          number of the permit (--permits). Not of redlatch itself, which refuses to wait for the \
          exclusive lock under which it runs.",
     ),
+    ("NOTIFY_SOCKET", "Where --notify of run and lock tells systemd."),
     ("SSL_CERT_FILE", "The certificates that are trusted in place of those of the system."),
     ("XDG_CONFIG_HOME, HOME", "Where the user's file is, see FILES."),
     ("NO_COLOR", "If it is set and not empty, nothing on a terminal is coloured or bold."),

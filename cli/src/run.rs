@@ -4,6 +4,7 @@ pub(crate) mod arguments;
 mod child;
 mod descriptor;
 mod exec;
+mod health_file;
 mod on_lost;
 mod once_per;
 mod processes;
@@ -19,9 +20,11 @@ use super::acquire::{self, refusal};
 use super::arguments::NodeArguments;
 use super::exit::Failure;
 use super::log::Log;
+use super::service::{self, Service};
 use super::{ensemble, settings};
 use arguments::RunArguments;
 use child::Child;
+use health_file::HealthFile;
 use on_lost::OnLost;
 use redlatch::{LockClient, LockGuard};
 use signals::Signals;
@@ -47,11 +50,21 @@ fn run_under_lock(
     // Before the lock is acquired, so that a misspelt command takes no turn of others.
     child::check(&words[0])?;
     acquire::refuse_own(&arguments.acquire)?;
+    health_file::clear(arguments.health_file.as_deref());
     let log = Log::start(&arguments.acquire);
     let (client, is_ensemble) = settings::lock_client(nodes, &mut arguments.acquire, &log)?;
     let signals = Signals::catch(client.cancel_token())?;
     let arguments = &arguments;
-    let job = Job { client: &client, is_ensemble, arguments, words: &words, signals: &signals };
+    let service = Service::new(arguments.notify, &arguments.acquire);
+    let job = Job {
+        client: &client,
+        is_ensemble,
+        arguments,
+        words: &words,
+        signals: &signals,
+        service: &service,
+    };
+    service.waiting();
     if let Some(period) = arguments.once_per {
         return once_per::run(&job, period, &log, metrics);
     }
@@ -79,6 +92,7 @@ struct Job<'a> {
     arguments: &'a RunArguments,
     words: &'a [OsString],
     signals: &'a Signals,
+    service: &'a Service,
 }
 
 /// A command that runs, and what is told of a loss.
@@ -98,7 +112,9 @@ impl Job<'_> {
     /// A failure if the command did not start.
     fn start_and_supervise(&self, guard: &LockGuard) -> Result<(Started, u8, bool), Failure> {
         let mut started = self.start(guard)?;
+        self.service.held();
         let (code, was_stopped) = self.supervise(guard, &mut started)?;
+        self.service.stopping();
         Ok((started, code, was_stopped))
     }
 
@@ -108,7 +124,9 @@ impl Job<'_> {
         let Self { arguments, is_ensemble, signals, .. } = self;
         let least = least_validity(arguments, *is_ensemble, guard.remaining());
         let child = started.child.take().expect("it runs once");
-        Supervisor::new(guard, child, &mut started.on_lost, arguments.grace, least).run(signals)
+        let health = HealthFile::new(arguments.health_file.as_deref());
+        Supervisor::new(guard, child, &mut started.on_lost, health, arguments.grace, least)
+            .run(signals)
     }
 
     /// Tells of the loss.
@@ -133,13 +151,18 @@ fn least_validity(arguments: &RunArguments, is_ensemble: bool, granted: Duration
 
 /// The variables of the command. One without a value is removed: it may be of an outer
 /// `redlatch run`.
-fn variables(arguments: &RunArguments, guard: &LockGuard) -> [(&'static str, Option<OsString>); 3] {
+fn variables(arguments: &RunArguments, guard: &LockGuard) -> Vec<(&'static str, Option<OsString>)> {
     let number = |number: u64| OsString::from(number.to_string());
-    [
+    let mut variables = vec![
         (acquire::VARIABLE, Some(arguments.acquire.name.clone())),
         ("REDLATCH_FENCING_TOKEN", guard.fencing_token().map(|token| number(token.as_u64()))),
         ("REDLATCH_PERMIT", guard.slot().map(|permit| number(permit.into()))),
-    ]
+    ];
+    if arguments.notify {
+        // This program tells systemd, and one that does as well would say more than is true.
+        variables.push((service::VARIABLE, None));
+    }
+    variables
 }
 
 fn set_variables(command: &mut Command, variables: &[(&str, Option<OsString>)]) {

@@ -48,6 +48,14 @@ pub(crate) struct RunArguments {
     /// textfile collector of Prometheus' node_exporter.
     #[arg(long, value_name = "FILE")]
     pub(crate) metrics_textfile: Option<PathBuf>,
+    /// Tell systemd when the lock is held, for a service with Type=notify, which also needs a long
+    /// TimeoutStartSec. The command gets no NOTIFY_SOCKET then.
+    #[arg(long)]
+    pub(crate) notify: bool,
+    /// Keep a file there as long as the lock is held, for a readiness probe. It says until when the
+    /// lock is held at least, unless it is extended: in seconds since 1970.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) health_file: Option<PathBuf>,
     /// Release the lock when the command ends, even if it has left processes running.
     #[arg(short = 'o', long)]
     pub(crate) close: bool,

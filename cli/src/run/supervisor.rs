@@ -10,6 +10,7 @@
 
 use super::child::Child;
 use super::descriptor::ReadingEnd;
+use super::health_file::HealthFile;
 use super::on_lost::OnLost;
 use super::processes::{self, Process};
 use super::signals::{CaughtSignal, Event, Signals, named, stop_itself};
@@ -44,6 +45,8 @@ pub(crate) struct Supervisor<'a> {
     guard: &'a LockGuard,
     child: Child,
     on_lost: &'a mut OnLost,
+    /// It is removed with this.
+    health: HealthFile,
     grace: Duration,
     /// The command is stopped when so much validity is left.
     least: Duration,
@@ -64,6 +67,7 @@ impl<'a> Supervisor<'a> {
         guard: &'a LockGuard,
         child: Child,
         on_lost: &'a mut OnLost,
+        health: HealthFile,
         grace: Duration,
         least: Duration,
     ) -> Self {
@@ -71,6 +75,7 @@ impl<'a> Supervisor<'a> {
             guard,
             child,
             on_lost,
+            health,
             grace,
             least,
             kill_at: None,
@@ -119,8 +124,12 @@ impl<'a> Supervisor<'a> {
         let left = self.guard.remaining();
         let now = Instant::now();
         match self.kill_at {
-            None if left > self.least => return (left - self.least).min(LOOK),
+            None if left > self.least => {
+                self.health.held(left);
+                return (left - self.least).min(LOOK);
+            }
             None => {
+                self.health.remove();
                 let before_end = left.saturating_sub(KILL_AHEAD);
                 let grace = if left.is_zero() { self.grace } else { self.grace.min(before_end) };
                 self.kill_at = Some(now + grace);

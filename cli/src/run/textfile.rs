@@ -147,7 +147,7 @@ fn last_success(text: &str, label: &str) -> Option<f64> {
 }
 
 /// Whoever reads the file finds the old text or the new one, and every user may.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut temporary = path.as_os_str().to_owned();
     // The collector reads files that end in .prom.
     temporary.push(format!(".{}", std::process::id()));

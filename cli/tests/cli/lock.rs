@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::loss::{lose, with_short_rounds};
-use super::program::{Running, end, redlatch, shell_script};
+use super::program::{Ended, Running, end, redlatch, shell_script};
 use super::show::json;
 use super::terminal::in_terminal;
 use rustix::process::Signal;
@@ -34,7 +34,7 @@ fn the_lock_is_held_until_standard_input_ends_and_its_token_is_printed() {
     assert_eq!(holders(&servers, "name"), 3);
     let seen = end(&mut redlatch(&servers, &["inspect", "name"])).stdout;
     assert!(seen.starts_with("name: held by me for "), "{seen}");
-    let refused = end(&mut redlatch(&servers, &["lock", "name", "--no-wait"]));
+    let refused = end(&mut redlatch(&servers, &["lock", "name", "--no-wait", "--until-signal"]));
     assert_eq!((refused.code, &*refused.stdout), (1, ""));
     assert!(refused.stderr.contains("name: another client holds the lock: me"), "{refused:?}");
 
@@ -95,9 +95,32 @@ fn a_script_can_hold_a_lock_in_its_background() {
     drop(shell.0.stdin.take());
     assert_eq!(shell.end().stdout, "0\n");
     await_keys(&servers, &[]);
-    // Without the option, it has ended at once.
-    let ended = end(&mut redlatch(&servers, &["lock", "name"]));
-    assert!(ended.code == 0 && is_token(&ended.stdout), "{ended:?}");
+}
+
+#[test]
+fn an_input_that_has_ended_before_the_lock_is_held_is_refused() {
+    let servers = Servers::start(1);
+    let check = |ended: Ended| {
+        assert_eq!((ended.code, &*ended.stdout), (2, ""), "{ended:?}");
+        let text = "redlatch: name: not locked: standard input has ended";
+        assert!(ended.stderr.starts_with(text), "{ended:?}");
+        assert!(ended.stderr.contains("--until-signal"), "{ended:?}");
+        await_keys(&servers, &[]);
+    };
+    check(end(&mut redlatch(&servers, &["lock", "name"])));
+    let file = std::fs::File::open("/proc/self/status").expect("Linux has it");
+    check(end(redlatch(&servers, &["lock", "name"]).stdin(file)));
+    let script = format!("{} --no-restart-guard lock name <&-", env!("CARGO_BIN_EXE_redlatch"));
+    check(end(&mut shell_script(&servers, &script)));
+    // The script has died while this waits: nobody is to get the lock for it.
+    let held = take(&all_nodes_client(servers.urls()), "name", LONG);
+    let mut waiting = start(&servers, &["--wait", "1h"]);
+    await_queued(&servers, "name", 1);
+    drop(waiting.0.stdin.take());
+    let ended = waiting.end();
+    await_queued(&servers, "name", 0);
+    drop(held);
+    check(ended);
 }
 
 #[test]

@@ -46,11 +46,14 @@ fn all_subcommands(url: &str) {
     assert!(examined.stdout.contains("other: acquired in "), "{}", examined.stdout);
 
     let both = ["lock", "other", "--also", "third", "--json", "--log", "json"];
-    let held = end(&mut on(url, &both));
+    let mut holding = Running::start(on(url, &both).stdin(Stdio::piped()));
+    let object = json(&holding.next_line());
+    drop(holding.0.stdin.take());
+    let held = holding.end();
     assert_eq!(held.code, 0, "{}", held.stderr);
-    assert!(json(&held.stdout)["fencing_token"].as_u64() > Some(token.unwrap_or(0)), "{held:?}");
+    assert!(object["fencing_token"].as_u64() > Some(token.unwrap_or(0)), "{object}");
     assert!(held.stderr.contains("\"event\":\"released\""), "{}", held.stderr);
-    let refused = end(&mut on(url, &["lock", "other", "--also", "job", "--no-wait"]));
+    let refused = end(&mut on(url, &["lock", "other", "--also", "job", "-n", "--until-signal"]));
     assert_eq!((refused.code, &*refused.stdout), (1, ""), "{}", refused.stderr);
     assert!(refused.stderr.contains("job: another client holds the lock: a test"), "{refused:?}");
     let quiet = |name: &str| end(&mut on(url, &["inspect", "-q", name])).code;
