@@ -173,10 +173,18 @@ fn item_of(file: &str, lines: &[&str], changed: &Range<usize>) -> Option<(String
     if file.ends_with(".lua") {
         return Some((file.rsplit('/').next()?.to_owned(), 0..lines.len()));
     }
+    items_around(lines, changed).next()
+}
+
+/// The names and the lines of the items that have these lines, the innermost first.
+pub(crate) fn items_around(
+    lines: &[&str],
+    changed: &Range<usize>,
+) -> impl Iterator<Item = (String, Range<usize>)> {
     let headers = (0..=changed.start.min(lines.len() - 1)).rev();
     headers
         .filter_map(|header| Some((name(lines[header])?, header..end(lines, header))))
-        .find(|(_, item)| item.end >= changed.end)
+        .filter(|(_, item)| item.end >= changed.end)
 }
 
 /// The name of the item whose first line this is.

@@ -15,7 +15,7 @@
 //! in a `const fn`, or in a Lua script cannot be switched and gets a build of its own. So does a
 //! mutant that does not compile in this form.
 
-use crate::source::{Change, indent_of};
+use crate::source::{Change, indent_of, items_around};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -151,25 +151,12 @@ fn body(mutant: usize, change: &Change, source: &str) -> Option<Body> {
 
 /// The lines between the braces of the innermost function around these lines.
 fn enclosing_body(lines: &[&str], changed: &Range<usize>) -> Option<Range<usize>> {
-    for header in (0..changed.start).rev() {
-        let line = lines[header];
-        let is_comment = line.trim_start().starts_with("//");
-        // A function on one line has ended, and a declaration has no body.
-        let is_over = line.ends_with(['}', ';']);
-        if is_comment || is_over || !line.split(' ').any(|word| word == "fn") {
-            continue;
-        }
-        let indent = indent_of(line);
-        let is_at = |line: &str, ending: &str| indent_of(line) == indent && line.ends_with(ending);
-        let open = (header..lines.len()).find(|at| is_at(lines[*at], "{"))?;
-        let close = (open + 1..lines.len())
-            .find(|at| lines[*at].trim() == "}" && is_at(lines[*at], "}"))?;
-        if close < changed.end {
-            continue; // It ends before the change.
-        }
-        let signature = lines[header..=open].join(" ");
-        let is_switchable = !signature.contains("const fn") && !signature.contains("-> impl");
-        return (open < changed.start && is_switchable).then_some(open + 1..close);
-    }
-    None
+    let is_function = |item: &Range<usize>| lines[item.start].split(' ').any(|word| word == "fn");
+    let function = items_around(lines, changed).map(|(_, item)| item).find(is_function)?;
+    let indent = indent_of(lines[function.start]);
+    let is_open = |at: &usize| indent_of(lines[*at]) == indent && lines[*at].ends_with('{');
+    let open = function.clone().find(is_open)?;
+    let signature = lines[function.start..=open].join(" ");
+    let is_switchable = !signature.contains("const fn") && !signature.contains("-> impl");
+    (open < changed.start && is_switchable).then_some(open + 1..function.end - 1)
 }
