@@ -73,9 +73,9 @@ pub(crate) trait Backend: Send + Sync {
     /// Ends the waits of one waiter, or of all, now and from now on.
     fn end_waits(&self, waiter: Option<Token>);
 
-    /// Why the data under one of these keys is not a lock, if a call that was refused has found
-    /// such data there last. Asks no node.
-    fn other_data(&self, _keys: &[Arc<[u8]>]) -> Option<NotALock> {
+    /// Why the data under this key is not a lock, if a call that was refused has found such data
+    /// there last. Asks no node.
+    fn other_data(&self, _key: &[u8]) -> Option<NotALock> {
         None
     }
 

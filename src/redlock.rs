@@ -259,9 +259,8 @@ impl Backend for Redlock {
         let mut has_looked = false;
         loop {
             let step = acquire.poll();
-            let is_won = matches!(step, Step::Done(Acquired::Held(_)));
-            let may_look = has_tried && !has_looked && !is_won;
-            if may_look && acquire.is_refused() && self.may_look(&step, spec) {
+            let is_first_look = has_tried && !has_looked;
+            if is_first_look && acquire.is_refused() && self.may_look(&step, spec) {
                 has_looked = true;
                 if let Some(error) = self.find_other_data(spec, recorder.as_deref_mut()) {
                     self.abandon(&mut acquire);
@@ -341,8 +340,8 @@ impl Backend for Redlock {
         self.net.end_waits(waiter);
     }
 
-    fn other_data(&self, keys: &[Arc<[u8]>]) -> Option<NotALock> {
-        self.last_other_data(keys)
+    fn other_data(&self, key: &[u8]) -> Option<NotALock> {
+        self.last_looks.other_data(key)
     }
 
     fn inspect(&self, key: Arc<[u8]>) -> Result<Inspection, Error> {

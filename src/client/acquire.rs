@@ -280,7 +280,8 @@ impl Acquisition<'_> {
         if !is_wanted || is_over() {
             return Ok(());
         }
-        let Some(own) = core.own_hold(spec.keys(), spec.share(), spec.thread) else {
+        let Some(own) = core.own_hold(spec.keys().map(|key| &**key), spec.share(), spec.thread)
+        else {
             return Ok(());
         };
         if own.holder == OwnHolder::ThisThread {

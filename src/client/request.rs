@@ -366,13 +366,9 @@ impl LockRequest<'_> {
     /// `None` also if its name cannot be used, and in a forked child.
     #[must_use]
     pub fn own_holder(&self) -> Option<OwnHolder> {
-        let core = &self.client.core;
-        let keys = self.keys.as_ref().ok()?;
-        if core.is_forked() {
-            return None;
-        }
-        let keys = std::iter::once(&keys.first).chain(&keys.more);
-        core.own_hold(keys, self.settings.share, self.thread()).map(|hold| hold.holder)
+        let hold =
+            self.client.core.own_hold(self.known_keys()?, self.settings.share, self.thread())?;
+        Some(hold.holder)
     }
 
     /// Why nobody can have what this request asks for, if its name is the key of data that is not a
@@ -381,13 +377,15 @@ impl LockRequest<'_> {
     /// may be another program's lock; other data is [an error](Error::NotALock).
     #[must_use]
     pub fn other_data(&self) -> Option<NotALock> {
-        let core = &self.client.core;
+        self.known_keys()?.find_map(|key| self.client.core.backend.other_data(key))
+    }
+
+    /// The keys of which the client may know something. `None` if a name cannot be used, and in a
+    /// forked child.
+    fn known_keys(&self) -> Option<impl Iterator<Item = &[u8]>> {
         let keys = self.keys.as_ref().ok()?;
-        if core.is_forked() {
-            return None;
-        }
-        let keys: Vec<_> = std::iter::once(&keys.first).chain(&keys.more).cloned().collect();
-        core.backend.other_data(&keys)
+        let is_forked = self.client.core.is_forked();
+        (!is_forked).then(|| keys.iter())
     }
 
     /// The thread for which it asks, if for one in particular.

@@ -10,7 +10,7 @@ use std::thread::{self, ThreadId};
 
 /// A lock that a thread of this client holds.
 pub(crate) struct OwnHold<'a> {
-    pub(crate) key: &'a Arc<[u8]>,
+    pub(crate) key: &'a [u8],
     pub(crate) holder: OwnHolder,
     /// Can no other thread give it up?
     pub(crate) is_bound: bool,
@@ -21,7 +21,7 @@ impl Core {
     /// cannot have at the same time: one that `thread` has taken itself, if there is one.
     pub(crate) fn own_hold<'a>(
         &self,
-        keys: impl Iterator<Item = &'a Arc<[u8]>>,
+        keys: impl Iterator<Item = &'a [u8]>,
         share: Option<Share>,
         thread: Option<ThreadId>,
     ) -> Option<OwnHold<'a>> {
@@ -43,10 +43,10 @@ impl Core {
     }
 
     /// The threads that hold the lock with this key, or wait for it.
-    pub(crate) fn own_threads(&self, key: &Arc<[u8]>) -> OwnThreads {
+    pub(crate) fn own_threads(&self, key: &[u8]) -> OwnThreads {
         let this = Some(thread::current().id());
         let now = clock::now();
-        let mut since = self.wait_queues.waiting_since(|name| name == &**key);
+        let mut since = self.wait_queues.waiting_since(|name| name == key);
         since.extend(self.set_wait_queues.waiting_since(|name| has_key(name, key)));
         since.extend(self.joint_shares.waiting_since(key));
         OwnThreads {

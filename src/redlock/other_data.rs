@@ -42,7 +42,8 @@ impl LastLooks {
         !matches!(looks.get(&hash(key)), Some(Look::LockUntil(until)) if now < *until)
     }
 
-    fn other_data(&self, key: &[u8]) -> Option<NotALock> {
+    /// Why the data under this key is not a lock, as a call that was refused found last.
+    pub(super) fn other_data(&self, key: &[u8]) -> Option<NotALock> {
         let looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match looks.get(&hash(key)) {
             Some(Look::Other(reason)) => Some(*reason),
@@ -76,11 +77,6 @@ impl Redlock {
             Step::Send(_) | Step::Done(_) => false,
         };
         is_time && !spec.call.is_cancelled() && !self.owner_process.is_known_forked()
-    }
-
-    /// Why the data under one of these keys is not a lock, as a call that was refused found last.
-    pub(super) fn last_other_data(&self, keys: &[Arc<[u8]>]) -> Option<NotALock> {
-        keys.iter().find_map(|key| self.last_looks.other_data(key))
     }
 
     /// Is it no lock what keeps this call from its own? The listener is told, once for each name;
