@@ -110,17 +110,8 @@ pub unsafe extern "C" fn redlatch_acquire(
     request: *const Request,
     guard: *mut *mut Guard,
 ) -> Status {
-    attempt(|| {
-        // SAFETY: as the head of this file says.
-        let (client, request) = unsafe {
-            clear(guard)?;
-            (read(client)?, read_sized(request)?)
-        };
-        let lock = request.acquire(&client.0)?;
-        // SAFETY: `clear` has written there.
-        unsafe { write_guard(guard, lock) };
-        Ok(())
-    })
+    // SAFETY: as the head of this file says.
+    attempt(|| unsafe { hold(client, request, guard, Request::acquire) })
 }
 
 #[unsafe(no_mangle)]
@@ -130,24 +121,28 @@ pub unsafe extern "C" fn redlatch_resume(
     token: Bytes,
     guard: *mut *mut Guard,
 ) -> Status {
-    attempt(|| {
-        // SAFETY: as the head of this file says.
-        let (client, request) = unsafe {
-            clear(guard)?;
-            (read(client)?, read_sized(request)?)
-        };
-        let lock = request.resume(&client.0, token.text()?)?;
-        // SAFETY: `clear` has written there.
-        unsafe { write_guard(guard, lock) };
-        Ok(())
-    })
+    let take = |request: &Request, client: &LockClient| request.resume(client, token.text()?);
+    // SAFETY: as the head of this file says.
+    attempt(|| unsafe { hold(client, request, guard, take) })
 }
 
-/// Returns a guard to C, in a place that can be written.
-unsafe fn write_guard(place: *mut *mut Guard, lock: LockGuard) {
-    let guard = Box::new(Guard { lock, gate: Arc::default() });
-    // SAFETY: as the caller says.
-    unsafe { place.write(Box::into_raw(guard)) };
+/// Writes the guard of the lock that `take` gets for the request.
+unsafe fn hold(
+    client: *const Client,
+    request: *const Request,
+    guard: *mut *mut Guard,
+    take: impl FnOnce(&Request, &LockClient) -> Result<LockGuard, Failure>,
+) -> Result<(), Failure> {
+    // SAFETY: as the head of this file says.
+    let (client, request) = unsafe {
+        clear(guard)?;
+        (read(client)?, read_sized(request)?)
+    };
+    let lock = take(&request, &client.0)?;
+    let held = Box::new(Guard { lock, gate: Arc::default() });
+    // SAFETY: `clear` has written there.
+    unsafe { guard.write(Box::into_raw(held)) };
+    Ok(())
 }
 
 #[unsafe(no_mangle)]
