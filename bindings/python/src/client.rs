@@ -144,34 +144,21 @@ impl Client {
         Ok(taken.map(|guard| Lock::new(guard, self.id(), shared)))
     }
 
-    /// Which thread of this client holds what is asked for. Asks no node.
+    /// What the client knows of a lock that a call did not get: which of its own threads holds it,
+    /// and why the data of this name is not a lock. Asks no node.
     #[pyo3(signature = (names, ttl, shared, **request))]
-    fn own_holder(
+    fn obstacle(
         &self,
         py: Python<'_>,
         names: Names,
         ttl: Seconds,
         shared: bool,
         request: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Option<&'static str>> {
+    ) -> PyResult<(Option<&'static str>, Option<String>)> {
         let client = self.here(py)?;
         let request = requested(&client, &names, ttl, shared, request)?;
-        Ok(undisturbed(py, || request.own_holder())?.map(own_holder))
-    }
-
-    /// Why the data of this name is not a lock, as a call that was refused has found. Asks no node.
-    #[pyo3(signature = (names, ttl, shared, **request))]
-    fn other_data(
-        &self,
-        py: Python<'_>,
-        names: Names,
-        ttl: Seconds,
-        shared: bool,
-        request: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Option<String>> {
-        let client = self.here(py)?;
-        let request = requested(&client, &names, ttl, shared, request)?;
-        Ok(undisturbed(py, || request.other_data())?.map(|why| why.to_string()))
+        let (own, other_data) = undisturbed(py, || (request.own_holder(), request.other_data()))?;
+        Ok((own.map(own_holder), other_data.map(|why| why.to_string())))
     }
 
     /// Ends the calls of this client that wait for a lock, now and from now on, with `Cancelled`.

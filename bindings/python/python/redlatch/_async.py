@@ -9,7 +9,6 @@ from typing import Any, Generator
 
 from . import _native
 from ._blocks import entered, refuse_own
-from ._errors import LockTimeout
 from ._log import logger
 from ._native import Lock
 from ._request import Request, Seconds, timed_out
@@ -46,9 +45,7 @@ class AsyncLock:
             )
         lock = await wait_async(lambda cancel: self._acquire(cancelled_by=cancel))
         if lock is None:
-            own = self._client.own_holder(**self._request._asdict())
-            other_data = self._client.other_data(**self._request._asdict())
-            raise LockTimeout(timed_out(self._request.names, self._timeout, own, other_data))
+            raise timed_out(self._client, self._request, self._timeout, None)
         return lock
 
     async def __aenter__(self) -> Lock:

@@ -18,7 +18,7 @@ from ._async import AsyncLock
 from ._blocks import refuse_own
 from ._decorator import Function, decorated
 from ._election import Election
-from ._errors import ConfigError, LockTimeout, NoQuorum
+from ._errors import ConfigError, NoQuorum
 from ._log import logger
 from ._native import Lock, Register
 from ._request import TTL, Name, Names, Request, Seconds, attempt_limit, listed, timed_out, urls
@@ -189,7 +189,7 @@ class Client:
         )
         lock = self._take(request, timeout)
         if lock is None:
-            raise self._timed_out(request, timeout)
+            raise timed_out(self._core, request, timeout, calling_thread())
         return lock
 
     def try_lock(
@@ -312,7 +312,7 @@ class Client:
             asked = requested(*args, **kwargs)
             lock = self._take(asked, limit)
             if lock is None and wait:
-                raise self._timed_out(asked, timeout)
+                raise timed_out(self._core, asked, timeout, calling_thread())
             return lock
 
         def take_async(*args: Any, **kwargs: Any) -> AsyncLock:
@@ -368,11 +368,6 @@ class Client:
             if limit is not None:
                 limit = max(limit - (time.monotonic() - began), 0)
         return wait(lambda cancel: acquire(wait=limit, cancelled_by=cancel, goes_on=False))
-
-    def _timed_out(self, request: Request, timeout: Seconds | None) -> LockTimeout:
-        own = self._core.own_holder(thread=calling_thread(), **request._asdict())
-        other_data = self._core.other_data(**request._asdict())
-        return LockTimeout(timed_out(request.names, timeout, own, other_data))
 
     def cancel(self) -> None:
         """Ends all waits of this client, now and from now on, with :class:`Cancelled`.

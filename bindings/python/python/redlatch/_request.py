@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any, Iterable, NamedTuple, Union, cast
 
 from . import _native
-from ._errors import ConfigError
+from ._errors import ConfigError, LockTimeout
 
 Seconds = Union[float, timedelta]
 Name = Union[str, bytes]
@@ -51,14 +51,23 @@ def listed(name: Names, needed: str = "a name is str or bytes") -> Name | list[N
 
 
 def timed_out(
-    names: Names, timeout: Seconds | None, own: str | None, other_data: str | None
-) -> str:
-    """The text of a wait that has ended, of a lock that this thread of the client holds, if any;
-    or of a name that other data has."""
+    client: _native.Client,
+    request: Request,
+    timeout: Seconds | None,
+    thread: _native.CallingThread | None,
+) -> LockTimeout:
+    """The error of a wait that has ended. It says whether ``thread``, or another one of the client,
+    holds the lock, or whether other data has its name."""
+    names = request.names
+    own, other_data = client.obstacle(thread=thread, **request._asdict())
     if own is None and other_data:
-        return f"{names!r} is not a lock: {other_data}, and nobody got it within {timeout} s"
+        return LockTimeout(
+            f"{names!r} is not a lock: {other_data}, and nobody got it within {timeout} s"
+        )
     by = {"this_thread": "this thread itself", "other_thread": "this client itself"}
-    return f"{names!r} is held by {by.get(own or '', 'others')}, and was for all of the {timeout} s"
+    return LockTimeout(
+        f"{names!r} is held by {by.get(own or '', 'others')}, and was for all of the {timeout} s"
+    )
 
 
 def urls(nodes: str | Iterable[str] | _native.Nodes | _native.Ensemble) -> list[str]:
