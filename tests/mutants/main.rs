@@ -8,7 +8,7 @@
 //! | those of changed items, and a tenth of the others: `./check` | the same after two variables |
 //!
 //! The two variables are `REDLATCH_MUTANT_BASE=<commit>`, since which an item has changed, and
-//! `REDLATCH_MUTANT_SEED=<number>`.
+//! `REDLATCH_MUTANT_SEED=<any text>`, which draws the tenth.
 //!
 //! The `.diff` files here have the mutants, and `docs/mutants.md` is their table, which
 //! `REDLATCH_WRITE=1 cargo test --test mutants the_page` writes.
@@ -168,20 +168,41 @@ fn every_mutant_is_killed() {
     assert!(defects.is_empty(), "not killed:\n\n{}", defects.join("\n\n"));
 }
 
-/// The programs of many modules, with those modules only that have killers in them.
+/// The programs of many modules, without the modules that no killer needs.
 fn programs_of(killers: &BTreeSet<&Killer>) -> BTreeMap<String, String> {
-    let modules: BTreeSet<&str> =
-        killers.iter().filter_map(|killer| killer.test.split_once("::")).map(|it| it.0).collect();
-    let without_the_others = |file: &str| {
-        let is_kept = |line: &&str| match line.strip_prefix("mod ") {
-            Some(module) => modules.contains(module.trim_end_matches(';')),
-            None => true,
-        };
-        let text = source::original(file);
-        text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
-    };
+    let tests = killers.iter().map(|killer| &*killer.test);
+    let have_killers: BTreeSet<&str> =
+        tests.filter_map(|test| test.split_once("::")).map(|(module, _)| module).collect();
     let files = ["tests/api.rs", "tests/resp.rs"];
-    files.map(|file| (file.to_owned(), without_the_others(file))).into()
+    files.map(|file| (file.to_owned(), with_modules(file, &have_killers))).into()
+}
+
+/// The program in `file` with these of its modules, and those that they use, alone.
+fn with_modules(file: &str, modules: &BTreeSet<&str>) -> String {
+    let program = source::original(file);
+    let (mut used, mut others): (Vec<&str>, Vec<&str>) =
+        program.lines().filter_map(module).partition(|it| modules.contains(it));
+    while let Some(user) = used.pop() {
+        let text = source::original(&format!("tests/{user}.rs"));
+        let (found, not_found): (Vec<&str>, Vec<&str>) =
+            others.into_iter().partition(|it| text.contains(&format!("crate::{it}::")));
+        used.extend(found);
+        others = not_found;
+    }
+    let is_kept = |line: &&str| module(line).is_none_or(|it| !others.contains(&it));
+    program.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
+}
+
+/// The module that this line declares.
+fn module(line: &str) -> Option<&str> {
+    line.strip_prefix("mod ")?.strip_suffix(';')
+}
+
+#[test]
+fn a_module_is_kept_with_those_that_it_uses() {
+    let program = with_modules("tests/api.rs", &["registers_replace"].into());
+    let kept: Vec<&str> = program.lines().filter_map(module).collect();
+    assert_eq!(kept, ["registers", "registers_repair", "registers_replace"]);
 }
 
 /// Builds all killers once, with as many mutants behind switches as compile together.
