@@ -57,7 +57,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Names {
 }
 
 /// What kind of thing was passed: for what may have a password.
-pub(crate) fn kind(given: Borrowed<'_, '_, PyAny>) -> String {
+fn kind(given: Borrowed<'_, '_, PyAny>) -> String {
     if given.is_none() {
         return "None".to_owned();
     }

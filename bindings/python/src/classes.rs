@@ -28,7 +28,7 @@ classes! {
     "redlatch._errors": RedlatchError ConfigError NoQuorum LockLost Cancelled OtherProcess
         RegisterError;
     "redlatch._views": NodeReport NodeStatus Holder Waiter OwnThreads Inspection OncePerRun Value;
-    "redlatch._callbacks": start_log start_lost;
+    "redlatch._callbacks": check_lost start_log start_lost;
 }
 
 static CLASSES: PyOnceLock<Classes> = PyOnceLock::new();

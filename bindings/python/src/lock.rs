@@ -1,11 +1,11 @@
 //! A lock that is held.
 
-use crate::arguments::{Seconds, kind};
+use crate::arguments::Seconds;
 use crate::calls::{Callback, attached, contained, detached, in_python, undisturbed};
 use crate::classes::classes;
 use crate::errors::{lost_lock, raise, released};
 use crate::views::name;
-use pyo3::exceptions::{PyResourceWarning, PyTypeError};
+use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 use redlatch::{Error, LockGuard};
@@ -186,12 +186,7 @@ impl Lock {
     /// Calls ``callback(error)`` in another thread as soon as the lock is lost, with the
     /// ``LockLost`` that ``ensure_held`` raises from then on.
     fn on_lost(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
-        if !callback.bind(py).is_callable() {
-            let kind = kind(callback.bind_borrowed(py));
-            let text =
-                format!("a callback is a function of one argument, the LockLost, not {kind}");
-            return Err(PyTypeError::new_err(text));
-        }
+        in_python(py, || classes(py)?.check_lost.call1(py, (&callback,)))?;
         let callback = Arc::new(callback);
         let kept = Arc::downgrade(&callback);
         self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).push(callback);

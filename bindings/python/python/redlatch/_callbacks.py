@@ -9,11 +9,21 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Callable
 
+from ._callables import is_coroutine_function, is_generator_function, undone
 from ._log import logger
 
 if TYPE_CHECKING:
     from ._errors import LockLost
     from ._native import Callback, Records
+
+
+def check_lost(callback: Any) -> None:
+    """Called by the native module, before it keeps a callback of ``on_lost``."""
+    if not callable(callback):
+        kind = "None" if callback is None else type(callback).__name__
+        raise TypeError(f"a callback is a function of one argument, the LockLost, not {kind}")
+    if is_coroutine_function(callback) or is_generator_function(callback):
+        raise TypeError(f"a callback is a plain function, as nobody awaits it: {callback!r} is not")
 
 
 def start_log(records: Records) -> None:
@@ -49,4 +59,5 @@ def _log(records: Records) -> None:
 
 def _lost(callback: Callable[[LockLost], Any], error: LockLost, running: Callback) -> None:
     running.begin()
-    callback(error)
+    if kind := undone(callback(error)):
+        raise TypeError(f"the callback returned {kind}, whose work is not done")

@@ -8,7 +8,6 @@ import inspect
 import os
 import time
 import weakref
-from dataclasses import replace
 from datetime import timedelta
 from logging import DEBUG
 from typing import TYPE_CHECKING, Any, Callable, Iterable, overload
@@ -21,6 +20,7 @@ from ._election import Election
 from ._errors import ConfigError, NoQuorum
 from ._log import logger
 from ._native import Lock, Register
+from ._once_per import run_once
 from ._request import TTL, Name, Names, Request, Seconds, attempt_limit, listed, timed_out, urls
 from ._views import Inspection, NodeStatus, OncePerRun
 from ._waiting import calling_thread, end, needs_no_thread, wait
@@ -296,7 +296,8 @@ class Client:
 
         ``name`` may be a function of its arguments. With ``wait=False`` it returns ``None`` at
         once, and has not run, if others hold the lock. Around a coroutine function, the lock is
-        that of :meth:`alock`.
+        that of :meth:`alock`. ``TypeError``: it is a generator, or has returned one or what is to
+        be awaited; such work would be done without the lock.
         """
         fixed = [] if callable(name) else listed(name)
         request = Request(
@@ -409,29 +410,14 @@ class Client:
         retry_failed: bool = False,
         exact: bool = False,
     ) -> OncePerRun:
-        """Runs ``job`` if it has not begun within the last ``period``, on whatever machine.
+        """Runs ``job`` if it has not begun within the last ``period``, on whatever machine. It does
+        all of its work before it returns: no coroutine function, and no generator.
 
         ``tolerance``: how much earlier the next run may begin, by default a tenth of the period.
         ``retry_failed``: a run that raised does not count. ``exact``: remembered by a register,
         and measured by the nodes' clocks; see :meth:`form_registers`.
         """
-        if not callable(job):
-            raise TypeError(f"the job is a function without arguments, not {job!r}")
-        if inspect.iscoroutinefunction(job):
-            raise TypeError("the job is a coroutine function: it would not have run")
-        call = _native.OncePerCall(self._core, name, period, tolerance, retry_failed, exact)
-        run = wait(lambda _: call.next())
-        if run is not None:
-            return run
-        try:
-            value = job()
-        except BaseException:
-            call.tell(False)
-            wait(lambda _: call.next())
-            raise
-        call.tell(True)
-        run = wait(lambda _: call.next())
-        return replace(run, value=value) if run else OncePerRun(True, value)
+        return run_once(self._core, name, period, job, tolerance, retry_failed, exact)
 
     def forget(self, name: Name, *, exact: bool = False) -> None:
         """Forgets the last run of a job of :meth:`once_per`: it is due at once."""

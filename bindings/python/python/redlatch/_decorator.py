@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Callable, TypeVar, cast, overload
 
 from ._async import AsyncLock
+from ._callables import is_coroutine_function, is_generator_function, undone
 from ._errors import LockTimeout
 from ._native import Lock
 
@@ -46,7 +46,7 @@ def decorated(
     """
     if not callable(function):  # the decorator stood there without a name, so this is an argument
         raise TypeError(f'a lock has a name: write @client.locked("name"); {function!r} has none')
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+    if is_generator_function(function):
         # Its body runs after it has returned, and would run without the lock.
         raise TypeError(f"{function!r} is a generator: take the lock inside of it")
 
@@ -56,7 +56,7 @@ def decorated(
         if lock is None:
             return None
         with lock:
-            return function(*args, **kwargs)
+            return done(function(*args, **kwargs))
 
     @functools.wraps(function)
     async def run_async(*args: Any, **kwargs: Any) -> Any:
@@ -67,6 +67,14 @@ def decorated(
                 if wait:
                     raise
                 return None
-            return await function(*args, **kwargs)
+            return done(await function(*args, **kwargs))
 
-    return cast(Function, run_async if inspect.iscoroutinefunction(function) else run)
+    def done(result: Any) -> Any:
+        if kind := undone(result):
+            raise TypeError(
+                f"{function!r} returned {kind}, whose work would be done without the lock: do it "
+                "within the function that is decorated, which is an `async def` if it awaits"
+            )
+        return result
+
+    return cast(Function, run_async if is_coroutine_function(function) else run)

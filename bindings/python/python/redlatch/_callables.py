@@ -1,0 +1,54 @@
+"""Callables of the user's whose work is not done when they return, but by who awaits what they
+return, or goes through it. By then, the lock that they were called under is released."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator
+from types import MethodType
+from typing import Any
+
+
+def is_coroutine_function(function: Any) -> bool:
+    return any(map(inspect.iscoroutinefunction, (function, _body(function))))
+
+
+def is_generator_function(function: Any) -> bool:
+    body = _body(function)
+    return inspect.isgeneratorfunction(body) or inspect.isasyncgenfunction(body)
+
+
+def undone(returned: Any) -> str | None:
+    """What a callable has returned instead of its work, which then is not begun: a coroutine is
+    closed, as Python would warn of it, and a task cancelled. ``None``: its work is done."""
+    # Not the object is asked: a proxy, such as Werkzeug's and Django's, would ask what it is for.
+    kind = type(returned)
+    if issubclass(kind, Coroutine):
+        returned.close()
+    elif issubclass(kind, asyncio.Task):
+        returned.cancel()
+    # Of these, a generator that `types.coroutine` has made is the first one only.
+    for what, kinds in (
+        ("an awaitable", Awaitable),
+        ("a generator", Generator),
+        ("an async generator", AsyncGenerator),
+    ):
+        if issubclass(kind, kinds):
+            return f"{what} ({kind.__name__})"
+    return None
+
+
+def _body(function: Any) -> Any:
+    """The function whose code a call of this one runs: of a partial, a method, or an object."""
+    while not inspect.isfunction(function):
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(function, (MethodType, staticmethod)):
+            function = function.__func__
+        elif inspect.isfunction(call := getattr(type(function), "__call__", None)):
+            function = call
+        else:
+            break
+    return function
