@@ -21,18 +21,20 @@ use std::{mem, process};
 
 /// What a `redlatch.Client` calls.
 #[pyclass(frozen, weakref, module = "redlatch._native")]
-// The mutex is taken with the GIL and for a moment, and a process forks by a thread that has the
+// The mutexes are taken with the GIL and for a moment, and a process forks by a thread that has the
 // GIL: so no child has a copy that is taken.
-pub(crate) struct Client(Mutex<Source>);
-
-/// What a client is made of, and what was made of it.
-struct Source {
+pub(crate) struct Client {
     /// Of no other client of this process.
     id: u64,
+    nodes: Py<PyAny>,
+    settings: Py<PyDict>,
     builder: Builder,
     /// Has it an owner of its own, and not that of the process that uses it?
     has_owner: bool,
-    current: Current,
+    current: Mutex<Current>,
+    /// Clients of the nodes of tests, the newest last. As long as there is any, each call is one of
+    /// the newest: a test must not reach the nodes of the program, in whatever order they end.
+    redirects: Mutex<Vec<Py<Self>>>,
 }
 
 enum Current {
@@ -45,30 +47,46 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 impl Drop for Client {
     fn drop(&mut self) {
-        let source = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let_go(mem::replace(&mut source.current, Current::Closed));
+        let current = self.current.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let_go(mem::replace(current, Current::Closed));
     }
 }
 
 impl Client {
-    fn source(&self) -> MutexGuard<'_, Source> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn redirects(&self) -> MutexGuard<'_, Vec<Py<Self>>> {
+        self.redirects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn newest_redirect(&self, py: Python<'_>) -> Option<Py<Self>> {
+        self.redirects().last().map(|redirect| redirect.clone_ref(py))
+    }
+
+    /// The client that is asked, of this process.
+    pub(crate) fn here(&self, py: Python<'_>) -> PyResult<LockClient> {
+        match self.newest_redirect(py) {
+            Some(redirect) => redirect.get().own(py),
+            None => self.own(py),
+        }
     }
 
     /// The client of this process: in a forked child, another one than its parent's, with
     /// connections of its own.
-    pub(crate) fn here(&self, py: Python<'_>) -> PyResult<LockClient> {
-        let mut source = self.source();
-        let client = match &source.current {
+    fn own(&self, py: Python<'_>) -> PyResult<LockClient> {
+        let mut current = self.current();
+        let client = match &*current {
             Current::Closed => return Err(closed(py)),
             Current::Of(process, client) if *process == process::id() => client.clone(),
-            Current::Of(..) => build(py, &source.builder, source.has_owner)?,
+            Current::Of(..) => build(py, &self.builder, self.has_owner)?,
         };
         if is_ending() {
             // Nobody would end its waits, also if it was made just now.
             client.cancel_token().cancel();
         }
-        source.current = Current::Of(process::id(), client.clone());
+        *current = Current::Of(process::id(), client.clone());
         Ok(client)
     }
 }
@@ -101,13 +119,46 @@ impl Client {
         }
         builder = tls.into_iter().fold(builder, Builder::tls);
         let current = Current::Of(process::id(), build(py, &builder, has_owner)?);
-        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Ok(Self(Mutex::new(Source { id, builder, has_owner, current })))
+        Ok(Self {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            nodes: nodes.unbind(),
+            settings: settings.map_or_else(|| PyDict::new(py), Bound::clone).unbind(),
+            builder,
+            has_owner,
+            current: Mutex::new(current),
+            redirects: Mutex::default(),
+        })
     }
 
+    /// The client that is asked: this one, or that of the newest redirect.
+    fn asked(slf: Bound<'_, Self>) -> Py<Self> {
+        slf.get().newest_redirect(slf.py()).unwrap_or_else(|| slf.unbind())
+    }
+
+    /// Has calls ask the nodes of another client, until `end_redirect`.
+    fn redirect(&self, to: Py<Self>) {
+        self.redirects().push(to);
+    }
+
+    /// Ends what `redirect` has begun, also if it is not the newest.
+    fn end_redirect(&self, to: &Bound<'_, Self>) {
+        let ended = {
+            let mut redirects = self.redirects();
+            redirects.iter().rposition(|redirect| redirect.is(to)).map(|at| redirects.remove(at))
+        };
+        drop(ended);
+    }
+
+    /// The URLs and the settings of which it was made.
     #[getter]
-    pub(crate) fn id(&self) -> u64 {
-        self.source().id
+    fn made_of(&self, py: Python<'_>) -> (Py<PyAny>, Py<PyDict>) {
+        (self.nodes.clone_ref(py), self.settings.clone_ref(py))
+    }
+
+    /// That of the client that is asked.
+    #[getter]
+    pub(crate) fn id(&self, py: Python<'_>) -> u64 {
+        self.newest_redirect(py).map_or(self.id, |redirect| redirect.get().id)
     }
 
     /// Takes a lock. `wait`: 0 does not wait, and `None` waits as long as it takes. `goes_on`:
@@ -127,6 +178,7 @@ impl Client {
         request: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Option<Lock>> {
         events::log_calls(log_calls);
+        let id = self.id(py);
         let client = self.here(py)?;
         let shared = Given { name: "shared", value: shared }.flag()?;
         let mut request = requested(&client, &names, ttl, shared, request)?;
@@ -141,7 +193,7 @@ impl Client {
                 Some(wait) => request.try_lock_for(wait),
             }
         })?;
-        Ok(taken.map(|guard| Lock::new(guard, self.id(), shared)))
+        Ok(taken.map(|guard| Lock::new(guard, id, shared)))
     }
 
     /// What the client knows of a lock that a call did not get: which of its own threads holds it,
@@ -164,7 +216,7 @@ impl Client {
     /// Ends the calls of this client that wait for a lock, now and from now on, with `Cancelled`.
     /// Locks that are held stay held.
     pub(crate) fn cancel(&self, py: Python<'_>) -> PyResult<()> {
-        let client = self.here(py)?;
+        let client = self.own(py)?;
         contained(py, || {
             client.cancel_token().cancel();
             Ok(())
@@ -173,7 +225,7 @@ impl Client {
 
     /// Ends the waits, and the connections as soon as no lock is held by them.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let current = mem::replace(&mut self.source().current, Current::Closed);
+        let current = mem::replace(&mut *self.current(), Current::Closed);
         contained(py, || {
             if let Current::Of(process, client) = &current {
                 // A child does not touch its parent's.
@@ -184,11 +236,6 @@ impl Client {
             let_go(current);
             Ok(())
         })
-    }
-
-    /// Has each ask the nodes of the other one.
-    fn swap(&self, other: &Self) {
-        mem::swap(&mut *self.source(), &mut *other.source());
     }
 }
 
@@ -203,7 +250,7 @@ pub(crate) fn resume(
     shared: Bound<'_, PyAny>,
     request: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Lock> {
-    let id = client.id();
+    let id = client.id(py);
     let shared = Given { name: "shared", value: shared }.flag()?;
     let client = client.here(py)?;
     let request = requested(&client, &names, ttl, shared, request)?;

@@ -117,7 +117,7 @@ pub(crate) fn campaign(
     wait: Timeout,
     cancelled_by: Option<&CancelToken>,
 ) -> PyResult<Option<Lock>> {
-    let id = client.id();
+    let id = client.id(py);
     let client = client.here(py)?;
     let mut election = client.election(&name).ttl(ttl.0);
     election = candidate.into_iter().fold(election, Election::name);

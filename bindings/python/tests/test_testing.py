@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import pickle
 import threading
+from contextlib import ExitStack
 
 import pytest
 
 import redlatch
 from conftest import free_port, until
-from redlatch import testing
+from redlatch import _client, testing
 
 
 def test_nodes_can_be_stopped_and_paused():
@@ -132,3 +134,108 @@ def test_a_redirect_ends_what_waits_and_may_be_within_another(redlatch_nodes):
     assert held.is_held and other.inspect("b").state == "held"
     held.release()
     assert other.inspect("b").state == "free"
+
+
+@pytest.fixture
+def production():
+    """Nodes that no test may reach, and what they keep."""
+    with testing.nodes(3) as nodes:
+        yield nodes
+        assert redlatch.Client(nodes).locks() == []
+
+
+def is_of(client, nodes):
+    """The lock is there, and not by nodes of an earlier redirect or of the program."""
+    with client.lock("a", timeout=30):
+        return redlatch.Client(nodes).inspect("a").state == "held"
+
+
+def test_redirects_may_end_in_any_order(production):
+    client = redlatch.Client(production)
+    stacks = [ExitStack() for _ in range(3)]
+    first, second, third = [stack.enter_context(testing.redirect(client)) for stack in stacks]
+    assert is_of(client, third)
+    stacks[1].close()
+    assert is_of(client, third)
+    stacks[2].close()
+    assert is_of(client, first)
+    fourth = stacks[1].enter_context(testing.redirect(client))
+    stacks[0].close()
+    assert is_of(client, fourth)
+    copy = pickle.loads(pickle.dumps(client))
+    assert is_of(copy, fourth)
+    stacks[1].close()
+    # Its own again.
+    held = client.lock("a")
+    assert redlatch.Client(production).inspect("a").state == "held"
+    held.release()
+    with pytest.raises(redlatch.NoQuorum):
+        copy.try_lock("a")
+
+
+def test_a_redirect_of_one_thread_outlives_an_earlier_one_of_another(production):
+    client = redlatch.Client(production)
+    both, one = threading.Barrier(2, timeout=60), threading.Barrier(2, timeout=60)
+    told = []
+
+    def earlier(later):
+        with testing.redirect(client):
+            later.start()
+            both.wait()
+        one.wait()
+
+    def later():
+        with testing.redirect(client) as nodes:
+            both.wait()
+            one.wait()
+            told.append(is_of(client, nodes))
+
+    second = threading.Thread(target=later)
+    first = threading.Thread(target=earlier, args=(second,))
+    first.start()
+    first.join(60)
+    second.join(60)
+    assert told == [True]
+
+
+def test_a_redirect_that_nothing_refers_to_goes_on(production):
+    client = redlatch.Client(production)
+    nodes = testing.redirect(client).__enter__()
+    gc.collect()
+    assert is_of(client, nodes)
+
+
+def test_a_call_that_began_in_a_redirect_asks_no_other_nodes_after_it(production, monkeypatch):
+    client = redlatch.Client(production)
+    stack = ExitStack()
+    nodes = stack.enter_context(testing.redirect(client))
+
+    def wait(call):
+        stack.close()
+        return call(None)
+
+    monkeypatch.setattr(_client, "wait", wait)
+    with redlatch.Client(nodes).lock("a"), pytest.raises(redlatch.Cancelled):
+        client.lock("a", timeout=30)
+
+
+def test_a_child_that_was_forked_in_a_redirect_stays_there(production):
+    client = redlatch.Client(production)
+    (reading, told), (heard, writing) = os.pipe(), os.pipe()
+    with testing.redirect(client) as nodes:
+        child = os.fork()
+        if child == 0:
+            try:
+                assert is_of(client, nodes)
+                os.write(told, b"1")
+                os.read(heard, 1)
+                with pytest.raises(redlatch.NoQuorum):
+                    client.try_lock("a")
+                os.write(told, b"2")
+            finally:
+                os._exit(0)
+        os.close(told)
+        assert os.read(reading, 1) == b"1"
+    os.write(writing, b"!")
+    assert os.read(reading, 1) == b"2"
+    os.waitpid(child, 0)

@@ -53,9 +53,9 @@ def test_idle_threads_are_few_and_end(none_is_idle, client, monkeypatch):
     until(lambda: not threads() and not _threads._idle)
 
 
-def test_any_number_of_waits_does_not_keep_a_holder_from_releasing(client, monkeypatch):
+def test_any_number_of_waits_does_not_keep_a_holder_from_releasing(client, urls, monkeypatch):
     monkeypatch.setattr(_threads, "IDLE_MAX", 2)
-    other = redlatch.Client(client._urls, restart_guard=False)
+    other = redlatch.Client(urls, restart_guard=False)
 
     async def main():
         async with client.alock("a"):
@@ -85,8 +85,8 @@ def test_an_idle_thread_keeps_no_lock(none_is_idle, client, monkeypatch):
             time.sleep(0.01)
 
 
-def test_a_cancelled_call_leaves_its_thread_to_others(none_is_idle, client):
-    other = redlatch.Client(client._urls, restart_guard=False)
+def test_a_cancelled_call_leaves_its_thread_to_others(none_is_idle, client, urls):
+    other = redlatch.Client(urls, restart_guard=False)
 
     async def main():
         with other.lock("a"):

@@ -139,13 +139,16 @@ def test_help_says_what_each_option_means_and_what_it_is_without_it():
 
 
 class Everything:
-    """Has each name there is, and says which was asked for."""
+    """Has each name there is, and says which was passed."""
 
     def __init__(self):
-        self.asked = {}
+        self.passed = {}
 
-    def acquire(self, **asked):
-        self.asked = asked
+    def asked(self):
+        return self
+
+    def acquire(self, **passed):
+        self.passed = passed
 
 
 def test_each_option_is_passed_on_under_its_name(client):
@@ -153,10 +156,10 @@ def test_each_option_is_passed_on_under_its_name(client):
     values["keep_alive"] = False
     client._core = Everything()
     client.try_lock("a", 7, **values)
-    asked = client._core.asked
-    assert (asked["names"], asked["ttl"]) == ("a", 7)
-    assert {name: asked[name] for name in values} == values
+    passed = client._core.passed
+    assert (passed["names"], passed["ttl"]) == ("a", 7)
+    assert {name: passed[name] for name in values} == values
     alock = client.alock("b", 7, **values)
     assert {name: alock._acquire.keywords[name] for name in values} == values
     client.locked("c", 7, wait=False, **values)(print)()
-    assert {name: client._core.asked[name] for name in values} == values
+    assert {name: client._core.passed[name] for name in values} == values

@@ -85,9 +85,7 @@ class Client:
     * ``bundled_roots``: whether Mozilla's root certificates, inside this package, count; ``False``.
     """
 
-    _urls: list[str]
-    _settings: dict[str, Any]
-    #: The client of the library.
+    #: The client of the library. What is made of this client refers to it.
     _core: _native.Client
     _attempt_limit: float
 
@@ -125,26 +123,23 @@ class Client:
 
     def _build(self, urls: list[str], settings: dict[str, Any]) -> None:
         self._core = _native.Client(urls, **settings)
-        self._urls, self._settings = urls, settings
         self._attempt_limit = attempt_limit(settings)
         _clients.add(weakref.ref(self._core, _clients.discard))
 
-    def _exchange(self, other: Client) -> None:
-        """Has each ask the nodes of the other one."""
-        self._core.swap(other._core)
-        self._urls, other._urls = other._urls, self._urls
-        self._settings, other._settings = other._settings, self._settings
-
     def __getstate__(self) -> dict[str, Any]:
         of_process = ("_core", "_nodes")
-        return {name: value for name, value in vars(self).items() if name not in of_process}
+        state = {name: value for name, value in vars(self).items() if name not in of_process}
+        # Of a client that is redirected, the nodes of the test.
+        return {**state, "_made_of": self._core.asked().made_of}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._build(self._urls, self._settings)
+        urls, settings = state["_made_of"]
+        vars(self).update({name: value for name, value in state.items() if name != "_made_of"})
+        self._build(urls, settings)
 
     def __repr__(self) -> str:
-        return f"<{type(self).__module__}.{type(self).__qualname__} of {len(self._urls)} URLs>"
+        urls, _ = self._core.asked().made_of
+        return f"<{type(self).__module__}.{type(self).__qualname__} of {len(urls)} URLs>"
 
     def lock(
         self,
@@ -346,14 +341,17 @@ class Client:
 
     def _take(self, request: Request, timeout: Seconds | None) -> Lock | None:
         limit = _native.limit(timeout)
+        # One for all of the call: a redirect may end meanwhile, and the program's own nodes must
+        # not be asked then.
+        core = self._core.asked()
         acquire = functools.partial(
-            self._core.acquire,
+            core.acquire,
             log_calls=logger.isEnabledFor(DEBUG),
             thread=calling_thread(),
             **request._asdict(),
         )
         if limit != 0:
-            refuse_own(self._core, request.names, shared=request.shared, one_of=request.one_of)
+            refuse_own(core, request.names, shared=request.shared, one_of=request.one_of)
         if limit == 0 or needs_no_thread():
             return acquire(wait=limit, cancelled_by=None, goes_on=False)
         began = time.monotonic()
@@ -375,7 +373,7 @@ class Client:
 
         Locks that are held stay held. Any thread may call it.
         """
-        self._core.cancel()
+        self._core.asked().cancel()
 
     def close(self) -> None:
         """Ends what waits by this client, and its connections. Each later call, also of its
@@ -385,7 +383,7 @@ class Client:
         A lock that is held stays held, and kept alive, until it is released as ever: the threads
         that hold it work on. Its connections end with it. A forked child closes its own client.
         """
-        self._core.close()
+        self._core.asked().close()
 
     def __enter__(self) -> Self:
         return self

@@ -16,8 +16,7 @@ for ``max_ttl``, as any server: a test that restarts a majority makes its client
 
 from __future__ import annotations
 
-from contextlib import contextmanager, nullcontext
-from typing import Iterator
+from contextlib import ContextDecorator
 
 from . import _native
 from ._client import Client
@@ -35,21 +34,36 @@ def nodes(count: int = 3) -> Nodes:
     return Nodes(count)
 
 
-@contextmanager
-def redirect(client: Client, to: Nodes | None = None) -> Iterator[Nodes]:
+class redirect(ContextDecorator):
     """Has a client that the program has made ask other nodes, ``to`` or three new ones, within a
     ``with`` block: decorators, elections and registers that were made of it before do, too.
 
-    Its settings stay, but for those of TLS. At the end, what waits by the other nodes is cancelled.
+    Of several that are open, the newest counts, in whatever order they end and whatever threads
+    they are of; the client asks its own nodes when all have ended. Its settings stay, but for those
+    of TLS. At the end, what waits by the other nodes is cancelled.
+
+    A child that was forked within the block stays with the nodes of the test, as does a copy of the
+    client that was pickled there. A process that imports the program anew, by ``spawn`` or
+    ``subprocess``, makes a client of its own, which is not redirected.
     """
-    with nodes(3) if to is None else nullcontext(to) as started:
-        settings = {
-            name: value for name, value in client._settings.items() if name not in _OF_SERVERS
-        }
-        other = Client(started, **settings)
-        client._exchange(other)
-        try:
-            yield started
-        finally:
-            client._exchange(other)
-            other.close()
+
+    def __init__(self, client: Client, to: Nodes | None = None) -> None:
+        self._client, self._to = client, to
+        self._open: list[tuple[Client, Nodes]] = []
+
+    def __enter__(self) -> Nodes:
+        started = nodes(3) if self._to is None else self._to
+        _, settings = self._client._core.made_of
+        kept = {name: value for name, value in settings.items() if name not in _OF_SERVERS}
+        other = Client(started, **kept)
+        self._open.append((other, started))
+        self._client._core.redirect(other._core)
+        return started
+
+    # Nothing else ends it: of one that nobody refers to any more, the test goes on.
+    def __exit__(self, *_error: object) -> None:
+        other, started = self._open.pop()
+        self._client._core.end_redirect(other._core)
+        other.close()
+        if self._to is None:
+            started.__exit__()
