@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import weakref
+from contextlib import suppress
 from logging import DEBUG
-from typing import Any, Generator
+from typing import Any, Generator, NamedTuple
 
 from . import _native
-from ._blocks import entered, refuse_own
+from ._blocks import current_task, entered, refuse_own
 from ._log import logger
 from ._native import Lock
 from ._request import Request, Seconds, timed_out
 from ._waiting import wait_async
 
 
+class _Block(NamedTuple):
+    lock: Lock
+    task: weakref.ref[asyncio.Task[Any]] | None
+
+    def is_of(self, task: asyncio.Task[Any] | None) -> bool:
+        return self.task is not None and self.task() is task
+
+    def has_ended(self) -> bool:
+        task = None if self.task is None else self.task()
+        return task is None or task.done()
+
+
 class AsyncLock:
     """A lock that is awaited: with ``async with``, or with ``await``. Each takes it anew.
+
+    Another task may leave a block than has entered it. Of several tasks, each leaves its own.
 
     See :meth:`redlatch.Client.alock`.
     """
@@ -32,7 +48,7 @@ class AsyncLock:
         self._client, self._request, self._timeout = client, request, timeout
         self._limit = _native.limit(timeout)
         # Several tasks may be within the block, of a lock that is shared.
-        self._held: dict[asyncio.Task[Any] | None, list[Lock]] = {}
+        self._blocks: list[_Block] = []
 
     def __await__(self) -> Generator[Any, Any, Lock]:
         return self._taken().__await__()
@@ -51,13 +67,31 @@ class AsyncLock:
     async def __aenter__(self) -> Lock:
         lock = await self._taken()
         entered(lock)
-        self._held.setdefault(asyncio.current_task(), []).append(lock)
+        task = current_task()
+        self._blocks.append(_Block(lock, None if task is None else weakref.ref(task)))
         return lock
 
     async def __aexit__(self, *error: Any) -> None:
-        task = asyncio.current_task()
-        lock = self._held[task].pop()
-        if not self._held[task]:
-            del self._held[task]
-        # Not in the loop's executor: calls that wait for this lock may fill it.
-        await wait_async(lambda _: lock.__exit__(*error))
+        lock = self._left()
+        if lock is None:
+            # A block that raises passes its own exception on.
+            if error[0] is None:
+                raise RuntimeError("not in a block of this lock: it was not entered, or was left")
+        elif current_task() is None:  # the coroutine is closed without a loop, so nothing can wait
+            lock.__exit__(*error)
+        else:
+            # Not in the loop's executor: calls that wait for this lock may fill it.
+            await wait_async(lambda _: lock.__exit__(*error))
+
+    def _left(self) -> Lock | None:
+        """The lock of the block that this task leaves, which is the last that it has entered. A
+        generator, a fixture or an exit stack may be left by a task that has entered none: that is
+        the first block whose task has ended, or else the first of all."""
+        own = [block for block in self._blocks if block.is_of(current_task())]
+        ended = [block for block in self._blocks if block.has_ended()]
+        for block in own[-1:] + ended + self._blocks:
+            with suppress(ValueError):  # a task of another loop, in its own thread, was first
+                self._blocks.remove(block)
+                return block.lock
+        return None
+

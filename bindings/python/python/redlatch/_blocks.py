@@ -38,7 +38,7 @@ _of_greenlets: weakref.WeakKeyDictionary[Any, list[_Block]] = weakref.WeakKeyDic
 def entered(lock: Lock) -> None:
     """This thread is in a block of it from here on, until the lock is not held any more: which it
     is not after the block, whatever thread leaves it."""
-    task = _current_task()
+    task = current_task()
     blocks = _blocks()
     blocks[:] = [block for block in blocks if _held(block)]
     blocks.append(_Block(weakref.ref(lock), None if task is None else weakref.ref(task)))
@@ -66,7 +66,7 @@ def refuse_own(
     blocks = _blocks()
     if not blocks:
         return
-    task = _current_task() if is_async else None
+    task = current_task() if is_async else None
     inside = []
     for block in blocks:
         goes_on = is_async and block.task is not None and block.task() is not task
@@ -100,7 +100,7 @@ def _blocks() -> list[_Block]:
     return _of_thread.blocks
 
 
-def _current_task() -> asyncio.Task[Any] | None:
+def current_task() -> asyncio.Task[Any] | None:
     try:
         return asyncio.current_task()
     except RuntimeError:  # no loop runs in this thread

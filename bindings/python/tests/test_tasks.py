@@ -1,0 +1,121 @@
+"""Blocks of asyncio that one task enters and another one leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from contextlib import AsyncExitStack
+
+import pytest
+
+
+def test_a_block_may_be_left_by_another_task(client):
+    async def main():
+        kept = client.alock("a", ttl=60)
+        lock = await asyncio.create_task(kept.__aenter__())
+        lock.ensure_held()
+        await asyncio.create_task(kept.__aexit__(None, None, None))
+        assert not lock.is_held
+        stack = AsyncExitStack()
+        await asyncio.create_task(stack.enter_async_context(kept))
+        assert client.inspect("a").state == "held"
+        await stack.aclose()
+        async with kept as again:
+            again.ensure_held()
+        with pytest.raises(RuntimeError, match="not in a block of this lock"):
+            await kept.__aexit__(None, None, None)
+
+    asyncio.run(main())
+    assert client.inspect("a").state == "free"
+
+
+def test_a_generator_that_is_closed_by_another_task_leaves_its_block(client):
+    kept = client.alock("a")
+
+    async def rows():
+        async with kept as lock:
+            yield lock
+            yield lock
+
+    async def first(generator):
+        async for lock in generator:
+            return lock
+
+    async def main():
+        generator = rows()
+        lock = await asyncio.create_task(first(generator))
+        lock.ensure_held()
+        await asyncio.create_task(generator.aclose())
+        assert not lock.is_held
+        # The loop itself closes one that nothing refers to, in a task of its own.
+        lock = await asyncio.create_task(first(rows()))
+        gc.collect()
+        while lock.is_held:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(main())
+    assert client.inspect("a").state == "free"
+
+
+def test_a_task_leaves_its_own_block_before_those_of_others(client):
+    async def main():
+        shared = client.alock("a", shared=True)
+        inside, leave = [], asyncio.Event()
+
+        async def stay():
+            async with shared as lock:
+                inside.append(lock)
+                await leave.wait()
+                assert lock.is_held
+            assert not lock.is_held
+
+        tasks = [asyncio.create_task(stay()) for _ in range(2)]
+        while len(inside) < 2:
+            await asyncio.sleep(0.01)
+        ended = [await asyncio.create_task(shared.__aenter__()) for _ in range(2)]
+        async with shared as own:
+            await asyncio.create_task(shared.__aexit__(None, None, None))
+            assert [lock.is_held for lock in ended] == [False, True]
+            await asyncio.create_task(shared.__aexit__(None, None, None))
+            assert [lock.is_held for lock in ended] == [False, False]
+            assert own.is_held and inside[0].is_held and inside[1].is_held
+        leave.set()
+        await asyncio.gather(*tasks)
+
+        # A task whose block was left by another one: that takes the oldest of those that go on.
+        leave.clear()
+        task = asyncio.create_task(stay())
+        while len(inside) < 3:
+            await asyncio.sleep(0.01)
+        await shared.__aexit__(None, None, None)
+        assert not inside[2].is_held
+        task.cancel()  # its own exception goes on
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert client.inspect("a").state == "free"
+
+
+def test_a_coroutine_that_is_closed_when_its_loop_is_gone_leaves_its_block(client):
+    kept = client.alock("a", ttl=60)
+
+    async def stay():
+        async with kept:
+            inside.append(True)
+            await asyncio.Event().wait()
+
+    async def enter():
+        while not inside:
+            await asyncio.sleep(0.01)
+
+    inside: list[bool] = []
+    loop = asyncio.new_event_loop()
+    coroutine = stay()
+    task = loop.create_task(coroutine)
+    loop.run_until_complete(enter())
+    loop.close()
+    task._log_destroy_pending = False
+    assert client.inspect("a").state == "held"
+    coroutine.close()
+    assert client.inspect("a").state == "free"
