@@ -138,12 +138,20 @@ fn every_mutant_is_killed() {
     }
     let (count, builds) = (together.len() + alone.len(), alone.len() + 1);
     println!("{count} mutants in {builds} builds, the first done after {}", passed(start));
-    expect_all_to_pass(&workshop, &programs, &killers);
-    println!("{} tests pass without any mistake, after {}", killers.len(), passed(start));
 
     let (next, defects) = (Mutex::new(together.iter()), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         let (workshop, programs, next, defects) = (&workshop, &programs, &next, &defects);
+        scope.spawn(move || {
+            for (_, (mutant, change)) in alone {
+                let kill = || workshop.with(change, || build_and_run(workshop, &mutant.killer));
+                // Not in one statement: that would hold the lock while the test runs.
+                let defect = try_mutant(mutant, kill);
+                defects.lock().unwrap().extend(defect);
+            }
+        });
+        expect_all_to_pass(workshop, programs, &killers);
+        println!("{} tests pass without any mistake, after {}", killers.len(), passed(start));
         for _ in 0..RUNNERS {
             scope.spawn(move || {
                 while let Some((number, (mutant, _))) = take(next) {
@@ -154,14 +162,6 @@ fn every_mutant_is_killed() {
                 }
             });
         }
-        scope.spawn(move || {
-            for (_, (mutant, change)) in alone {
-                let kill = || workshop.with(change, || build_and_run(workshop, &mutant.killer));
-                // Not in one statement: that would hold the lock while the test runs.
-                let defect = try_mutant(mutant, kill);
-                defects.lock().unwrap().extend(defect);
-            }
-        });
     });
     let defects = defects.into_inner().unwrap();
     println!("{count} mutants, {} not killed, {}", defects.len(), passed(start));

@@ -50,6 +50,9 @@ const TEST_LIMIT: Duration = Duration::from_secs(300);
 /// The signal that ends a program with a panic during a panic.
 const SIGABRT: i32 = 6;
 
+/// How many tests of a program run at a time: nearly all of them wait, for servers or time limits.
+const TEST_THREADS: &str = "8";
+
 /// The number of histories of a simulator test, about a second.
 const SEEDS: &str = "60";
 
@@ -189,7 +192,7 @@ impl Workshop {
     /// and failed if none has.
     pub(crate) fn run(&self, program: &Path, tests: &[&str], mistake: Option<usize>) -> Outcome {
         let mut command = Command::new(program);
-        command.arg("--exact").args(tests);
+        command.args(["--exact", "--test-threads", TEST_THREADS]).args(tests);
         command.env("REDLATCH_SEEDS", SEEDS).env_remove("REDLATCH_SEED");
         command.env(VARIABLE, mistake.map_or(String::new(), |number| number.to_string()));
         let (status, output) = self.finish(&mut command, TEST_LIMIT);
