@@ -142,7 +142,9 @@ errors! {
         /// On Redis: other data has the lock's name, so nobody can have the lock.
         ///
         /// * Acquiring: on so many nodes that no majority can grant it, and it never ends: it has
-        ///   no ttl, and no form that the locks of a known program have. Waiting does not help.
+        ///   no ttl, and no form that the locks of a known program have. Waiting does not help. If
+        ///   a lock was there before, a call notices it [within
+        ///   seconds](crate::guide::errors#other-data-with-the-name-of-a-lock).
         ///   What ends by itself is waited for, and [`Event::NotALock`](crate::Event::NotALock)
         ///   reports it.
         /// * Releasing by force: it was not removed.

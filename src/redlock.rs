@@ -256,13 +256,12 @@ impl Backend for Redlock {
         let mut reports = Vec::new();
         // The first attempt of a handoff is refused before it begins, and that says nothing.
         let mut has_tried = false;
-        let mut has_looked = false;
+        let mut looked = None;
         loop {
             let step = acquire.poll();
-            let is_first_look = has_tried && !has_looked;
-            if is_first_look && acquire.is_refused() && self.may_look(&step, spec) {
-                has_looked = true;
-                if let Some(error) = self.find_other_data(spec, recorder.as_deref_mut()) {
+            if has_tried && self.may_look(&acquire, &step, spec, looked) {
+                let found = self.find_other_data(spec, &mut looked, recorder.as_deref_mut());
+                if let Some(error) = found {
                     self.abandon(&mut acquire);
                     return Err(error);
                 }

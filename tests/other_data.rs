@@ -3,13 +3,13 @@
 
 use std::time::{Duration, Instant};
 
-use redlatch::{Error, LockClient, LockGuard, NotALock};
+use redlatch::{Error, LockClient, LockGuard, LockRequest, NotALock};
 use support::fencing::scripts;
 use support::journal::Journal;
-use support::locks::{LIMIT, LONG, take, with_long_timeout};
+use support::locks::{LIMIT, LONG, take, with_long_timeout, without_restart_guard};
 use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
-use support::waiters::await_keys;
+use support::waiters::{await_keys, await_queued};
 
 /// Carries this out on each server, instead of what was there before.
 fn put(servers: &Servers, words: &[&str]) {
@@ -122,4 +122,41 @@ fn locks_and_data_on_a_minority_are_no_news_and_are_asked_about_once() {
     let entries = journal.take_lock_events();
     assert!(entries.iter().all(|entry| entry.name != "not_a_lock"), "{entries:?}");
     drop(held);
+}
+
+#[test]
+fn data_that_takes_the_place_of_a_lock_ends_the_waits_that_go_on() {
+    let servers = Servers::start(3);
+    let client = with_long_timeout(servers.urls()).build().unwrap();
+    // Without the nodes' queue, a waiter asks again and again.
+    let asking = without_restart_guard(servers.urls()).queue(false).build().unwrap();
+    let lock = take(&with_long_timeout(servers.urls()).build().unwrap(), "x", LONG);
+    for client in [&client, &asking] {
+        assert!(client.try_lock("x", LONG).unwrap().is_none(), "it is believed to be a lock");
+    }
+    type Change = for<'a> fn(LockRequest<'a>) -> LockRequest<'a>;
+    let waits: [(&str, &LockClient, &[&str], Change); 6] = [
+        ("lock", &client, &["x"], |request| request),
+        ("another thread", &client, &["x"], |request| request),
+        ("reader", &client, &["x"], |request| request.shared()),
+        ("permit", &client, &["x"], |request| request.one_of(2)),
+        ("set", &client, &["free", "x"], |request| request),
+        ("without the queue", &asking, &["x"], |request| request),
+    ];
+    let waits = waits.map(|(case, client, names, change)| {
+        let client = client.clone();
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let wait = move || change(client.request_all(names).ttl(LONG)).lock().map(Some);
+        (case, spawn_waiter(wait))
+    });
+    await_queued(&servers, "x", 4);
+    put(&servers, &["HSET", "x", "field", "data"]);
+    for (case, wait) in waits {
+        let (text, reason) = refused(finish(wait));
+        assert_eq!(reason, NotALock::NotAString, "{case}: {text}");
+    }
+    for client in [client, asking] {
+        assert_eq!(refused(client.try_lock("x", LONG)).1, NotALock::NotAString);
+    }
+    drop(lock);
 }

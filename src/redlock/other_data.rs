@@ -1,14 +1,20 @@
 //! Keys that have data which is not a lock: a refusal does not tell them from locks that are held,
 //! and nobody is ever granted a lock there.
 //!
-//! So after a refusal the nodes are asked what they have, in a round of its own, once a minute for
-//! each name: what is found to be a lock is believed for so long. That costs locks that are free
-//! nothing, and those that are held one round a minute.
+//! So after a refusal the nodes are asked what they have, in a round of its own. What is found to
+//! be a lock is believed for five seconds: in that time no other call of this client asks for that
+//! name. A call that goes on waiting asks once more when other data may have taken the lock's
+//! place, five seconds after it asked last: if its renewals in the nodes' queue say that the key
+//! has no ttl, which is so of hardly any lock, and always if it does not queue, as nothing else
+//! tells it.
+//!
+//! That costs locks that are free nothing, and those that are held one round a call at most, and
+//! one in five seconds.
 
 use super::Redlock;
 use crate::backend::{EventRecorder, LockSpec};
 use crate::clock::{self, Time};
-use crate::engine::{Acquired, Step, Wait};
+use crate::engine::{Acquire, Acquired, Step, Wait};
 use crate::error::Error;
 use crate::inspect::{NotALock, OtherData};
 use crate::node::NodeReport;
@@ -17,8 +23,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// For how long a key is believed to have a lock.
-const BELIEVED: Duration = Duration::from_secs(60);
+/// For how long a key is believed to have a lock, and a call that waits does not ask again.
+const BELIEVED: Duration = Duration::from_secs(5);
 
 /// How many names are remembered. Beyond that all are forgotten, and asked about once more.
 const NAMES_MAX: usize = 4096;
@@ -69,21 +75,33 @@ fn hash(key: &[u8]) -> u64 {
 
 impl Redlock {
     /// May a call that was refused ask, before this step, why? One that waits has its place in the
-    /// queue by then; one that does not is over.
-    pub(super) fn may_look(&self, step: &Step<Acquired>, spec: &LockSpec<'_>) -> bool {
-        let is_time = match step {
-            Step::Wait(_) | Step::Done(Acquired::Contended) => true,
-            Step::Pause(_) => spec.wait != Wait::No,
-            Step::Send(_) | Step::Done(_) => false,
+    /// queue by then; one that does not is over. `looked` is when it has asked, if it has.
+    pub(super) fn may_look(
+        &self,
+        acquire: &Acquire,
+        step: &Step<Acquired>,
+        spec: &LockSpec<'_>,
+        looked: Option<Time>,
+    ) -> bool {
+        let is_time = match (step, looked) {
+            (Step::Wait(_), None) | (Step::Done(Acquired::Contended), None) => true,
+            (Step::Pause(_), None) => spec.wait != Wait::No,
+            (Step::Wait(_) | Step::Pause(_), Some(looked)) => {
+                acquire.may_last() && clock::now() >= looked.after(BELIEVED)
+            }
+            (Step::Send(_) | Step::Done(_), _) => false,
         };
-        is_time && !spec.call.is_cancelled() && !self.owner_process.is_known_forked()
+        let is_over = || spec.call.is_cancelled() || self.owner_process.is_known_forked();
+        is_time && acquire.is_refused() && !is_over()
     }
 
     /// Is it no lock what keeps this call from its own? The listener is told, once for each name;
-    /// the error is for data that never ends by itself.
+    /// the error is for data that never ends by itself. Sets when the nodes were asked, if they
+    /// were.
     pub(super) fn find_other_data(
         &self,
         spec: &LockSpec<'_>,
+        looked: &mut Option<Time>,
         mut recorder: Option<&mut EventRecorder<'_>>,
     ) -> Option<Error> {
         for key in spec.keys() {
@@ -91,6 +109,7 @@ impl Redlock {
             if !self.last_looks.is_due(key, now) {
                 continue;
             }
+            *looked = Some(now);
             let (snapshots, reports) = self.look(key);
             let Some(found) = OtherData::of(&snapshots) else {
                 self.last_looks.note(key, Look::LockUntil(now.after(BELIEVED)));

@@ -160,6 +160,12 @@ impl Acquire {
         is_contended.then(|| place.renew_at.after(self.rules.node_timeout))
     }
 
+    /// May what keeps a majority from this caller stay for ever? The nodes' queue tells how long it
+    /// lasts, unless it has no ttl. Nothing else tells it.
+    pub fn may_last(&self) -> bool {
+        self.place.as_ref().is_none_or(|place| place.state.left.is_none())
+    }
+
     fn begin(&mut self, now: Time, entropy: Entropy) {
         if let Some(failure) = self.failure.clone().filter(|_| now >= self.end()) {
             // The thread that should have begun the last attempt woke up too late. Another attempt

@@ -163,6 +163,17 @@ fn no_lock_counts_as_held_by_another_client_once_too_few_nodes_answer() {
 }
 
 #[test]
+fn what_keeps_a_waiter_may_last_only_if_it_has_no_ttl() {
+    for (left, expected) in [(None, true), (Some(Duration::from_secs(20)), false)] {
+        let (mut script, _) = renewed_at(|queue| queue.left = left);
+        assert_eq!(script.operation().may_last(), expected, "{left:?}");
+    }
+    // Nothing tells a caller that has no place in the queue.
+    let mut once = Script::new(waiting(Wait::No));
+    assert!(once.operation().may_last());
+}
+
+#[test]
 fn a_waiter_that_was_taken_out_of_the_queue_four_times_joins_it_anew() {
     let out = |nodes_out| {
         let mut answers = placed(1);
