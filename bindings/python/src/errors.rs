@@ -6,6 +6,7 @@ use crate::views::{report, seconds};
 use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
 use redlatch::{Error, LockLost, LossReason, NoQuorum, OncePerError, RegisterError};
+use std::io;
 
 const PARENTS_LOCK: &str = "the lock is held by the process that forked this one, and not here: \
     take one by a call of the client, which works in this process too";
@@ -80,6 +81,11 @@ pub(crate) fn released(py: Python<'_>) -> PyErr {
 
 pub(crate) fn closed(py: Python<'_>) -> PyErr {
     instance(py, |of| &of.Cancelled, ("this client was closed",))
+}
+
+/// None can be started: there are too many.
+pub(crate) fn no_thread(py: Python<'_>, error: &io::Error) -> PyErr {
+    instance(py, |of| &of.RedlatchError, (format!("no thread for the job: {error}"),))
 }
 
 /// A panic, which is a bug of the library and not of the program.

@@ -3,7 +3,7 @@
 use crate::arguments::{Name, Seconds, Timeout};
 use crate::calls::{CancelToken, detached, undisturbed};
 use crate::client::Client;
-use crate::errors::raise;
+use crate::errors::{no_thread, raise};
 use crate::lock::Lock;
 use crate::views::{holder, moment, view};
 use pyo3::prelude::*;
@@ -70,7 +70,8 @@ impl OncePerCall {
             });
             let _ = step.send(Step::Done(run));
         };
-        thread::Builder::new().name("redlatch-once".to_owned()).spawn(call)?;
+        let started = thread::Builder::new().name("redlatch-once".to_owned()).spawn(call);
+        started.map_err(|error| no_thread(py, &error))?;
         Ok(Self { steps: Mutex::new(steps), verdict })
     }
 

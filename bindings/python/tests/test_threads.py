@@ -12,6 +12,7 @@ import pytest
 import redlatch
 from conftest import until
 from redlatch import _threads
+from test_waits import PRELUDE
 
 
 def threads():
@@ -138,3 +139,106 @@ print(len(redlatch._threads._idle) > 0, flush=True)
     began = time.monotonic()
     assert ending.end() == (0, "")
     assert time.monotonic() - began < 30
+
+
+# From `start_no_thread()` on, the system refuses each thread, as it does in a container whose limit
+# of processes is reached; to root, it refuses none.
+NO_THREAD = (
+    PRELUDE
+    + """
+import asyncio, concurrent.futures, resource
+from redlatch import _threads
+_threads.IDLE_MAX = 0
+def start_no_thread():
+    client.lock("warm").release()
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    if os.getuid() == 0:
+        os.setresuid(61234, 61234, 61234)
+    try: threading.Thread(target=print).start()
+    except RuntimeError: print("none", flush=True)
+def told(call):
+    try: print(call(), flush=True)
+    except redlatch.RedlatchError as error:
+        print(type(error).__name__, error, type(error.__cause__).__name__, flush=True)
+"""
+)
+
+
+def test_where_no_thread_can_be_started_a_loop_is_told_and_goes_on(client, urls, program):
+    limited = program(
+        NO_THREAD
+        + """
+async def take(): await client.alock("a")
+async def main():
+    async with client.alock("a"), client.alock("b"):
+        start_no_thread()
+        task = asyncio.create_task(take())
+        try: await task
+        except redlatch.RedlatchError as error:
+            print(type(error).__name__, error, repr(error.__cause__), flush=True)
+    for name in "ab":
+        print(client.inspect(name).state, flush=True)
+asyncio.run(main())
+""",
+        ",".join(urls),
+    )
+    assert limited.line() == "none"
+    text = "can't start new thread"
+    told = f"RedlatchError no thread to wait for the lock in: {text} RuntimeError(\"{text}\")"
+    assert limited.line() == told
+    assert [limited.line(), limited.line()] == ["free", "free"]
+    assert limited.end() == (0, "")
+
+
+def test_where_no_thread_can_be_started_a_thread_takes_and_waits_as_ever(client, urls, program):
+    limited = program(
+        NO_THREAD
+        + """
+start_no_thread()
+with client.lock("a") as lock:
+    told(lambda: lock.is_held)
+    told(lambda: client.try_lock("held", timeout=0.1))
+told(lambda: client.lock("later").is_held)
+told(lambda: client.once_per("job", 60, list))
+print(client.inspect("a").state, flush=True)
+""",
+        ",".join(urls),
+    )
+    lock = client.lock("later")
+    with client.lock("held"):
+        assert [limited.line() for _ in range(3)] == ["none", "True", "None"]
+        until(lambda: client.inspect("later").waiters)
+        lock.release()
+        assert limited.line() == "True"
+        assert limited.line().startswith("RedlatchError no thread for the job: Resource temp")
+        assert limited.line() == "free"
+        assert limited.end() == (0, "")
+
+
+def test_under_gevent_where_no_thread_can_be_started_a_greenlet_is_told(client, urls, program):
+    limited = program(
+        "from gevent import monkey; monkey.patch_all()\n"
+        + NO_THREAD
+        + """
+import gevent
+def take():
+    told(lambda: client.lock("a"))
+with client.lock("a"):
+    gevent.get_hub().threadpool  # which gevent itself may need
+    client.lock("warm").release()
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    if os.getuid() == 0:
+        os.setresuid(61234, 61234, 61234)
+    waiting = gevent.spawn(take)
+    gevent.sleep(0.05)
+    print("goes on", flush=True)
+gevent.joinall([waiting])
+with client.lock("a"):
+    print("free", flush=True)
+os._exit(0)
+""",
+        ",".join(urls),
+    )
+    told = "RedlatchError no thread to wait for the lock in: can't start new thread RuntimeError"
+    assert [limited.line() for _ in range(3)] == [told, "goes on", "free"]
+    assert limited.end() == (0, "")

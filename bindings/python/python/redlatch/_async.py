@@ -81,7 +81,7 @@ class AsyncLock:
             lock.__exit__(*error)
         else:
             # Not in the loop's executor: calls that wait for this lock may fill it.
-            await wait_async(lambda _: lock.__exit__(*error))
+            await wait_async(lambda _: lock.__exit__(*error), is_brief=True)
 
     def _left(self) -> Lock | None:
         """The lock of the block that this task leaves, which is the last that it has entered. A

@@ -18,7 +18,6 @@ IDLE_MAX = 64
 IDLE_LIMIT = 5.0
 
 Calls = SimpleQueue[tuple[Any, ...]]
-Run = Callable[..., None]
 
 #: Where each of them waits for it; the last one is the next to be given one.
 _idle: list[Calls] = []

@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional, TypeVar
 
 from ._errors import RedlatchError
 from ._native import CallingThread, CancelToken, Lock
-from ._threads import Run, gevent_has_patched, run_in_idle, run_in_new
+from ._threads import gevent_has_patched, run_in_idle, run_in_new
 
 T = TypeVar("T")
 Call = Callable[[Optional[CancelToken]], T]
@@ -51,31 +51,39 @@ def calling_thread() -> CallingThread | None:
     return None if gevent_has_patched() else CallingThread()
 
 
-def wait(call: Call[T]) -> T:
-    """Runs a call that may wait for long. ``KeyboardInterrupt``, and whatever else a handler
-    raises, ends it."""
+def wait(call: Call[T], *, is_brief: bool = False) -> T:
+    """Runs a call that may wait for long, unless it is brief. ``KeyboardInterrupt``, and whatever
+    else a handler raises, ends it."""
     if needs_no_thread():
         return call(None)
     if gevent_has_patched():
-        return _in_gevent(call)
+        return _in_gevent(call, is_brief)
     cancel, future = CancelToken(), Future[T]()
     try:
-        # A new one: the library takes it for the leader of an election.
-        _start(future, call, cancel, run_in_new)
+        try:
+            # A new one: the library takes it for the leader of an election.
+            run_in_new(_fill, future, call, cancel)
+        except RuntimeError:  # there are too many: handlers of signals run when the call has ended
+            _fill(future, call, cancel)
         return future.result()
     except BaseException:
         _give_up(cancel, future)
         raise
 
 
-async def wait_async(call: Call[T]) -> T:
+async def wait_async(call: Call[T], *, is_brief: bool = False) -> T:
     """The same in a coroutine: cancelling its task ends the call."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         raise RuntimeError(NO_LOOP) from None
+    if _is_ending:  # before Python 3.12, starting a thread would never end
+        return call(None)
     cancel, future = CancelToken(), Future[T]()
-    _start(future, call, cancel, run_in_idle)
+    try:
+        run_in_idle(_fill, future, call, cancel)
+    except RuntimeError as error:
+        return _without_thread(call, is_brief, error)
     waited = asyncio.wrap_future(future)
     # asyncio complains of an exception that nobody has looked at, such as that of a cancelled call.
     waited.add_done_callback(lambda done: done.exception())
@@ -86,15 +94,12 @@ async def wait_async(call: Call[T]) -> T:
         raise
 
 
-def _start(future: Future[T], call: Call[T], cancel: CancelToken, run: Run) -> None:
-    arguments = (future, call, cancel)
-    if _is_ending:  # before Python 3.12, starting a thread would never end
-        _fill(*arguments)
-        return
-    try:
-        run(_fill, *arguments)
-    except RuntimeError:  # no thread can be started: there are too many, or the interpreter ends
-        _fill(*arguments)
+def _without_thread(call: Call[T], is_brief: bool, error: RuntimeError) -> T:
+    """A call where no thread can be started. A release stops this one for a round of the nodes; a
+    wait would stop it until a holder releases, which may be a task or a greenlet of this thread."""
+    if is_brief or _is_ending:
+        return call(None)
+    raise RedlatchError(f"no thread to wait for the lock in: {error}") from error
 
 
 def _fill(future: Future[T], call: Call[T], cancel: CancelToken) -> None:
@@ -116,7 +121,7 @@ def _release(done: Any) -> None:
             done.result().release()
 
 
-def _in_gevent(call: Call[T]) -> T:
+def _in_gevent(call: Call[T], is_brief: bool) -> T:
     import gevent  # type: ignore[import-untyped]
     from gevent.threadpool import ThreadPool  # type: ignore[import-untyped]
 
@@ -128,8 +133,9 @@ def _in_gevent(call: Call[T]) -> T:
     cancel, future = CancelToken(), Future[T]()
     try:
         task = pool.spawn(_fill, future, call, cancel)
-    except RuntimeError:  # as in _start
-        return call(None)
+    except RuntimeError as error:
+        cancel.cancel()  # the pool has it, and may yet start a thread
+        return _without_thread(call, is_brief, error)
     try:
         task.get()
         return future.result()
