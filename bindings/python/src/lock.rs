@@ -11,6 +11,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use redlatch::{Error, LockGuard};
 use std::ffi::CString;
 use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A lock that is held: until it is released, lost, or not referred to any more, which a
@@ -32,6 +33,8 @@ pub(crate) struct Lock {
     /// Which slot of ``one_of`` it is, from 0.
     #[pyo3(get)]
     slot: Option<u32>,
+    /// Whether a block holds it, or has held it: its end is that of the lock.
+    is_in_block: AtomicBool,
     /// Until it is released. Its mutex may be held for a round of the nodes: threads that have the
     /// GIL give it back before they wait for it.
     guard: Mutex<Option<LockGuard>>,
@@ -50,6 +53,7 @@ impl Lock {
             names: guard.resources().map(|name| name.as_bytes().to_vec()).collect(),
             fencing_token: guard.fencing_token().map(redlatch::FencingToken::as_u64),
             slot: guard.slot(),
+            is_in_block: AtomicBool::new(false),
             guard: Mutex::new(Some(guard)),
             callbacks: Mutex::default(),
         }
@@ -175,6 +179,12 @@ impl Lock {
     fn token(&self, py: Python<'_>) -> PyResult<String> {
         let token = || self.guard()?.take().map(LockGuard::into_token).transpose();
         detached(py, token)?.map(|token| token.to_string()).ok_or_else(|| released(py))
+    }
+
+    /// Called by `redlatch._blocks` as a block of it begins. `false`: another one has begun.
+    #[pyo3(name = "_begin_block")]
+    fn begin_block(&self) -> bool {
+        !self.is_in_block.swap(true, Ordering::SeqCst)
     }
 
     /// The names of the locks: one, unless several were taken at once.

@@ -35,6 +35,60 @@ def test_a_wait_within_the_own_block_is_an_error_at_once(client):
     client.lock("a").release()
 
 
+IN_A_BLOCK = "this lock of 'a'.* is in a block already: the end of a second one would release it"
+
+
+def kinds_of_locks(client):
+    yield client.lock("a")
+    yield client.try_lock("a", shared=True)
+    yield client.lock("a", one_of=2)
+    yield client.lock(["b", "a"])
+    yield client.election("a").campaign()
+    yield client.resume(client.lock("a").into_token(), "a")
+
+
+def test_a_lock_that_is_in_a_block_enters_no_second_one(client):
+    def enter():
+        with lock:
+            pytest.fail("the end of this block would release the lock of the outer one")
+
+    for lock in kinds_of_locks(client):
+        with lock:
+            for call in (enter, enter, ThreadPoolExecutor(1).submit(enter).result):
+                with pytest.raises(AlreadyHeld, match=IN_A_BLOCK):
+                    call()
+            lock.ensure_held()
+            assert client.inspect("a").state != "free"
+        assert client.inspect("a").state == "free"
+        with pytest.raises(redlatch.RedlatchError, match="the lock was released already"):
+            enter()
+
+
+def test_a_lock_of_a_task_enters_no_second_block(client):
+    async def main():
+        for options in ({}, {"shared": True}, {"one_of": 2}):
+            async with client.alock("a", **options) as lock:
+                with pytest.raises(AlreadyHeld, match=IN_A_BLOCK):
+                    with lock:
+                        pass
+                lock.ensure_held()
+            with await client.alock("a", **options) as lock:
+                with pytest.raises(AlreadyHeld):
+                    with lock:
+                        pass
+                lock.ensure_held()
+        # Of such an object, each block has a share of its own.
+        readers = client.alock("a", shared=True)
+        async with readers as outer:
+            async with readers as inner:
+                inner.ensure_held()
+            outer.ensure_held()
+            assert not inner.is_held
+
+    asyncio.run(main())
+    assert client.inspect("a").state == "free"
+
+
 def test_a_decorated_function_that_calls_itself_is_told(client):
     @client.locked("a")
     def again(depth):

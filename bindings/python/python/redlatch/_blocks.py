@@ -37,7 +37,13 @@ _of_greenlets: weakref.WeakKeyDictionary[Any, list[_Block]] = weakref.WeakKeyDic
 
 def entered(lock: Lock) -> None:
     """This thread is in a block of it from here on, until the lock is not held any more: which it
-    is not after the block, whatever thread leaves it."""
+    is not after the block, whatever thread leaves it. Whose object is in a block enters no second
+    one: the end of that would be the end of the lock."""
+    if not lock._begin_block():
+        raise AlreadyHeld(
+            f"this lock of {', '.join(map(repr, lock.names))} is in a block already: the end of a "
+            "second one would release it, as a lock is not re-entrant"
+        )
     task = current_task()
     blocks = _blocks()
     blocks[:] = [block for block in blocks if _held(block)]
