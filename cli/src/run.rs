@@ -9,6 +9,7 @@ mod on_lost;
 mod once_per;
 mod processes;
 pub(crate) mod signals;
+mod state_file;
 mod supervisor;
 mod textfile;
 
@@ -35,7 +36,7 @@ use supervisor::{Supervisor, lost_text};
 use textfile::Textfile;
 
 pub(crate) fn run(nodes: &NodeArguments, arguments: RunArguments) -> Result<u8, Failure> {
-    let mut metrics = Textfile::new(arguments.metrics_textfile.as_deref(), &arguments.acquire);
+    let mut metrics = Textfile::new(arguments.metrics_textfile.as_deref(), &arguments.acquire)?;
     let ended = run_under_lock(nodes, arguments, &mut metrics);
     metrics.ended(ended.as_ref().map_or_else(|failure| failure.code, |code| *code));
     ended
@@ -50,7 +51,7 @@ fn run_under_lock(
     // Before the lock is acquired, so that a misspelt command takes no turn of others.
     child::check(&words[0])?;
     acquire::refuse_own(&arguments.acquire)?;
-    health_file::clear(arguments.health_file.as_deref());
+    health_file::check(arguments.health_file.as_deref())?;
     let log = Log::start(&arguments.acquire);
     let (client, is_ensemble) = settings::lock_client(nodes, &mut arguments.acquire, &log)?;
     let signals = Signals::catch(client.cancel_token())?;

@@ -53,7 +53,8 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) notify: bool,
     /// Keep a file there as long as the lock is held, for a readiness probe. It says until when the
-    /// lock is held at least, unless it is extended: in seconds since 1970.
+    /// lock is held at least, unless it is extended: in seconds since 1970. The probe compares that
+    /// with the time, as the file of a process that was killed stays.
     #[arg(long, value_name = "FILE")]
     pub(crate) health_file: Option<PathBuf>,
     /// Release the lock when the command ends, even if it has left processes running.

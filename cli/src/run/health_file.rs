@@ -1,22 +1,32 @@
 //! The file of `--health-file`: there as long as the lock is held, for a probe of Kubernetes.
+//!
+//! It belongs to the process that has written it, until that has died or the time in it has passed.
+//! So neither who waits for the lock nor who comes back after a stop takes it from the holder; and
+//! nobody removes what a process that was killed has left: the time in it ends that, and the next
+//! holder replaces it.
 
-use super::textfile::replace;
+use super::state_file::{self, StateFile};
+use crate::exit::Failure;
 use crate::output;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const OPTION: &str = "--health-file";
 
 /// Nothing that fails here ends the run: a probe finds no file then, and the program is not ready.
 pub(crate) struct HealthFile {
     path: Option<PathBuf>,
-    /// What it says, if it is there: until when the lock is held, in seconds since 1970.
-    until: Option<u64>,
+    /// The file, if it is there, and what it says: until when the lock is held, in seconds since
+    /// 1970.
+    written: Option<(StateFile, u64)>,
     is_warned: bool,
 }
 
 impl HealthFile {
     pub(crate) fn new(path: Option<&Path>) -> Self {
-        Self { path: path.map(Path::to_owned), until: None, is_warned: false }
+        Self { path: path.map(Path::to_owned), written: None, is_warned: false }
     }
 
     /// The lock is held for this long from now, and longer if it is extended.
@@ -25,21 +35,28 @@ impl HealthFile {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // Rounded down: it must not say more than is certain.
         let until = (now + left).as_secs();
-        if self.until == Some(until) {
+        let is_there = self.written.as_ref().is_some_and(|(file, _)| file.is_at(path));
+        if is_there && self.written.as_ref().is_some_and(|(_, written)| *written == until) {
             return;
         }
-        match replace(path, &format!("{until}\n")) {
-            Ok(()) => self.until = Some(until),
+        if !is_there && time_in(path) > Some(now.as_secs()) && state_file::is_kept_by_another(path)
+        {
+            self.written = None;
+            return self.warn("another process keeps it");
+        }
+        match StateFile::replace(path, &format!("{until}\n")) {
+            Ok(file) => self.written = Some((file, until)),
             Err(error) => self.warn(&error.to_string()),
         }
     }
 
     /// The lock is about to be released, or to be lost.
     pub(crate) fn remove(&mut self) {
-        let written = self.path.as_ref().filter(|_| self.until.is_some());
-        let removed = written.map_or(Ok(()), fs::remove_file);
-        self.until = None;
-        if let Err(error) = removed {
+        let (Some(path), Some((file, _))) = (&self.path, self.written.take()) else { return };
+        if !file.is_at(path) {
+            return;
+        }
+        if let Err(error) = fs::remove_file(path) {
             self.warn(&error.to_string());
         }
     }
@@ -48,7 +65,7 @@ impl HealthFile {
         let path = self.path.as_ref().filter(|_| !self.is_warned);
         self.is_warned = true;
         if let Some(path) = path {
-            let text = format!("warning: --health-file: {}: {error}", path.display());
+            let text = format!("warning: {OPTION}: {}: {error}", path.display());
             output::note_aside(move || text);
         }
     }
@@ -60,7 +77,31 @@ impl Drop for HealthFile {
     }
 }
 
-/// Removes the file of a process that was killed, before the lock is waited for.
-pub(crate) fn clear(path: Option<&Path>) {
-    let _ = path.map(fs::remove_file);
+/// Refuses what this would destroy.
+pub(crate) fn check(path: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = path else { return Ok(()) };
+    state_file::refuse_special(OPTION, path)?;
+    // Of what cannot be read, the warning of the first write tells.
+    match beginning(path) {
+        Ok(text) if !text.is_empty() && time(&text).is_none() => {
+            Err(state_file::refused(OPTION, path, "has a text that redlatch has not written"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The time in a file that a run has written.
+fn time_in(path: &Path) -> Option<u64> {
+    time(&beginning(path).ok()?)
+}
+
+fn time(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.strip_suffix('\n')?.parse().ok()
+}
+
+/// As much of a file as tells whether a run has written it.
+fn beginning(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    File::open(path)?.take(32).read_to_end(&mut text)?;
+    Ok(text)
 }

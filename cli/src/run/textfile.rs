@@ -1,13 +1,13 @@
 //! The metrics of `--metrics-textfile`, for the textfile collector of Prometheus' node_exporter.
 
+use super::state_file::{StateFile, refuse_special};
 use crate::acquire::AcquireArguments;
+use crate::exit::Failure;
 use crate::inspect::shown;
 use crate::{duration, output};
-use std::fmt::Write as _;
-use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::fmt::Write;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -27,15 +27,17 @@ pub(crate) struct Textfile {
 }
 
 impl Textfile {
-    /// Reads when a command last succeeded from the file that is there.
-    pub(crate) fn new(path: Option<&Path>, arguments: &AcquireArguments) -> Self {
+    /// Reads when a command last succeeded from the file that is there. A failure if something
+    /// else is there.
+    pub(crate) fn new(path: Option<&Path>, arguments: &AcquireArguments) -> Result<Self, Failure> {
+        path.map_or(Ok(()), |path| refuse_special("--metrics-textfile", path))?;
         let before = path.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
         let lock = |name: &std::ffi::OsStr| {
             let label = label(name.as_bytes());
             let last_success = last_success(&before, &label);
             (label, last_success)
         };
-        Self {
+        Ok(Self {
             path: path.map(Path::to_owned),
             locks: arguments.names().map(lock).collect(),
             start: Instant::now(),
@@ -44,7 +46,7 @@ impl Textfile {
             is_lost: false,
             code: None,
             is_warned: false,
-        }
+        })
     }
 
     /// The lock was got.
@@ -78,7 +80,7 @@ impl Textfile {
     /// A warning if that fails for the first time.
     fn write(&mut self) -> Option<String> {
         let path = self.path.as_ref()?;
-        let error = replace(path, &self.text()).err().filter(|_| !self.is_warned)?;
+        let error = StateFile::replace(path, &self.text()).err().filter(|_| !self.is_warned)?;
         self.is_warned = true;
         Some(format!("warning: --metrics-textfile: {}: {error}", path.display()))
     }
@@ -144,25 +146,6 @@ fn last_success(text: &str, label: &str) -> Option<f64> {
     let start = format!("{LAST_SUCCESS}{{lock=\"{label}\"}} ");
     let value = text.lines().find_map(|line| line.strip_prefix(&start))?;
     value.parse().ok().filter(|value: &f64| value.is_finite())
-}
-
-/// Whoever reads the file finds the old text or the new one, and every user may.
-pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    // The collector reads files that end in .prom.
-    temporary.push(format!(".{}", std::process::id()));
-    // One of a process that has died with our number.
-    let _ = fs::remove_file(&temporary);
-    let written =
-        File::options().write(true).create_new(true).open(&temporary).and_then(|mut file| {
-            file.set_permissions(Permissions::from_mode(0o644))?;
-            file.write_all(text.as_bytes())?;
-            fs::rename(&temporary, path)
-        });
-    if written.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    written
 }
 
 #[cfg(test)]

@@ -1,8 +1,10 @@
 //! `redlatch run --health-file`: what a readiness probe looks at.
 
 use std::fs;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::loss::{lose, with_short_rounds};
@@ -12,7 +14,7 @@ use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, take};
 use support::program::in_memory;
 use support::servers::Servers;
-use support::waiters::await_queued;
+use support::waiters::{await_keys, await_queued};
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs()
@@ -31,8 +33,6 @@ fn the_file_is_there_as_long_as_the_lock_is_held() {
     let file = folder.path().join("held");
     let path = file.to_str().expect("text");
     let held = take(&all_nodes_client(servers.urls()), "name", LONG);
-    // What a process that was killed has left.
-    fs::write(&file, "9999999999\n").expect("it can be written");
     let arguments = ["run", "name", "--ttl", "3s", "--health-file", path, "--", "cat"];
     let mut command = with_short_rounds(&servers, &arguments);
     let mut running = Running::start(command.stdin(Stdio::piped()));
@@ -48,9 +48,10 @@ fn the_file_is_there_as_long_as_the_lock_is_held() {
     assert_eq!(running.end().code, 0);
     assert_eq!(until(&file), None);
     // Neither a file that cannot be written nor a command that does not start changes anything.
-    let ended = end(&mut redlatch(&servers, &["run", "name", "--health-file", "/no/a", "true"]));
-    assert_eq!(ended.code, 0);
-    assert!(ended.stderr.contains("warning: --health-file: /no/a: "), "{ended:?}");
+    let mut running = start(&servers, "name", &[], "/no/a");
+    let note = running.first_note();
+    assert!(note.starts_with("redlatch: warning: --health-file: /no/a: "), "{note}");
+    finish(running);
     assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 0);
 }
 
@@ -90,9 +91,144 @@ fn the_file_of_a_process_that_was_killed_says_until_when_it_counts() {
     // The probe that the guide shows.
     let probe = format!("test \"$(cat {path})\" -gt \"$(date +%s)\"");
     let is_ready = || {
-        let status = std::process::Command::new("sh").args(["-c", &probe]).status();
+        let status = Command::new("sh").args(["-c", &probe]).status();
         status.expect("a shell").success()
     };
     assert!(eventually(LIMIT, || !is_ready()));
     assert!(until(&file).is_some());
+}
+
+/// A run of `cat` under this lock.
+fn start(servers: &Servers, name: &str, more: &[&str], path: &str) -> Running {
+    let arguments =
+        [&["run", name, "--ttl", "2s"], more, &["--health-file", path, "--", "cat"]].concat();
+    Running::start(with_short_rounds(servers, &arguments).stdin(Stdio::piped()))
+}
+
+/// Ends a run. Returns what it has written to stderr.
+fn finish(mut running: Running) -> String {
+    drop(running.0.stdin.take());
+    let ended = running.end();
+    assert_eq!(ended.code, 0, "{ended:?}");
+    ended.stderr
+}
+
+#[test]
+fn who_waits_leaves_the_file_of_the_holder_alone() {
+    let servers = Servers::start(3);
+    let folder = in_memory();
+    let file = folder.path().join("held");
+    let path = file.to_str().expect("text");
+    let holder = start(&servers, "name", &[], path);
+    assert!(eventually(LIMIT, || until(&file).is_some()));
+    let arguments = ["run", "name", "--no-wait", "--health-file", path, "true"];
+    assert_eq!(end(&mut redlatch(&servers, &arguments)).code, 1);
+    assert!(until(&file).is_some(), "it was not removed");
+    let next = start(&servers, "name", &[], path);
+    await_queued(&servers, "name", 1);
+    assert!(until(&file).is_some(), "it was not removed");
+    assert_eq!(finish(holder), "");
+    assert!(eventually(LIMIT, || until(&file).is_some()));
+    assert_eq!(finish(next), "");
+    assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 0);
+}
+
+#[test]
+fn the_next_holder_replaces_the_file_of_one_that_was_killed_whatever_its_time() {
+    let servers = Servers::start(3);
+    let folder = in_memory();
+    let file = folder.path().join("held");
+    let held = take(&all_nodes_client(servers.urls()), "name", LONG);
+    fs::write(&file, "9999999999\n").expect("it can be written");
+    let running = start(&servers, "name", &[], file.to_str().expect("text"));
+    await_queued(&servers, "name", 1);
+    assert_eq!(until(&file), Some(9_999_999_999));
+    drop(held);
+    assert!(eventually(LIMIT, || until(&file).is_some_and(|until| until < 9_999_999_999)));
+    assert_eq!(finish(running), "");
+    assert_eq!(until(&file), None);
+}
+
+#[test]
+fn a_holder_that_was_stopped_does_not_remove_the_file_of_the_next_one() {
+    let servers = Servers::start(3);
+    let folder = in_memory();
+    let file = folder.path().join("held");
+    let path = file.to_str().expect("text");
+    let stopped = start(&servers, "name", &[], path);
+    assert!(eventually(LIMIT, || until(&file).is_some()));
+    let first = until(&file);
+    stopped.signal(Signal::STOP);
+    let next = start(&servers, "name", &[], path);
+    assert!(eventually(LIMIT, || until(&file) > first));
+    stopped.signal(Signal::CONT);
+    assert_eq!(stopped.end().code, 75);
+    assert!(until(&file) > first);
+    finish(next);
+    assert_eq!(until(&file), None);
+}
+
+#[test]
+fn two_holders_with_one_file_are_told_and_do_not_take_it_from_each_other() {
+    let servers = Servers::start(3);
+    let folder = in_memory();
+    let file = folder.path().join("held");
+    let path = file.to_str().expect("text");
+    let first = start(&servers, "name", &["--permits", "2"], path);
+    assert!(eventually(LIMIT, || until(&file).is_some()));
+    let mut second = start(&servers, "name", &["--permits", "2"], path);
+    let note = second.first_note();
+    assert!(note.starts_with(&format!("redlatch: warning: --health-file: {path}: ")), "{note}");
+    assert_eq!(finish(first), "");
+    assert!(eventually(LIMIT, || until(&file).is_some()), "the second keeps it now");
+    finish(second);
+    assert_eq!(until(&file), None);
+}
+
+/// A file of the user, a device or a pipe would be gone for all that use it.
+#[test]
+fn what_is_no_file_of_a_run_is_refused_and_stays() {
+    let servers = Servers::start(1);
+    let folder = in_memory();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("folder")).expect("a folder");
+    fs::write(at("text"), "precious\n").expect("a file");
+    symlink(at("text"), at("link")).expect("a link");
+    let _socket = UnixListener::bind(at("socket")).expect("a socket");
+    let made = Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo starts");
+    assert!(made.success());
+    let cases = [
+        ("folder", "is a folder"),
+        ("link", "is a symbolic link"),
+        ("socket", "is a socket"),
+        ("pipe", "is a pipe"),
+        ("text", "has a text that redlatch has not written"),
+    ];
+    for option in ["--health-file", "--metrics-textfile"] {
+        for (name, what) in cases {
+            if (option, name) == ("--metrics-textfile", "text") {
+                continue;
+            }
+            let path = at(name);
+            let path = path.to_str().expect("text");
+            let arguments = ["run", "name", option, path, "echo", "ran"];
+            let ended = end(&mut redlatch(&servers, &arguments));
+            assert_eq!((ended.code, &*ended.stdout), (2, ""), "{ended:?}");
+            let text = format!("redlatch: {option}: {path} {what}");
+            assert!(ended.stderr.starts_with(&text), "{ended:?}");
+        }
+    }
+    await_keys(&servers, &[]);
+    let kind = |name| fs::symlink_metadata(at(name)).expect("it is there").file_type();
+    assert!(kind("folder").is_dir() && kind("link").is_symlink());
+    assert!(kind("socket").is_socket() && kind("pipe").is_fifo());
+    assert_eq!(fs::read_to_string(at("text")).expect("it is there"), "precious\n");
+    assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), cases.len());
+    // One that somebody has made for it.
+    fs::write(at("text"), "").expect("a file");
+    let text = at("text");
+    let arguments = ["run", "name", "--health-file", text.to_str().expect("text"), "true"];
+    let ended = end(&mut redlatch(&servers, &arguments));
+    assert_eq!((ended.code, &*ended.stderr), (0, ""));
+    assert!(!text.exists());
 }

@@ -1,8 +1,9 @@
 //! Starts the command `redlatch` and waits for it.
 
 use std::fs;
-use std::io::Read;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsFd;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -165,7 +166,7 @@ impl Drop for Left {
 const SILENCE: Duration = Duration::from_secs(180);
 
 /// Waits until there is something to read in this pipe, or its end.
-fn is_readable(pipe: &ChildStdout, limit: Duration) -> bool {
+fn is_readable(pipe: &impl AsFd, limit: Duration) -> bool {
     let limit = Timespec::try_from(limit).expect("a few seconds");
     loop {
         match poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&limit)) {
@@ -223,6 +224,16 @@ impl Running {
         let count = stdout.read(&mut byte).expect("a pipe can be read");
         assert_eq!(count, 1, "it ended after {:?}", seen());
         byte[0]
+    }
+
+    /// The first line of its stderr, which must come; the rest is not read any more.
+    #[track_caller]
+    pub(crate) fn first_note(&mut self) -> String {
+        let stderr = self.0.stderr.take().expect("it is piped");
+        assert!(is_readable(&stderr, SILENCE), "it says nothing");
+        let mut line = String::new();
+        BufReader::new(stderr).read_line(&mut line).expect("text");
+        line
     }
 
     /// Its end, which must come.
