@@ -1,7 +1,9 @@
 //! `--notify`: what systemd is told of a service of `Type=notify`. The tests are systemd here.
 
 use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use super::program::{Running, end, redlatch};
 use rustix::process::Signal;
@@ -85,9 +87,50 @@ fn nothing_is_told_without_the_option_and_a_socket_that_is_gone_is_a_warning() {
     for gone in ["/nowhere/notify", "@nobody-listens", "a\u{1}"] {
         let ended = run(&["--notify"], gone);
         assert_eq!((ended.code, &*ended.stdout), (0, "\n"), "{ended:?}");
-        assert!(ended.stderr.contains("warning: --notify: NOTIFY_SOCKET: "), "{ended:?}");
+        assert!(ended.stderr.starts_with("redlatch: warning: --notify: NOTIFY_SOCKET: "));
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     }
     let ended =
         end(redlatch(&servers, &["run", "name", "--notify", "true"]).env_remove("NOTIFY_SOCKET"));
+    assert_eq!((ended.code, &*ended.stderr), (0, ""));
+}
+
+/// Fills the queue of the socket at this path. Returns how many messages that took.
+fn fill(path: &Path) -> usize {
+    let sender = UnixDatagram::unbound().expect("a socket");
+    sender.set_nonblocking(true).expect("it can be set");
+    (0..).take_while(|_| sender.send_to(b"full", path).is_ok()).count()
+}
+
+#[test]
+fn a_full_queue_delays_nothing_and_what_was_not_told_is_told_later() {
+    let servers = Servers::start(1);
+    let folder = in_memory();
+    let path = folder.path().join("notify");
+    let socket = UnixDatagram::bind(&path).expect("a socket");
+    let count = fill(&path);
+    let run = |more: &[&str]| {
+        let arguments = [&["run", "name"], more, &["true"]].concat();
+        let start = Instant::now();
+        let ended = end(redlatch(&servers, &arguments).env("NOTIFY_SOCKET", &path));
+        assert_eq!(ended.code, 0, "{ended:?}");
+        (start.elapsed(), ended.stderr)
+    };
+    let (plain, _) = run(&[]);
+    let (notifying, stderr) = run(&["--notify"]);
+    assert!(notifying < plain + Duration::from_millis(900), "{notifying:?} and {plain:?}");
+    assert_eq!(stderr, "redlatch: warning: --notify: NOTIFY_SOCKET: its queue is full\n");
+    let arguments = ["run", "name", "--notify", "-c", "echo ready; cat"];
+    let mut command = redlatch(&servers, &arguments);
+    let mut running = Running::start(command.env("NOTIFY_SOCKET", &path).stdin(Stdio::piped()));
+    running.await_line("ready");
+    for _ in 0..count {
+        assert_eq!(next(&socket), "full");
+    }
+    assert_eq!(next(&socket), "STATUS=waiting for the lock name");
+    assert_eq!(next(&socket), "READY=1\nSTATUS=holding the lock name");
+    drop(running.0.stdin.take());
+    assert_eq!(next(&socket), "STOPPING=1\nSTATUS=releasing the lock name");
+    let ended = running.end();
     assert_eq!((ended.code, &*ended.stderr), (0, ""));
 }
