@@ -151,10 +151,11 @@ events! {
 
     /// A call waits for a lock that its own thread has taken by this client, and whose guard still
     /// exists; or for the exclusive lock while the thread has a share of it, or the other way
-    /// round. If the guard is not with another thread, the thread waits for itself: until the wait
-    /// or the lock ends. Reported once in a call, before it waits. Where guards leave the threads
-    /// that take them, [`for_thread`](crate::LockRequest::for_thread) says so, and this is not
-    /// reported. `resource`: the lock that the thread has.
+    /// round; or for one of so many permits as the thread has. If the guard is not with another
+    /// thread, the thread waits for itself: until the wait or the lock ends. Reported once in a
+    /// call, before it waits. Where guards leave the threads that take them,
+    /// [`for_thread`](crate::LockRequest::for_thread) says so, and this is not reported.
+    /// `resource`: the lock that the thread has.
     HeldByThisThread: "held_by_this_thread", Warn, "is waited for by the thread that took it",
         { resource: Name<'a> }
 

@@ -187,8 +187,8 @@ void redlatch_client_free(redlatch_client **client);
  *
  * A lock is not re-entrant. REDLATCH_HELD_BY_THIS_THREAD, at once and only with REDLATCH_FOREVER:
  * this thread has taken the lock by this client, and the guard still exists; or it has a share of
- * it, and wants the whole lock or a share of the other kind. If another thread has that guard by
- * now and releases it, wait with a limit. */
+ * it, and wants the whole lock or a share of the other kind; or it has all of the permits of which
+ * it wants one. If another thread has that guard by now and releases it, wait with a limit. */
 REDLATCH_CHECKED redlatch_status redlatch_acquire(const redlatch_client *client,
                                                   const redlatch_request *request,
                                                   redlatch_guard **guard);

@@ -3,7 +3,7 @@
 //! queues, which know the threads that took them.
 
 use super::Core;
-use crate::clock;
+use crate::clock::{self, Time};
 use crate::engine::Share;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::Taker;
@@ -11,6 +11,7 @@ use crate::watchdog::GuardedLock;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 
 /// By key. A guard of a set is there under each of its keys.
 type Guards = HashMap<Arc<[u8]>, Vec<Entry>>;
@@ -37,19 +38,34 @@ pub(crate) struct ListedGuard {
 }
 
 impl GuardList {
-    /// The threads that have a lock of this key, which such a request cannot have at the same time.
-    pub(super) fn holders(&self, key: &[u8], share: Option<Share>) -> Vec<Taker> {
+    /// The threads that have a lock of this key, which `thread` cannot have such a share of at the
+    /// same time. Of permits one has to be given back, and none if there are more: so one of these
+    /// threads counts, and it is another one if it can be.
+    pub(super) fn holders(
+        &self,
+        key: &[u8],
+        share: Option<Share>,
+        thread: Option<ThreadId>,
+    ) -> Vec<Taker> {
         if !self.is_used() {
             return Vec::new();
         }
         let now = clock::now();
         let guards = self.lock();
-        let entries = guards.get(key).into_iter().flatten();
-        let conflicting = entries.filter(|entry| {
-            let is_held = entry.held.check(now).is_ok_and(|valid_until| now < valid_until);
-            is_held && !may_be_together(entry.share(), share)
-        });
-        conflicting.map(|entry| entry.taker).collect()
+        let held = guards.get(key).into_iter().flatten();
+        let held = held.filter(|entry| entry.is_held(now));
+        let Some(Share::Permit { of, .. }) = share else {
+            let conflicting = held.filter(|entry| share.is_none() || entry.share() != share);
+            return conflicting.map(|entry| entry.taker).collect();
+        };
+        let (permits, others): (Vec<_>, Vec<_>) = held.partition(|entry| entry.is_permit());
+        let mut takers: Vec<Taker> = others.iter().map(|entry| entry.taker).collect();
+        let in_use = permits.iter().filter(|entry| entry.is_one_of(of));
+        if in_use.clone().count() >= of as usize {
+            let in_use = in_use.map(|entry| entry.taker);
+            takers.extend(in_use.min_by_key(|taker| (taker.thread == thread, taker.is_bound)));
+        }
+        takers
     }
 
     /// Has there been any guard? Most programs have none, and it costs them nothing.
@@ -62,17 +78,23 @@ impl GuardList {
     }
 }
 
-fn may_be_together(one: Option<Share>, other: Option<Share>) -> bool {
-    use Share::{Permit, Reader};
-    matches!(
-        (one, other),
-        (Some(Reader), Some(Reader)) | (Some(Permit { .. }), Some(Permit { .. }))
-    )
-}
-
 impl Entry {
+    fn is_held(&self, now: Time) -> bool {
+        self.held.check(now).is_ok_and(|valid_until| now < valid_until)
+    }
+
     fn share(&self) -> Option<Share> {
         self.held.granted().attributes.as_ref()?.share
+    }
+
+    fn is_permit(&self) -> bool {
+        matches!(self.share(), Some(Share::Permit { .. }))
+    }
+
+    /// Is it a permit that keeps others from one of the first `count`? One without a number may.
+    fn is_one_of(&self, count: u32) -> bool {
+        let number = self.share().and_then(Share::permit);
+        number.is_none_or(|number| number < count)
     }
 }
 

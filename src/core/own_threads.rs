@@ -26,7 +26,7 @@ impl Core {
         thread: Option<ThreadId>,
     ) -> Option<OwnHold<'a>> {
         let holds = keys.flat_map(|key| {
-            let takers = self.holders(key, share).into_iter();
+            let takers = self.holders(key, share, thread).into_iter();
             takers.map(move |taker| {
                 let is_own = thread.is_some() && taker.thread == thread;
                 let holder = if is_own { OwnHolder::ThisThread } else { OwnHolder::OtherThread };
@@ -36,8 +36,8 @@ impl Core {
         holds.max_by_key(|hold| (hold.holder, hold.is_bound))
     }
 
-    fn holders(&self, key: &[u8], share: Option<Share>) -> Vec<Taker> {
-        let mut takers = self.guard_list.holders(key, share);
+    fn holders(&self, key: &[u8], share: Option<Share>, thread: Option<ThreadId>) -> Vec<Taker> {
+        let mut takers = self.guard_list.holders(key, share, thread);
         takers.extend(self.wait_queues.holder(key));
         takers
     }

@@ -16,6 +16,7 @@ on_each_backend!(
     a_wait_behind_another_thread_or_another_client_is_not_reported,
     a_lock_for_no_thread_in_particular_is_not_waited_for_by_itself,
     a_share_keeps_the_thread_that_has_it_from_the_lock_and_not_from_a_share,
+    a_thread_that_has_all_permits_waits_for_itself,
     a_set_is_held_under_each_of_its_names,
     a_body_under_a_share_or_a_set_that_waits_for_itself_is_told_so,
     a_lock_that_was_given_up_is_not_held_by_its_thread,
@@ -128,10 +129,9 @@ fn a_share_keeps_the_thread_that_has_it_from_the_lock_and_not_from_a_share(backe
     drop(reader);
     assert_eq!(holder(&client, "read"), None);
 
-    let permit = request(&client, "permit").one_of(1).lock().unwrap();
-    // Another thread may give it back, and one permit of several is no other.
-    waits_in_vain(request(&client, "permit").one_of(1));
-    assert_eq!(reported(&journal), [""; 0]);
+    let permit = request(&client, "permit").one_of(2).lock().unwrap();
+    // One permit of several is no other.
+    assert_eq!(request(&client, "permit").one_of(2).own_holder(), None);
     waits_in_vain(request(&client, "permit"));
     assert_eq!(reported(&journal), ["permit"]);
     drop(permit);
@@ -139,6 +139,28 @@ fn a_share_keeps_the_thread_that_has_it_from_the_lock_and_not_from_a_share(backe
     let _writer = take(&client, "write");
     waits_in_vain(request(&client, "write").shared());
     assert_eq!(reported(&journal), ["write"]);
+}
+
+fn a_thread_that_has_all_permits_waits_for_itself(backend: &Backend) {
+    let ((client, journal), other) = (recorded(backend), backend.client());
+    let permit = |client: &LockClient| request(client, "permits").one_of(2).lock().unwrap();
+    let first = permit(&client);
+    let others = permit(&other);
+    waits_in_vain(request(&client, "permits").one_of(2));
+    assert_eq!(request(&client, "permits").one_of(2).own_holder(), None);
+    drop(others);
+    let in_thread = thread::scope(|scope| scope.spawn(|| permit(&client)).join().unwrap());
+    waits_in_vain(request(&client, "permits").one_of(2));
+    let holder = || request(&client, "permits").one_of(2).own_holder();
+    assert_eq!(holder(), Some(OwnHolder::OtherThread), "the other thread can end the wait");
+    drop(in_thread);
+    assert_eq!(reported(&journal), [""; 0]);
+    let second = permit(&client);
+    assert_eq!(holder(), Some(OwnHolder::ThisThread));
+    waits_in_vain(request(&client, "permits").one_of(2));
+    assert_eq!(reported(&journal), ["permits"]);
+    drop((first, second));
+    assert_eq!(holder(), None);
 }
 
 fn a_set_is_held_under_each_of_its_names(backend: &Backend) {
@@ -168,6 +190,11 @@ fn a_body_under_a_share_or_a_set_that_waits_for_itself_is_told_so(backend: &Back
     };
     assert_eq!(under(request(&client, "read").shared(), "read"), Ok(true));
     assert_eq!(under(request(&client, "permit").one_of(3), "permit"), Ok(true));
+    let permit = request(&client, "one").one_of(1).with_lock(|_| {
+        let wait = request(&client, "one").one_of(1).try_lock_for(WAIT);
+        Ok::<_, Error>(own(wait.map(drop)))
+    });
+    assert_eq!(permit, Ok(true));
     assert_eq!(under(client.request_all(["one", "two"]).ttl(LONG), "two"), Ok(true));
     assert_eq!(reported(&journal), [""; 0], "an error is no event");
 }

@@ -346,7 +346,7 @@ static void own_locks(const redlatch_options *options) {
     redlatch_drop(&guard);
     redlatch_client_free(&stranger);
 
-    /* A reader waits for its own share, and a permit of several is no other. */
+    /* A reader waits for its own share. A permit of several is no other, unless it has them all. */
     redlatch_request request = redlatch_request_for("own", 10000);
     request.flags = REDLATCH_SHARED;
     request.wait_ms = REDLATCH_FOREVER;
@@ -358,6 +358,11 @@ static void own_locks(const redlatch_options *options) {
     request.one_of = 2;
     EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
     EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &other));
+    redlatch_guard *third = NULL;
+    EXPECT(REDLATCH_HELD_BY_THIS_THREAD, redlatch_acquire(client, &request, &third));
+    request.wait_ms = 500;
+    EXPECT(REDLATCH_HELD, redlatch_acquire(client, &request, &third));
+    ASSERT(strcmp(redlatch_last_error(), "this thread holds it itself") == 0);
     redlatch_drop(&guard);
     redlatch_drop(&other);
     EXPECT(REDLATCH_OK, redlatch_lock(client, "own", 10000, REDLATCH_FOREVER, &guard));
