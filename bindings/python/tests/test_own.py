@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from datetime import timedelta
 
 import pytest
 
@@ -57,6 +58,40 @@ def test_the_text_of_a_timeout_says_who_holds_the_lock(client, other):
         await client.alock("a", timeout=0.1)
 
     assert text_of(lambda: asyncio.run(waits())).startswith("'a' is held by this client itself")
+
+
+def test_the_text_of_a_timeout_of_zero_says_that_nothing_was_waited_for(client, other):
+    lock = other.lock("a")
+    assert text_of(lambda: client.lock("a", timeout=0)) == "'a' is held by others, and timeout is 0"
+    assert text_of(lambda: client.lock("a", timeout=timedelta(seconds=0.1))) == (
+        "'a' is held by others, and was for all of the 0.1 s"
+    )
+    lock.release()
+
+    async def tries() -> None:
+        async with client.alock("a", timeout=0):
+            await client.alock("a", timeout=0)
+
+    assert text_of(lambda: asyncio.run(tries())) == (
+        "'a' is held by this client itself, and timeout is 0"
+    )
+
+
+def test_a_candidate_is_told_that_its_client_leads_itself(client, other):
+    election = client.election("e", candidate="one")
+    term = election.campaign()
+    here = "this client itself leads 'e'"
+    assert text_of(lambda: election.campaign(timeout=0.1)) == f"{here}, and did for all of the 0.1 s"
+    assert text_of(lambda: election.campaign(timeout=0)) == f"{here}, and timeout is 0"
+    again = client.election("e", candidate="two")
+    assert in_thread(lambda: text_of(lambda: again.campaign(timeout=0.1))).startswith(here)
+    elsewhere = other.election("e")
+    there = "another candidate leads 'e'"
+    assert text_of(lambda: elsewhere.campaign(timeout=0.1)) == f"{there}, and did for all of the 0.1 s"
+    assert text_of(lambda: elsewhere.campaign(timeout=0)) == f"{there}, and timeout is 0"
+    with term:
+        with pytest.raises(redlatch.AlreadyHeld, match=f"^{here}, in a block that this thread is in"):
+            election.campaign(timeout=60)
 
 
 def warnings(caplog):

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 from contextlib import AsyncExitStack
 
 import pytest
+
+from conftest import until
+from redlatch import Cancelled, _threads
+from redlatch._waiting import wait_async
 
 
 def test_a_block_may_be_left_by_another_task(client):
@@ -119,3 +124,35 @@ def test_a_coroutine_that_is_closed_when_its_loop_is_gone_leaves_its_block(clien
     assert client.inspect("a").state == "held"
     coroutine.close()
     assert client.inspect("a").state == "free"
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_a_loop_that_stops_amid_the_end_of_a_wait_complains_of_nothing(monkeypatch, turns):
+    monkeypatch.setattr(_threads, "IDLE_MAX", 0)
+    go_on, complaints = threading.Event(), []
+
+    def call(cancel):
+        go_on.wait()
+        raise Cancelled("the call was cancelled")
+
+    def turn():
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda loop, context: complaints.append(context["message"]))
+    task = loop.create_task(wait_async(call))
+    turn()
+    others = [each for each in threading.enumerate() if each.name == "redlatch-wait"]
+    assert others
+    task.cancel()
+    while not task.done():
+        turn()
+    go_on.set()
+    until(lambda: not any(each.is_alive() for each in others))
+    for _ in range(turns):
+        turn()
+    loop.close()
+    del task
+    gc.collect()
+    assert complaints == []

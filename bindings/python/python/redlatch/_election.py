@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from . import _native
 from ._blocks import refuse_own
-from ._errors import LockTimeout
+from ._errors import AlreadyHeld, LockTimeout
 from ._native import Lock
-from ._request import Name, Seconds
+from ._request import Name, Seconds, for_all_of
 from ._views import Holder
 from ._waiting import wait
 
@@ -24,17 +24,25 @@ class Election:
 
         ``fencing_token`` is the number of its term, ``ensure_held`` raises if it leads no more, and
         ``release`` or the end of a ``with`` block resigns. Raises :class:`LockTimeout` if another
-        one leads after ``timeout``.
+        one leads after ``timeout``, or this client itself, as the text says then.
         """
         if _native.limit(timeout) != 0:
-            refuse_own(self._client, self._name)
+            try:
+                refuse_own(self._client, self._name)
+            except AlreadyHeld:
+                raise AlreadyHeld(
+                    f"this client itself leads {self._name!r}, in a block that this thread is in: "
+                    "another term would wait for the end of this one"
+                ) from None
         lock = wait(
             lambda cancel: _native.campaign(
                 self._client, self._name, self._candidate, self._ttl, timeout, cancel
             )
         )
         if lock is None:
-            raise LockTimeout(f"another candidate leads {self._name!r}, and did for {timeout} s")
+            own, _ = self._client.obstacle(self._name, self._ttl, shared=False)
+            leader = "another candidate" if own is None else "this client itself"
+            raise LockTimeout(f"{leader} leads {self._name!r}, {for_all_of(timeout, 'and did')}")
         return lock
 
     def leader(self) -> Holder | None:

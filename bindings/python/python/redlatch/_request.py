@@ -62,12 +62,18 @@ def timed_out(
     own, other_data = client.obstacle(thread=thread, **request._asdict())
     if own is None and other_data:
         return LockTimeout(
-            f"{names!r} is not a lock: {other_data}, and nobody got it within {timeout} s"
+            f"{names!r} is not a lock: {other_data}, {for_all_of(timeout, 'and nobody got it')}"
         )
     by = {"this_thread": "this thread itself", "other_thread": "this client itself"}
     return LockTimeout(
-        f"{names!r} is held by {by.get(own or '', 'others')}, and was for all of the {timeout} s"
+        f"{names!r} is held by {by.get(own or '', 'others')}, {for_all_of(timeout, 'and was')}"
     )
+
+
+def for_all_of(timeout: Seconds | None, what: str) -> str:
+    """The words of an error for how long this was so."""
+    limit = _native.limit(timeout)
+    return f"{what} for all of the {limit:g} s" if limit else "and timeout is 0"
 
 
 def urls(nodes: str | Iterable[str] | _native.Nodes | _native.Ensemble) -> list[str]:

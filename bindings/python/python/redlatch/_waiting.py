@@ -74,7 +74,7 @@ def wait(call: Call[T], *, is_brief: bool = False) -> T:
 async def wait_async(call: Call[T], *, is_brief: bool = False) -> T:
     """The same in a coroutine: cancelling its task ends the call."""
     try:
-        asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
     except RuntimeError:
         raise RuntimeError(NO_LOOP) from None
     if _is_ending:  # before Python 3.12, starting a thread would never end
@@ -84,14 +84,27 @@ async def wait_async(call: Call[T], *, is_brief: bool = False) -> T:
         run_in_idle(_fill, future, call, cancel)
     except RuntimeError as error:
         return _without_thread(call, is_brief, error)
-    waited = asyncio.wrap_future(future)
-    # asyncio complains of an exception that nobody has looked at, such as that of a cancelled call.
-    waited.add_done_callback(lambda done: done.exception())
+    # It gets no exception: asyncio would complain of one that nobody has looked at, such as that of
+    # a call that was cancelled, if the loop stops meanwhile.
+    ended = loop.create_future()
+    future.add_done_callback(lambda _: _wake(loop, ended))
     try:
-        return await asyncio.shield(waited)
+        await ended
+        return future.result()
     except BaseException:  # also GeneratorExit: the loop was closed before the task has ended
         _give_up(cancel, future)
         raise
+
+
+def _wake(loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None]) -> None:
+    """Called by the thread of the call."""
+    with suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(_end_wait, ended)
+
+
+def _end_wait(ended: asyncio.Future[None]) -> None:
+    if not ended.done():  # its task may be cancelled
+        ended.set_result(None)
 
 
 def _without_thread(call: Call[T], is_brief: bool, error: RuntimeError) -> T:
