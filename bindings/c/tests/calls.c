@@ -1,5 +1,6 @@
 /* Every function, with arguments that are right and that are wrong: calls URL... */
 #include "expect.h"
+#include <math.h>
 #include <pthread.h>
 
 #define FIRST_SIZE offsetof(redlatch_options, connect_timeout_ms)
@@ -104,10 +105,13 @@ static void wrong_clients(void) {
     refused_setting("fencing_expiry", url, offsetof(redlatch_options, fencing_expiry_ms));
     refused_setting("session_timeout", url, offsetof(redlatch_options, session_timeout_ms));
     refused_setting("session_timeout", "zk://a", offsetof(redlatch_options, session_timeout_ms));
-    options = redlatch_default_options();
-    options.drift_factor = 0.6;
-    refused(url, size, &options);
-    ASSERT(strstr(redlatch_last_error(), "drift_factor"));
+    const double factors[] = {0.6, -0.01, NAN, INFINITY, -INFINITY};
+    for (size_t index = 0; index < sizeof factors / sizeof *factors; index++) {
+        options = redlatch_default_options();
+        options.drift_factor = factors[index];
+        refused(url, size, &options);
+        ASSERT(strstr(redlatch_last_error(), "drift_factor"));
+    }
 }
 
 /* Structures of the first header, which had fewer members, and of a later one, which has a member

@@ -73,6 +73,13 @@ fn shown(given: Borrowed<'_, '_, PyAny>) -> String {
     if shown.len() > SHOWN_MAX { kind(given) } else { shown }
 }
 
+/// Is it meant as a number? Python makes one of more: of `True`, which somebody has passed who takes
+/// a limit for a flag, and of numpy's `timedelta64`, whatever its unit is.
+fn is_number(given: Borrowed<'_, '_, PyAny>) -> bool {
+    let kind = given.get_type().name();
+    kind.is_ok_and(|kind| ["bool", "bool_", "timedelta64"].iter().all(|other| kind != *other))
+}
+
 /// The number of seconds that was passed, whatever it is.
 fn number_of_seconds(given: Borrowed<'_, '_, PyAny>) -> PyResult<f64> {
     let number = in_python(given.py(), || {
@@ -82,7 +89,7 @@ fn number_of_seconds(given: Borrowed<'_, '_, PyAny>) -> PyResult<f64> {
             given.extract()
         }
     });
-    number.map_err(|_: PyErr| not_a_time(given))
+    number.ok().filter(|_| is_number(given)).ok_or_else(|| not_a_time(given))
 }
 
 fn not_a_time(given: Borrowed<'_, '_, PyAny>) -> PyErr {
@@ -140,10 +147,18 @@ impl<'py> Given<'_, 'py> {
     pub(crate) fn get<T: FromPyObjectOwned<'py>>(&self, needed: &str) -> PyResult<T> {
         let py = self.value.py();
         let got: PyResult<T> = in_python(py, || self.value.extract().map_err(Into::into));
-        got.map_err(|_| {
-            let text = format!("{}: {needed} is needed, not", self.name);
-            config_error(py, format!("{text} {}", shown(self.value.as_borrowed())))
-        })
+        got.map_err(|_| self.refused(needed))
+    }
+
+    /// As [`get`](Self::get), of a number.
+    pub(crate) fn number<T: FromPyObjectOwned<'py>>(&self, needed: &str) -> PyResult<T> {
+        let number = self.get(needed)?;
+        if is_number(self.value.as_borrowed()) { Ok(number) } else { Err(self.refused(needed)) }
+    }
+
+    fn refused(&self, needed: &str) -> PyErr {
+        let text = format!("{}: {needed} is needed, not", self.name);
+        config_error(self.value.py(), format!("{text} {}", shown(self.value.as_borrowed())))
     }
 
     pub(crate) fn flag(&self) -> PyResult<bool> {

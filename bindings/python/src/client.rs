@@ -294,7 +294,7 @@ fn requested<'a>(
             }
             "fenced" if given.flag()? => request.fenced(),
             "fenced" => request,
-            "one_of" => request.one_of(given.get("a number of holders, 1 or more,")?),
+            "one_of" => request.one_of(given.number("a number of holders, 1 or more,")?),
             "owner" => request.owner(given.label()?),
             "min_validity" => request.min_validity(given.time()?),
             "max_hold" => request.max_hold(given.time()?),
@@ -331,7 +331,7 @@ fn set(
         "failover_bound" => builder.failover_bound(given.time()?),
         "waiter_lease" => builder.waiter_lease(given.time()?),
         "fencing_expiry" => builder.fencing_expiry(given.time()?),
-        "drift_factor" => builder.drift_factor(given.get("a number, such as 0.01,")?),
+        "drift_factor" => builder.drift_factor(given.number("a number, such as 0.01,")?),
         "restart_guard" => builder.restart_guard(given.flag()?),
         "wait_for_all" => builder.wait_for_all(given.flag()?),
         "io_thread" => builder.io_thread(given.flag()?),

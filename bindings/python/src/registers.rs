@@ -105,7 +105,8 @@ impl Register {
         new: Bound<'_, PyAny>,
     ) -> PyResult<bool> {
         let register = self.here(py)?;
-        let token: u64 = Given { name: "token", value: token }.get("a fencing token, an int,")?;
+        let token: u64 =
+            Given { name: "token", value: token }.number("a fencing token, an int,")?;
         let new = bytes(new)?;
         let token = FencingToken::try_from(token).map_err(|error| raise(py, &error.into()))?;
         detached(py, || register.write_fenced(token, &new)).map(|done| done.is_ok())

@@ -34,7 +34,7 @@ impl Nodes {
 impl Nodes {
     #[new]
     fn new(count: Bound<'_, PyAny>) -> PyResult<Self> {
-        let count: usize = Given { name: "count", value: count }.get("a number of nodes")?;
+        let count: usize = Given { name: "count", value: count }.number("a number of nodes")?;
         Ok(Self(embedded::Nodes::start(count)?))
     }
 

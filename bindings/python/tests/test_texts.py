@@ -4,9 +4,11 @@ inside."""
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 from datetime import timedelta
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
@@ -119,10 +121,68 @@ def test_what_is_no_function_and_no_object_of_ours_is_a_type_error(client, call,
     assert client.once_per("j", 5, lambda: 7).ran, "the job counts as run"
 
 
-@pytest.mark.parametrize("number", [1, True, Decimal("1.5"), timedelta(seconds=1)])
+@pytest.mark.parametrize("number", [1, Decimal("1.5"), Fraction(3, 2), timedelta(seconds=1)])
 def test_whatever_is_a_number_is_one(client, number):
     with client.lock("a", ttl=number, timeout=number) as lock:
         lock.ensure_held()
+
+
+class timedelta64(int):
+    """As numpy's: a number of what only its type knows."""
+
+
+def takes_a_number(option):
+    return any(kind in str(option.annotation) for kind in ("Seconds", "int", "float"))
+
+
+def options(call):
+    return inspect.signature(call).parameters.values()
+
+
+#: All calls with a number that is no number for whoever has written it.
+NUMBERS = {
+    **{
+        f"Client {option.name}": lambda _, number, name=option.name: redlatch.Client(
+            URL, **{name: number}
+        )
+        for option in options(redlatch.Client)
+        if takes_a_number(option)
+    },
+    **{
+        f"lock {option.name}": lambda client, number, name=option.name: client.lock(
+            "a", **{name: number}
+        )
+        for option in options(redlatch.Client.lock)
+        if takes_a_number(option)
+    },
+    "try_lock timeout": lambda client, number: client.try_lock("a", timeout=number),
+    "alock timeout": lambda client, number: client.alock("a", timeout=number),
+    "locked ttl": lambda client, number: client.locked("a", ttl=number)(print)(),
+    "locked timeout": lambda client, number: client.locked("a", timeout=number)(print)(),
+    "once_per period": lambda client, number: client.once_per("a", number, print),
+    "once_per tolerance": lambda client, number: client.once_per("a", 9, print, tolerance=number),
+    "election ttl": lambda client, number: client.election("a", ttl=number).campaign(),
+    "campaign timeout": lambda client, number: client.election("a").campaign(timeout=number),
+    "fencing token": lambda client, number: client.register("a").write_fenced(number, b""),
+    "nodes": lambda _, number: testing.nodes(number),
+}
+
+
+@pytest.mark.parametrize("number", [True, False, timedelta64(1)])
+@pytest.mark.parametrize("call", NUMBERS.values(), ids=NUMBERS)
+def test_what_is_no_number_for_its_reader_is_a_config_error(client, call, number):
+    with pytest.raises(redlatch.ConfigError, match=f"needed, not|timedelta, not {number}"):
+        call(client, number)
+
+
+def test_a_lock_is_not_extended_by_what_is_no_number(client):
+    with client.lock("a", keep_alive=False) as lock:
+        with pytest.raises(redlatch.ConfigError):
+            lock.extend(True)
+
+
+def test_there_are_numbers_among_the_options():
+    assert {"Client drift_factor", "Client max_ttl", "lock ttl", "lock one_of"} < NUMBERS.keys()
 
 
 def test_a_node_that_does_not_exist_is_an_index_error():
