@@ -73,8 +73,8 @@ fn shown(given: Borrowed<'_, '_, PyAny>) -> String {
     if shown.len() > SHOWN_MAX { kind(given) } else { shown }
 }
 
-/// Is it meant as a number? Python makes one of more: of `True`, which somebody has passed who takes
-/// a limit for a flag, and of numpy's `timedelta64`, whatever its unit is.
+/// Is it meant as a number? Python makes one of more: of `True`, which somebody passes who takes a
+/// limit for a flag, and of numpy's `timedelta64`, whatever its unit is.
 fn is_number(given: Borrowed<'_, '_, PyAny>) -> bool {
     let kind = given.get_type().name();
     kind.is_ok_and(|kind| ["bool", "bool_", "timedelta64"].iter().all(|other| kind != *other))

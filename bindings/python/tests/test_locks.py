@@ -293,6 +293,35 @@ def test_what_is_no_name_is_a_config_error(client, call, name):
         call(client, name)
 
 
+def test_a_static_method_is_one_on_either_side_of_the_decorator(client):
+    class Shop:
+        @client.locked("a")
+        @staticmethod
+        def above(item):
+            return item, client.inspect("a").state
+
+        @staticmethod
+        @client.locked("a")
+        def below(item):
+            return item, client.inspect("a").state
+
+        @client.locked("a")
+        @staticmethod
+        async def awaited(item):
+            return item, client.inspect("a").state
+
+        @classmethod
+        @client.locked(lambda kind, item: f"{kind.__name__}:{item}")
+        def of_class(cls, item):
+            return cls, client.inspect(f"Shop:{item}").state
+
+    for shop in (Shop, Shop()):
+        assert shop.above(1) == (1, "held")
+        assert shop.below(2) == (2, "held")
+        assert asyncio.run(shop.awaited(3)) == (3, "held")
+        assert shop.of_class(4) == (Shop, "held")
+
+
 WRONG_OTHERWISE = dict(
     enumerate([
         lambda client, _: client.lock(""),

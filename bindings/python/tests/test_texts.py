@@ -9,6 +9,7 @@ import os
 from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 
 import pytest
 
@@ -109,6 +110,23 @@ TYPE_ERRORS = [
     (
         lambda client: client.locked(print)(5),
         'a lock has a name: write @client.locked("name"); 5 has none',
+    ),
+    (
+        lambda client: client.locked("a")(classmethod(print)),
+        "a classmethod is no function: put @classmethod above @client.locked",
+    ),
+    (
+        lambda client: client.locked("a")(property(print)),
+        "a property is no function: put @property above @client.locked",
+    ),
+    (
+        lambda client: client.locked("a")(cached_property(print)),
+        "a cached_property is no function: put @cached_property above @client.locked",
+    ),
+    (
+        lambda client: client.locked("a")(Decimal),
+        "<class 'decimal.Decimal'> is a class, whose methods would run without the lock: decorate "
+        "those that need it",
     ),
 ]
 

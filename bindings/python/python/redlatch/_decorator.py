@@ -44,6 +44,17 @@ def decorated(
     """The function under the lock that ``take`` returns for its arguments, or, of a coroutine
     function, under that of ``take_async``. Without ``wait`` it returns ``None`` if there is none.
     """
+    if isinstance(function, staticmethod):  # as a function, it would get an instance
+        static = staticmethod(decorated(function.__func__, take, take_async, wait))
+        return cast(Function, static)
+    if isinstance(function, type):
+        raise TypeError(
+            f"{function!r} is a class, whose methods would run without the lock: decorate those "
+            "that need it"
+        )
+    if not callable(function) and hasattr(function, "__get__"):
+        kind = type(function).__name__
+        raise TypeError(f"a {kind} is no function: put @{kind} above @client.locked")
     if not callable(function):  # the decorator stood there without a name, so this is an argument
         raise TypeError(f'a lock has a name: write @client.locked("name"); {function!r} has none')
     if is_generator_function(function):
