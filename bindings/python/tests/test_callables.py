@@ -7,10 +7,11 @@ import functools
 import gc
 import warnings
 from concurrent.futures import Future
-from unittest.mock import MagicMock
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 
+import redlatch
 from conftest import until
 
 
@@ -67,6 +68,7 @@ COROUTINE_FUNCTIONS = {
     "object with a static method": Static(),
     "bound method": Method().run,
     "bound call": Async().__call__,
+    "what is marked as one": AsyncMock(side_effect=coroutine),
 }
 
 
@@ -75,6 +77,17 @@ def test_what_is_a_coroutine_function_in_another_shape_runs_under_the_lock(clien
     run = client.locked("a")(function)
     assert asyncio.run(run(lambda: client.inspect("a").state)) == "held"
     assert client.inspect("a").state == "free"
+
+
+def test_only_that_others_hold_the_lock_is_none_where_nobody_waits(client):
+    def name():
+        raise redlatch.LockTimeout("of another lock")
+
+    async def run():
+        pytest.fail("it has no name")
+
+    with pytest.raises(redlatch.LockTimeout, match="of another lock"):
+        asyncio.run(client.locked(name, wait=False)(run)())
 
 
 GENERATOR_FUNCTIONS = {

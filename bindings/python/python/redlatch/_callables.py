@@ -6,13 +6,20 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator
 from types import MethodType
-from typing import Any
+from typing import Any, Callable
+
+
+# Before Python 3.12, asyncio alone knows what was marked as one, as mocks are.
+_is_marked: Callable[[Any], bool] = (
+    inspect.iscoroutinefunction if sys.version_info >= (3, 12) else asyncio.iscoroutinefunction
+)
 
 
 def is_coroutine_function(function: Any) -> bool:
-    return any(map(inspect.iscoroutinefunction, (function, _body(function))))
+    return _is_marked(function) or _is_marked(_body(function))
 
 
 def is_generator_function(function: Any) -> bool:

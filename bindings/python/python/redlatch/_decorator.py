@@ -71,9 +71,10 @@ def decorated(
 
     @functools.wraps(function)
     async def run_async(*args: Any, **kwargs: Any) -> Any:
+        lock = take_async(*args, **kwargs)
         async with AsyncExitStack() as stack:
             try:
-                await stack.enter_async_context(take_async(*args, **kwargs))
+                await stack.enter_async_context(lock)
             except LockTimeout:
                 if wait:
                     raise
