@@ -170,7 +170,7 @@ const NAME: &str = "REDLATCH_TEST_JUMP_NAME";
 fn jumps_of_the_clients_wall_clock_have_no_effect() {
     let servers = Servers::start(3);
     let shim = Shim::clock();
-    let mut command = test_process("clocks::as_a_client_whose_wall_clock_jumps");
+    let mut command = test_process("faults::clocks::as_a_client_whose_wall_clock_jumps");
     command.envs(shim.environment(CLOCK)).env(URLS, servers.urls().join(" "));
     succeed(&mut command);
     assert!(gone(&servers, "wall"));
@@ -222,7 +222,7 @@ fn a_waiter_whose_wall_clock_is_wrong_is_served_when_it_is_its_turn() {
         waiting.push(thread::spawn(move || {
             let shim = Shim::clock();
             set_clock(&shim.orders(), hours * 3_600 * SECOND);
-            let mut command = test_process("clocks::as_a_waiter_whose_wall_clock_is_wrong");
+            let mut command = test_process("faults::clocks::as_a_waiter_whose_wall_clock_is_wrong");
             command.envs(shim.environment(CLOCK)).env(URLS, urls.join(" "));
             succeed(command.env(NAME, hours.to_string()));
         }));

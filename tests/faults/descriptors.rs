@@ -21,7 +21,7 @@ const URLS: &str = "REDLATCH_TEST_DESCRIPTORS_URLS";
 #[test]
 fn without_descriptors_new_connections_fail_and_open_ones_still_work() {
     let servers = Servers::start(3);
-    let mut command = test_process("descriptors::as_a_process_without_descriptors");
+    let mut command = test_process("faults::descriptors::as_a_process_without_descriptors");
     succeed(command.env(URLS, servers.urls().join(" ")));
     assert!(["old", "new"].iter().all(|name| gone(&servers, name)));
 }

@@ -47,7 +47,7 @@ const FORK: &str = "REDLATCH_FORK";
 fn a_forked_child_with_a_client_of_its_own_does_not_disturb_its_parent() {
     let servers = Servers::start(3);
     let shim = Shim::fork();
-    let mut command = test_process("forks::as_a_program_that_forks");
+    let mut command = test_process("faults::forks::as_a_program_that_forks");
     command.envs(shim.environment(FORK)).env(URLS, servers.urls().join(" "));
     succeed(&mut command);
     assert!(["parent", "child", "after"].iter().all(|name| gone(&servers, name)));

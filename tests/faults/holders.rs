@@ -31,7 +31,7 @@ impl Holder {
     /// Starts the process, and waits until it reports that it has the lock.
     fn start(servers: &Servers, ending: &str) -> Self {
         let before = Instant::now();
-        let mut command = test_process("holders::as_a_holder");
+        let mut command = test_process("faults::holders::as_a_holder");
         command.env(URLS, servers.urls().join(" ")).env(ENDING, ending);
         let mut process = command.spawn().expect("this program can be started again");
         let output = process.stdout.take().expect("it is a pipe");

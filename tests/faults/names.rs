@@ -59,7 +59,7 @@ fn no_quorum(client: &LockClient) -> NoQuorum {
 
 #[test]
 fn a_slow_lookup_delays_no_call_and_uses_one_thread_per_node() {
-    with_names("names::as_a_client_of_a_slow_name");
+    with_names("faults::names::as_a_client_of_a_slow_name");
 }
 
 /// Does nothing without the environment variable, as the others below.
@@ -95,7 +95,7 @@ fn as_a_client_of_a_slow_name() {
 
 #[test]
 fn an_unknown_name_is_reported_and_used_once_it_resolves() {
-    with_names("names::as_a_client_of_an_unknown_name");
+    with_names("faults::names::as_a_client_of_an_unknown_name");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn as_a_client_of_an_unknown_name() {
 
 #[test]
 fn a_name_with_a_new_address_is_resolved_again_for_the_next_connection() {
-    with_names("names::as_a_client_of_a_name_that_moves");
+    with_names("faults::names::as_a_client_of_a_name_that_moves");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn least_time_to_reconnect(client: &LockClient, server: &Server) -> Duration {
 
 #[test]
 fn an_address_that_does_not_answer_delays_a_connection_once_and_by_its_share_only() {
-    with_names("names::as_a_client_of_a_name_with_a_silent_address");
+    with_names("faults::names::as_a_client_of_a_name_with_a_silent_address");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn as_a_client_of_a_name_with_a_silent_address() {
 
 #[test]
 fn an_address_that_accepts_and_never_greets_goes_last_the_next_time() {
-    with_names("names::as_a_client_of_a_name_with_a_mute_address");
+    with_names("faults::names::as_a_client_of_a_name_with_a_mute_address");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn as_a_client_of_a_name_with_a_mute_address() {
 
 #[test]
 fn a_name_with_addresses_of_both_families_is_reached_by_either() {
-    with_names("names::as_a_client_of_a_name_with_both_families");
+    with_names("faults::names::as_a_client_of_a_name_with_both_families");
 }
 
 #[test]

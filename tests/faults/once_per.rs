@@ -15,8 +15,8 @@ use support::redis::Server;
 use support::servers::Servers;
 use support::shim::{Shim, set_clock};
 
-use crate::clocks::{CLOCK, Clocks};
-use crate::once_per_killed::machine;
+use super::clocks::{CLOCK, Clocks};
+use super::once_per_killed::machine;
 
 pub(crate) const DAY: Duration = Duration::from_secs(DAY_SECONDS as u64);
 pub(crate) const DAY_SECONDS: i64 = 86_400;

@@ -16,7 +16,7 @@ use support::program::{end_with_parent, test_process};
 use support::redis::Server;
 use support::servers::Servers;
 
-use crate::once_per::{DAY, DAY_SECONDS, Ran, client, is_due_in, ran};
+use super::once_per::{DAY, DAY_SECONDS, Ran, client, is_due_in, ran};
 
 const URLS: &str = "REDLATCH_TEST_ONCE_URLS";
 const JOB: &str = "REDLATCH_TEST_ONCE_JOB";
@@ -27,7 +27,7 @@ const SHORT: Duration = Duration::from_secs(2);
 /// Another machine, on these nodes. The words in `job` are: `exact`, `retry`, `short` for a short
 /// period, `sign` or `hang` for what it does.
 pub(crate) fn machine(urls: &str, job: &str) -> Command {
-    let mut command = test_process("once_per_killed::as_a_machine");
+    let mut command = test_process("faults::once_per_killed::as_a_machine");
     command.env(URLS, urls).env(JOB, job);
     command
 }

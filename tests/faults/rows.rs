@@ -8,7 +8,7 @@ const TABLE: &str = include_str!("../../docs/faults.md");
 /// The number of faults in the table.
 const ROWS: usize = 99;
 
-/// What runs programs, and modules of `api`, over TLS as well.
+/// What runs programs, and modules of `api` and `faults`, over TLS as well.
 const CHECK: &str = include_str!("../../check");
 
 /// What its third column says of a fault that does not pass through a connection.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::{Error, LockClient, LockState, LossReason, QueueSupport};
 
-use crate::operations_several as several;
+use super::operations_several as several;
 use support::cli::Value;
 use support::eventually;
 use support::fencing::{fenced, token};

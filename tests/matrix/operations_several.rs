@@ -7,7 +7,7 @@ use std::time::Duration;
 use redlatch::error::NodeAnswer;
 use redlatch::{Error, LockClient, NodeError, QueueSupport};
 
-use crate::operations::{Rig, serve_in_order};
+use super::operations::{Rig, serve_in_order};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{

@@ -94,7 +94,7 @@ impl Clients {
 
     fn spawn(&mut self) -> Client {
         self.started += 1;
-        let mut command = test_process("as_a_client_process");
+        let mut command = test_process("register_history::as_a_client_process");
         command.env(URLS, &self.urls).env(FOLDER, &self.folder);
         command.env(NUMBER, self.started.to_string()).env(SEED, self.seed.to_string());
         let process = command.spawn().expect("this program can be started again");

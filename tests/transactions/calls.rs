@@ -12,8 +12,8 @@ use support::eventually;
 use support::locks::LIMIT;
 use support::redis::Server;
 
-use crate::group::{client, formed};
-use crate::shelf::{Shelf, Step};
+use super::group::{client, formed};
+use super::shelf::{Shelf, Step};
 
 const SHORT: Duration = Duration::from_millis(100);
 

@@ -11,7 +11,7 @@ use support::eventually;
 use support::locks::LIMIT;
 use support::postgres::{Database, Postgres};
 
-use crate::group::{client, formed};
+use super::group::{client, formed};
 
 const GUIDE: &str = include_str!("../../src/guide/transactions.md");
 

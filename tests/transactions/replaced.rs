@@ -10,8 +10,8 @@ use redlatch::transaction::{Decision, JoinError, Participant, TransactionError, 
 use support::locks::LIMIT;
 use support::redis::Server;
 
-use crate::group::{client, formed};
-use crate::shelf::{Shelf, Step};
+use super::group::{client, formed};
+use super::shelf::{Shelf, Step};
 
 /// Where a process stops: before or behind a step, when it comes there for the `nth` time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use support::eventually;
 use support::locks::{LIMIT, calls};
 use support::redis::Server;
 
-use crate::group::{client, formed};
-use crate::shelf::{Shelf, Step};
+use super::group::{client, formed};
+use super::shelf::{Shelf, Step};
 
 /// The most rounds, as the guide says.
 const BEGIN: u64 = 1;

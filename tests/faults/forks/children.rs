@@ -22,7 +22,7 @@ use support::servers::Servers;
 use support::shim::Shim;
 use support::transport::client_at;
 
-const PARENT: &str = "forks::children::as_a_parent";
+const PARENT: &str = "faults::forks::children::as_a_parent";
 
 /// What the child does, by the name in the environment.
 const WAY: &str = "REDLATCH_TEST_FORK_WAY";

@@ -19,22 +19,22 @@ use support::program::end_with_parent;
 
 #[test]
 fn a_child_of_a_closure_under_a_lock_leaves_the_lock_to_its_parent() {
-    with_child("forks::children::uses::as_a_parent_under_a_lock", "");
+    with_child("faults::forks::children::uses::as_a_parent_under_a_lock", "");
 }
 
 #[test]
 fn no_child_waits_for_a_lock_that_a_thread_of_its_parent_had() {
-    with_child("forks::children::uses::as_a_parent_whose_threads_are_busy", "");
+    with_child("faults::forks::children::uses::as_a_parent_whose_threads_are_busy", "");
 }
 
 #[test]
 fn a_child_that_is_forked_by_a_callback_leaves_the_call_to_its_parent() {
-    with_child("forks::children::uses::as_a_parent_that_forks_in_a_callback", "");
+    with_child("faults::forks::children::uses::as_a_parent_that_forks_in_a_callback", "");
 }
 
 #[test]
 fn a_child_that_an_on_lost_callback_forks_calls_no_other_callback() {
-    with_child("forks::children::uses::as_a_parent_that_forks_when_a_lock_is_lost", "");
+    with_child("faults::forks::children::uses::as_a_parent_that_forks_when_a_lock_is_lost", "");
 }
 
 /// A ttl that passes during the test.

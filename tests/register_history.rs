@@ -4,7 +4,7 @@
 //!
 //! | to | run |
 //! |---|---|
-//! | see the counts | `cargo test --test register_history -- --nocapture` |
+//! | see the counts | `cargo test --test api register_history:: -- --nocapture` |
 //! | run each history for ten minutes | the same with `REDLATCH_HISTORY_SECONDS=600` |
 //! | choose the same operations and faults again | the same with the `REDLATCH_HISTORY_SEED` it
 //! printed |
@@ -30,7 +30,6 @@ use redlatch::RegisterError;
 use run::Run;
 use std::env;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::chance::Chance;
@@ -55,12 +54,6 @@ fn seed() -> u64 {
     seed
 }
 
-/// Each of these needs most of the machine, so they run one after another.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[test]
 fn durable_nodes_are_killed_and_restarted_and_nothing_is_lost() {
     durable_nodes_suffer(3, 5);
@@ -68,7 +61,7 @@ fn durable_nodes_are_killed_and_restarted_and_nothing_is_lost() {
 
 #[test]
 fn a_node_that_has_forgotten_has_no_vote_and_the_others_lose_nothing() {
-    let (_alone, seed) = (alone(), seed());
+    let seed = seed();
     let mut chance = Chance::new(seed);
     let mut servers = FaultyServers::formed(3, Memory::Volatile);
     let run = Run::start(&servers.urls(), (3, 2), seed);
@@ -93,7 +86,7 @@ fn of_five_nodes_two_may_fail_at_a_time() {
 
 /// This many durable nodes have faults for so long.
 fn durable_nodes_suffer(nodes: usize, seconds: u64) {
-    let (_alone, seed) = (alone(), seed());
+    let seed = seed();
     let mut chance = Chance::new(seed);
     let mut servers = FaultyServers::formed(nodes, Memory::Durable);
     let run = Run::start(&servers.urls(), (3, 2), seed);
@@ -104,7 +97,7 @@ fn durable_nodes_suffer(nodes: usize, seconds: u64) {
 
 #[test]
 fn requests_arrive_twice_and_again_much_later() {
-    let (_alone, seed) = (alone(), seed());
+    let seed = seed();
     let mut chance = Chance::new(seed);
     let (_servers, relays) = doubled(3);
     let run = Run::start(&support::relay::urls(&relays), (3, 2), seed);
@@ -129,7 +122,7 @@ fn requests_arrive_twice_and_again_much_later() {
 
 #[test]
 fn clients_are_stopped_and_killed_in_the_middle() {
-    let (_alone, seed) = (alone(), seed());
+    let seed = seed();
     let (mut chance, folder) = (Chance::new(seed), in_memory());
     let mut servers = FaultyServers::formed(3, Memory::Durable);
     let run = Run::start(&servers.urls(), (2, 2), seed);
