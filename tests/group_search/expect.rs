@@ -3,7 +3,7 @@
 use crate::scheme::{Mistake, Scheme};
 use crate::world::{Search, Step, TwoHolders, World};
 use models::explore::{Found, Model, Order, explore, shorten};
-use models::{Chance, number, seeds};
+use models::{Chance, budget, number, seeds};
 use std::fmt;
 
 /// No walk has more steps.
@@ -140,7 +140,7 @@ fn shrink(search: &mut Search, trace: &[Step]) -> Vec<Step> {
 /// many.
 #[track_caller]
 pub(crate) fn sound_walks(name: &str, walks: u64, scheme: Scheme) {
-    let (seeds, fresh) = seeds(number("REDLATCH_WALKS", walks));
+    let (seeds, fresh) = seeds(budget("REDLATCH_WALKS", walks));
     let (mut search, mut totals) = (Search::new(scheme), Totals::default());
     for seed in seeds {
         if let Some(trace) = walk(&mut search, seed, &mut totals) {
@@ -178,10 +178,17 @@ pub(crate) fn broken_by_search(mistake: Mistake, scheme: Scheme) {
 /// and those counted in which there are two.
 #[track_caller]
 pub(crate) fn broken(mistake: Mistake, scheme: Scheme) {
+    broken_from(0, mistake, scheme);
+}
+
+/// The same with walks from this seed on: those before it took seconds, and found nothing.
+#[track_caller]
+pub(crate) fn broken_from(first: u64, mistake: Mistake, scheme: Scheme) {
     let (mut search, mut totals) = (Search::new(scheme.with(mistake)), Totals::default());
     let counted = number("REDLATCH_WALKS", 0);
+    let seeds = if counted == 0 { first..first + ENOUGH } else { 0..counted };
     let (mut found, mut shortest) = (0, None::<Vec<Step>>);
-    for seed in 0..if counted == 0 { ENOUGH } else { counted } {
+    for seed in seeds {
         let Some(trace) = walk(&mut search, seed, &mut totals) else { continue };
         found += 1;
         shortest = shortest.filter(|it| it.len() <= trace.len()).or(Some(trace));

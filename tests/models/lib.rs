@@ -22,6 +22,12 @@ pub fn number(variable: &str, otherwise: u64) -> u64 {
     wanted.map_or(otherwise, |wanted| wanted.parse().expect("the variable is a number"))
 }
 
+/// How many histories, walks or states a test looks at: what the variable says, or else as many as
+/// plain `cargo test` does, `REDLATCH_TIMES` over. `./check` sets that.
+pub fn budget(variable: &str, plain: u64) -> u64 {
+    number(variable, plain * number("REDLATCH_TIMES", 1))
+}
+
 /// This many seeds, of which the last twentieth is another each time, and where that begins.
 pub fn seeds(count: u64) -> (impl Iterator<Item = u64>, u64) {
     let (from, fresh) = (number("REDLATCH_SEED", 0), RandomState::new().hash_one(count));

@@ -8,7 +8,7 @@ use crate::step::Violation;
 use crate::story;
 use crate::walk::{Totals, walk};
 use models::explore::{Found, Order, explore};
-use models::{Chance, number, seeds};
+use models::{Chance, budget, number, seeds};
 
 /// This many transitions are remembered from one walk to the next.
 const SEEN_MAX: usize = 500_000;
@@ -18,7 +18,7 @@ const ENOUGH: u64 = 100_000;
 
 /// Up to this many states of the plan are searched, unless the environment says how many.
 pub(crate) fn sound(name: &str, plan: &Plan, states: u64) {
-    let most = number("REDLATCH_STATES", states);
+    let most = budget("REDLATCH_STATES", states);
     let mut server = Server::new(&[]);
     // Long histories are in it, also if it ends before all states were found.
     let found = explore(&mut Search { plan, server: &mut server }, most as usize, Order::Depth);
@@ -31,7 +31,7 @@ pub(crate) fn sound(name: &str, plan: &Plan, states: u64) {
 
 /// Takes this many random walks, unless the environment says how many.
 pub(crate) fn sound_walks(name: &str, walks: u64, plan: fn(&mut Chance) -> Plan) {
-    let (seeds, fresh) = seeds(number("REDLATCH_WALKS", walks));
+    let (seeds, fresh) = seeds(budget("REDLATCH_WALKS", walks));
     let mut totals = Totals::default();
     let mut server = Server::new(&[]);
     for seed in seeds {
@@ -53,10 +53,17 @@ pub(crate) fn sound_walks(name: &str, walks: u64, plan: fn(&mut Chance) -> Plan)
 /// Random walks must find that a rule is left out.
 #[track_caller]
 pub(crate) fn broken(mistake: Mistake, wanted: Violation, plan: Plan) {
+    broken_from(0, mistake, wanted, plan);
+}
+
+/// The same with walks from this seed on, unless the environment names another: those before it
+/// took seconds, and found nothing.
+#[track_caller]
+pub(crate) fn broken_from(first: u64, mistake: Mistake, wanted: Violation, plan: Plan) {
     let plan = plan.with(mistake);
     let changes = mistake.changes();
     let (mut server, mut totals) = (Server::new(&changes), Totals::default());
-    let from = number("REDLATCH_SEED", 0);
+    let from = number("REDLATCH_SEED", first);
     for seed in from..from + ENOUGH {
         if server.seen() > SEEN_MAX {
             server = Server::new(&changes);

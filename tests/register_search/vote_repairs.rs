@@ -10,7 +10,7 @@ use crate::server::{Answer, Asked, Command, LIST, NodeState, epoch};
 use crate::told::{Told, Violation};
 use crate::voter::{Actor, Goal, Mistake, Phase};
 use crate::votes::{Search, Stage};
-use models::{Chance, number};
+use models::{Chance, budget, number};
 use redlatch_registers::transaction::{FINISHED, RecordState, VOTED};
 use redlatch_registers::{
     Group, MarkStep, MembershipView, RegisterCommand, RegisterReply, Replies,
@@ -317,7 +317,7 @@ impl Walk<'_> {
 #[test]
 fn votes_are_kept_while_nodes_are_refilled() {
     use Goal::{Abort, Read};
-    let (first, walks) = (number("REDLATCH_SEED", 0), number("REDLATCH_WALKS", 200));
+    let (first, walks) = (number("REDLATCH_SEED", 0), budget("REDLATCH_WALKS", 50));
     let mut repairs = 0;
     let mut searches = [3, 5].map(|count| {
         let search = Search::new(Mistake::None, SIDES, &[], ROUNDS);

@@ -14,7 +14,7 @@ use crate::server::{Answer, Command, NodeState, Server, epoch};
 use crate::told::{Told, Violation};
 use crate::voter::{Actor, Goal, Mistake, Phase, of_one_ballot};
 use models::explore::{Found, Model, Order, explore};
-use models::{Chance, Change as ScriptChange, number};
+use models::{Chance, Change as ScriptChange, budget};
 use redlatch_protocol::engine::Token;
 use redlatch_registers::script::{COLLECT, RAISE};
 use redlatch_registers::transaction::{FINISHED, FORGOTTEN, Record, RecordState, VOTED};
@@ -370,14 +370,14 @@ fn walk(plan: &mut Search<'_>, random: &mut Chance) -> Result<(), Violation> {
 
 /// Up to this many states, unless the environment says how many.
 fn search(name: &str, mut plan: Search<'_>, states: u64) -> Found<Step, Violation> {
-    let most = number("REDLATCH_STATES", states) as usize;
+    let most = budget("REDLATCH_STATES", states) as usize;
     let found = explore(&mut plan, most, Order::Depth);
     eprintln!("{name}: {found}");
     found
 }
 
 /// How many states of each plan plain `cargo test` searches.
-const STATES: u64 = 5_000;
+const STATES: u64 = 1_250;
 
 #[test]
 fn votes_have_one_decision_in_all_schedules() {

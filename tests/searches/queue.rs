@@ -8,10 +8,10 @@ use crate::violation::Violation;
 use crate::want::Want::Exclusive;
 
 /// How many walks plain `cargo test` takes.
-const WALKS: u64 = 1200;
+const WALKS: u64 = 300;
 
 /// How many states plain `cargo test` searches for each kind of fault.
-const STATES: u64 = 4000;
+const STATES: u64 = 1000;
 
 #[test]
 fn all_histories_of_two_clients_without_faults_are_sound() {
@@ -22,14 +22,14 @@ fn all_histories_of_two_clients_without_faults_are_sound() {
 fn histories_of_two_clients_with_one_fault_are_sound() {
     for kind in KINDS {
         let scheme = Scheme::sound(&[Exclusive; 2]).with_faults(1, &[kind, Kind::Token]);
-        let most = models::number("REDLATCH_STATES", STATES) as usize;
+        let most = models::budget("REDLATCH_STATES", STATES) as usize;
         expect::sound(&format!("two clients and {kind:?}"), &scheme, most);
     }
 }
 
 #[test]
 fn random_walks_are_sound() {
-    expect::sound_walks(models::number("REDLATCH_WALKS", WALKS), Scheme::any_queue);
+    expect::sound_walks(models::budget("REDLATCH_WALKS", WALKS), Scheme::any_queue);
 }
 
 /// Histories of this many clients, each of which wants the lock this often.

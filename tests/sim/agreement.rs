@@ -4,7 +4,7 @@ use crate::checker::Invariant;
 use crate::mistake::{OF_REGISTERS, OF_TRANSACTIONS};
 use crate::options::BrokenAssumption;
 use crate::tally::RegisterCalls;
-use crate::{SEEDS, broken, count, expect_none_broken, replayed};
+use crate::{FULL, SEEDS, count, expect_caught, expect_none_broken, first_broken, replayed};
 use std::ops::Range;
 
 /// Runs histories in which threads use registers, which must keep all guarantees.
@@ -12,7 +12,7 @@ fn expect_registers_agreed(seeds: Range<u64>) {
     let histories = seeds.end - seeds.start;
     let tally = expect_none_broken(seeds, BrokenAssumption::NoneWithRegisters);
     let RegisterCalls { reads, writes, deletions, repaired, .. } = tally.registers;
-    if histories >= SEEDS {
+    if histories >= FULL {
         assert!(reads > 5 * histories, "histories with few reads prove little: {tally}");
         assert!(writes > 10 * histories, "nor those with few writes: {tally}");
         assert!(deletions > histories, "nor those with few deletions: {tally}");
@@ -29,10 +29,8 @@ fn histories_within_the_assumptions_keep_registers_agreed() {
 
 #[test]
 fn servers_restored_from_backups_lose_changes() {
-    let seen = (0..300).step_by(5).find(|start| {
-        let focus = BrokenAssumption::RegistersRestored;
-        broken(*start..start + 5, focus, None).contains(&Invariant::Agreement)
-    });
+    let focus = BrokenAssumption::RegistersRestored;
+    let seen = first_broken(0..300, focus, None, Invariant::Agreement);
     eprintln!("backups break agreement by seed {seen:?}");
     assert!(seen.is_some(), "backups are harmless, or the simulator blind");
 }
@@ -40,12 +38,7 @@ fn servers_restored_from_backups_lose_changes() {
 #[test]
 fn every_mistake_about_registers_is_caught() {
     for mistake in OF_REGISTERS {
-        let seen = (0..3_000).step_by(5).find(|start| {
-            let focus = BrokenAssumption::NoneWithRegisters;
-            broken(*start..start + 5, focus, Some(mistake)).contains(&Invariant::Agreement)
-        });
-        eprintln!("{mistake:?} breaks agreement by seed {seen:?}");
-        assert!(seen.is_some(), "{mistake:?} is not caught");
+        expect_caught(mistake, BrokenAssumption::NoneWithRegisters, Invariant::Agreement);
     }
 }
 
@@ -57,7 +50,7 @@ fn all_sides_of_a_transaction_commit_or_none_does() {
     let histories = count(SEEDS);
     let tally = expect_none_broken(0..histories, BrokenAssumption::NoneWithTransactions);
     let RegisterCalls { committed, aborted, .. } = tally.registers;
-    if histories >= SEEDS {
+    if histories >= FULL {
         assert!(committed > histories, "histories with few commits prove little: {tally}");
         assert!(aborted > histories, "nor those with few aborts: {tally}");
     }
@@ -66,11 +59,6 @@ fn all_sides_of_a_transaction_commit_or_none_does() {
 #[test]
 fn every_mistake_about_transactions_is_caught() {
     for mistake in OF_TRANSACTIONS {
-        let seen = (0..3_000).step_by(5).find(|start| {
-            let focus = BrokenAssumption::NoneWithTransactions;
-            broken(*start..start + 5, focus, Some(mistake)).contains(&Invariant::Atomicity)
-        });
-        eprintln!("{mistake:?} breaks atomicity by seed {seen:?}");
-        assert!(seen.is_some(), "{mistake:?} is not caught");
+        expect_caught(mistake, BrokenAssumption::NoneWithTransactions, Invariant::Atomicity);
     }
 }

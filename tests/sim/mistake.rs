@@ -167,3 +167,23 @@ pub(crate) const ALL: [(Mistake, Invariant); 36] = [
     (Mistake::ReadersRefused, Invariant::Sharing),
     (Mistake::PanicsOnRefusal, Invariant::Panic),
 ];
+
+impl Mistake {
+    /// The history with which to begin: those before it took seconds, and did not show the mistake.
+    pub(crate) fn first_shown(self) -> u64 {
+        match self {
+            Self::LooksAtEndsOnly => 155,
+            Self::CopiedFromOne => 120,
+            Self::EpochKept => 90,
+            Self::TwinsUnrecognised | Self::ForgetfulNodeVotes => 80,
+            Self::ReignUnchecked => 65,
+            Self::UndoOnlyWhereGranted => 60,
+            Self::UndoForgotten | Self::OlderStateTrusted => 50,
+            Self::CommittedAborted => 30,
+            Self::TokenReused => 25,
+            Self::ValidityFromReply | Self::TurnAssumed => 15,
+            Self::RolledBackAlone => 10,
+            _ => 0,
+        }
+    }
+}
