@@ -70,7 +70,7 @@ fn every_size_shows_whole_columns_and_true_counts() {
     assert!(lines(&drawn(&mut screen, 40, 5, true))[0].starts_with("looking at the locks"));
     screen.take(Ok(rows()));
     let keys = width(LOCK_KEYS);
-    for width in 1..=200 {
+    for width in (1..=100).chain([200]) {
         for height in [1, 2, 3, 5, 24] {
             let shown = lines(&drawn(&mut screen, width, height, true));
             assert!(shown.iter().all(|line| !line.contains(char::is_control)), "{shown:?}");
@@ -101,7 +101,7 @@ fn every_size_shows_whole_columns_and_true_counts() {
     }
     assert!(shown.contains("shared by host-7 for another"), "{shown}");
     press(&mut screen, KeyCode::Enter);
-    for width in 1..=200 {
+    for width in (1..=100).chain([200]) {
         for height in [1, 2, 3, 5, 24] {
             let shown = lines(&drawn(&mut screen, width, height, true));
             if width < 20 || height < 24 {
