@@ -146,9 +146,11 @@ pub(crate) fn extend(nodes: &NodeArguments, arguments: &ExtendArguments) -> Resu
     let token = read(token.as_deref())?;
     let (client, default) = settings::client_and_ttl(nodes)?;
     let ttl = ttl.unwrap_or(default);
-    resume(&client, name, also, ttl, &token)?.into_token()?;
-    let (name, ttl) = (shown(name.as_bytes()), duration::show(ttl));
-    output::print(&format!("{name}: held for at least {ttl} from now\n"))?;
+    let guard = resume(&client, name, also, ttl, &token)?;
+    let left = guard.remaining();
+    guard.into_token()?;
+    let (name, left) = (shown(name.as_bytes()), duration::show(left));
+    output::print(&format!("{name}: held for at least {left} from now\n"))?;
     Ok(exit::SUCCESS)
 }
 

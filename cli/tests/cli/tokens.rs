@@ -36,8 +36,11 @@ fn a_lock_outlives_the_command_that_acquires_it_and_goes_by_its_token() {
     assert!(refused.stderr.contains("another client holds the lock: job 7"), "{refused:?}");
 
     let extended = with(&token, &servers, &["extend", "deploy", "--ttl", "60s"]);
-    let said = "deploy: held for at least 1 min 0 s from now\n";
-    assert_eq!((extended.code, &*extended.stdout, &*extended.stderr), (0, said, ""));
+    assert_eq!((extended.code, &*extended.stderr), (0, ""));
+    // The minute less the round and the drift of clocks.
+    let said = extended.stdout.strip_prefix("deploy: held for at least ");
+    let seconds = said.and_then(|said| said.strip_suffix(" s from now\n")).expect("seconds");
+    assert!((40..60).contains(&seconds.parse().expect("a number")), "{seconds}");
     let is_longer = || servers.iter().filter(|server| pttl(server, "deploy") > 50_000).count() >= 2;
     assert!(is_longer());
     let more = redlatch(&servers, &["extend", "deploy", "--token", token.trim_end()]).output();
