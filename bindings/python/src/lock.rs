@@ -35,8 +35,10 @@ pub(crate) struct Lock {
     slot: Option<u32>,
     /// Whether a block holds it, or has held it: its end is that of the lock.
     is_in_block: AtomicBool,
-    /// Until it is released. Its mutex may be held for a round of the nodes: threads that have the
-    /// GIL give it back before they wait for it.
+    /// Whether the block has been left: its end may still be on its way to the nodes.
+    has_left_block: AtomicBool,
+    /// Until it is released. Its mutex may be held for a round of the nodes, that of `extend`:
+    /// threads that have the GIL give it back before they wait for it.
     guard: Mutex<Option<LockGuard>>,
     /// Those of `on_lost`. They are kept here, where the garbage collector sees them: a bound
     /// method of the lock's owner would keep the lock for ever. The mutex is taken with the GIL
@@ -54,6 +56,7 @@ impl Lock {
             fencing_token: guard.fencing_token().map(redlatch::FencingToken::as_u64),
             slot: guard.slot(),
             is_in_block: AtomicBool::new(false),
+            has_left_block: AtomicBool::new(false),
             guard: Mutex::new(Some(guard)),
             callbacks: Mutex::default(),
         }
@@ -69,6 +72,11 @@ impl Lock {
             return Err(Error::OtherProcess);
         }
         Ok(self.guard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What ends the lock takes its guard first: others ask meanwhile whether it is held.
+    fn taken(&self) -> Result<Option<LockGuard>, Error> {
+        Ok(self.guard()?.take())
     }
 
     /// Without the GIL. `None`: the lock was released.
@@ -164,20 +172,20 @@ impl Lock {
 
     /// Releases the lock on the nodes. Raises ``LockLost`` if it was lost before.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        let release = || self.guard()?.take().map(LockGuard::release).transpose();
+        let release = || self.taken()?.map(LockGuard::release).transpose();
         detached(py, release)?.ok_or_else(|| released(py))
     }
 
     /// Gives it up without releasing it: it ends with its ttl.
     fn let_expire(&self, py: Python<'_>) -> PyResult<()> {
-        let expire = || Ok::<_, Error>(self.guard()?.take().map(LockGuard::let_expire));
+        let expire = || Ok::<_, Error>(self.taken()?.map(LockGuard::let_expire));
         detached(py, expire)?.ok_or_else(|| released(py))
     }
 
     /// Gives the lock to another process, which calls ``Client.resume`` with this text.
     #[pyo3(name = "into_token")]
     fn token(&self, py: Python<'_>) -> PyResult<String> {
-        let token = || self.guard()?.take().map(LockGuard::into_token).transpose();
+        let token = || self.taken()?.map(LockGuard::into_token).transpose();
         detached(py, token)?.map(|token| token.to_string()).ok_or_else(|| released(py))
     }
 
@@ -185,6 +193,17 @@ impl Lock {
     #[pyo3(name = "_begin_block")]
     fn begin_block(&self) -> bool {
         !self.is_in_block.swap(true, Ordering::SeqCst)
+    }
+
+    /// Called before the call that ends the block, which may wait for a thread.
+    #[pyo3(name = "_leave_block")]
+    fn leave_block(&self) {
+        self.has_left_block.store(true, Ordering::SeqCst);
+    }
+
+    #[getter(_has_left_block)]
+    fn has_left_block(&self) -> bool {
+        self.has_left_block.load(Ordering::SeqCst)
     }
 
     /// The names of the locks: one, unless several were taken at once.
@@ -233,7 +252,7 @@ impl Lock {
         _error: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        match undisturbed(py, || self.guard()?.take().map_or(Ok(()), LockGuard::release))? {
+        match undisturbed(py, || self.taken()?.map_or(Ok(()), LockGuard::release))? {
             Err(error @ Error::Lost(_)) if kind.is_none() => Err(raise(py, &error)),
             _ => Ok(()),
         }

@@ -10,7 +10,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from conftest import until
-from redlatch import Cancelled, _threads
+from redlatch import Cancelled, Client, _async, _threads, testing
+from redlatch._blocks import refuse_own
 from redlatch._waiting import wait_async
 
 
@@ -156,3 +157,35 @@ def test_a_loop_that_stops_amid_the_end_of_a_wait_complains_of_nothing(monkeypat
     del task
     gc.collect()
     assert complaints == []
+
+
+def test_a_block_that_is_left_is_none_that_its_task_is_in(client, monkeypatch):
+    """Its release may still wait for a thread; who waits for the lock waits for that."""
+    asked = []
+
+    async def asks_first(call, **settings):
+        refuse_own(client._core, "a", is_async=True)
+        asked.append(call)
+        return await wait_async(call, **settings)
+
+    async def main():
+        async with client.alock("a", ttl=60):
+            monkeypatch.setattr(_async, "wait_async", asks_first)
+
+    asyncio.run(main())
+    assert len(asked) == 1
+
+
+def test_whether_a_lock_is_held_is_told_while_nodes_are_asked_to_release_it():
+    with testing.nodes(3) as nodes:
+        client = Client(nodes, node_timeout=1)
+        lock = client.lock("a", ttl=60)
+        nodes.pause(0)
+        nodes.pause(1)
+        leaves = threading.Thread(target=lock.__exit__, args=(None, None, None))
+        leaves.start()
+        until(lambda: not lock.is_held)
+        assert leaves.is_alive(), "who asks waits for the nodes"
+        nodes.resume(0)
+        nodes.resume(1)
+        leaves.join()

@@ -77,7 +77,10 @@ class AsyncLock:
             # A block that raises passes its own exception on.
             if error[0] is None:
                 raise RuntimeError("not in a block of this lock: it was not entered, or was left")
-        elif current_task() is None:  # the coroutine is closed without a loop, so nothing can wait
+            return
+        # Who cancels this, and then waits for the lock, waits for its release alone.
+        lock._leave_block()
+        if current_task() is None:  # the coroutine is closed without a loop, so nothing can wait
             lock.__exit__(*error)
         else:
             # Not in the loop's executor: calls that wait for this lock may fill it.

@@ -94,7 +94,8 @@ def refuse_own(
 
 def _held(block: _Block) -> Lock | None:
     lock = block.lock()
-    return lock if lock is not None and lock.is_held else None
+    is_inside = lock is not None and not lock._has_left_block and lock.is_held
+    return lock if is_inside else None
 
 
 def _blocks() -> list[_Block]:
