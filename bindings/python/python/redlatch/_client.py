@@ -413,7 +413,8 @@ class Client:
 
         ``tolerance``: how much earlier the next run may begin, by default a tenth of the period.
         ``retry_failed``: a run that raised does not count. ``exact``: remembered by a register,
-        and measured by the nodes' clocks; see :meth:`form_registers`.
+        and measured by the nodes' clocks; see :meth:`form_registers`. On ZooKeeper, the period less
+        the tolerance is at most half of ``session_timeout``, and there is no ``exact``.
         """
         return run_once(self._core, name, period, job, tolerance, retry_failed, exact)
 
