@@ -6,6 +6,8 @@ import asyncio
 import gc
 import os
 import pickle
+import subprocess
+import sys
 import threading
 from contextlib import ExitStack
 
@@ -118,7 +120,7 @@ def test_a_redirect_ends_what_waits_and_may_be_within_another(redlatch_nodes):
         told.append(True)
 
     other = redlatch.Client(redlatch_nodes, key_prefix="shop:")
-    with testing.redirect(client, redlatch_nodes) as same, other.lock("a"):
+    with other.lock("a"), testing.redirect(client, redlatch_nodes) as same:
         assert same is redlatch_nodes
         with client.lock("b"):
             with testing.redirect(client):
@@ -239,3 +241,32 @@ def test_a_child_that_was_forked_in_a_redirect_stays_there(production):
     os.write(writing, b"!")
     assert os.read(reading, 1) == b"2"
     os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("leave", ["end", "drop"])
+def test_a_child_that_leaves_the_block_ends_no_nodes_and_itself_in_order(leave):
+    program = """if True:
+        import gc, os, sys
+        from redlatch import Client, testing
+
+        kept = [testing.nodes(3), testing.Ensemble()]
+        with testing.redirect(Client(kept[0])) as nodes:
+            child = os.fork()
+            if child == 0:
+                try:
+                    nodes.stop(0)
+                except RuntimeError as error:
+                    assert "in the process that started them" in str(error)
+                if sys.argv[1] == "drop":
+                    kept.clear()
+                    gc.collect()
+                    os._exit(0)
+        if child == 0:
+            sys.exit()
+        assert os.waitpid(child, 0)[1] == 0, "the child ended by a signal"
+        Client(kept[0]).lock("a").release()
+        Client(kept[1]).lock("a").release()
+    """
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program, leave]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
