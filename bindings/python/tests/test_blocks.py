@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import queue
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import weakref
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 import pytest
@@ -160,15 +163,72 @@ def test_a_block_of_another_thread_or_another_client_does_not_count(client, urls
         assert client.try_lock("a", timeout=0.1) is None
 
 
-def test_a_block_may_be_left_by_another_thread(client):
+def taken(call):
+    with call() as lock:
+        return lock.is_held
+
+
+class Worker:
+    """A thread of a pool, as those of anyio: one frame runs all that it is given."""
+
+    def __init__(self):
+        self.calls = queue.SimpleQueue()
+        self.thread = threading.Thread(target=self._work, daemon=True)
+        self.thread.start()
+
+    def _work(self):
+        context = contextvars.copy_context()
+        while True:
+            call, future = self.calls.get()
+            if call is None:
+                return
+            try:
+                future.set_result(context.run(call))
+            except BaseException as error:
+                future.set_exception(error)
+
+    def run(self, call):
+        future = Future()
+        self.calls.put((call, future))
+        return future
+
+    def end(self):
+        self.calls.put((None, None))
+        self.thread.join(60)
+
+
+@pytest.mark.parametrize("kind", ["dependency", "exit_stack", "nested", "by_hand"])
+def test_a_block_that_another_thread_leaves_is_waited_for(client, kind):
+    @contextmanager
+    def dependency():  # a sync dependency of FastAPI is entered and left in threads of a pool
+        with client.lock("a"):
+            yield
+
+    @contextmanager
+    def nested():
+        with dependency():
+            yield
+
+    stack = ExitStack()
+    cm = {"dependency": dependency, "nested": nested}.get(kind, lambda: client.lock("a"))()
+    enter = (lambda: stack.enter_context(cm)) if kind == "exit_stack" else cm.__enter__
+    leave = stack.close if kind == "exit_stack" else lambda: cm.__exit__(None, None, None)
+    first, second = Worker(), Worker()
+    first.run(enter).result(60)
+    waiting = first.run(lambda: taken(lambda: client.lock("a", timeout=60)))
+    until(lambda: client.inspect("a").own_threads.waiting == 1)
+    assert not waiting.done()
+    second.run(leave).result(60)
+    assert waiting.result(60)
+    first.end()
+    second.end()
+
+
+def test_a_block_of_a_thread_that_has_ended_is_waited_for(client):
     stack = ExitStack()
     with ThreadPoolExecutor(1) as pool:
         pool.submit(lambda: stack.enter_context(client.lock("a"))).result()
-        pool.submit(refused, lambda: client.lock("a")).result()
-        stack.close()
-        pool.submit(lambda: client.lock("a").release()).result()
-        pool.submit(lambda: stack.enter_context(client.lock("a"))).result()
-    # Its thread has ended, and another one may have its number: that waits as any other.
+    # Another thread may have its number by now.
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(lambda: client.try_lock("a", timeout=0.1)).result() is None
         waiting = pool.submit(lambda: client.lock("a", timeout=60).release())
@@ -176,19 +236,55 @@ def test_a_block_may_be_left_by_another_thread(client):
         waiting.result()
 
 
-def test_the_block_of_a_generator_counts_until_it_ends(client):
+def test_the_block_of_a_context_manager_counts_until_it_ends(client):
     @contextmanager
     def held():
         with client.lock("a"):
+            refused(lambda: client.lock("a"))
+            yield
+
+    @contextmanager
+    def outer():
+        with held():
             yield
 
     with held():
         refused(lambda: client.lock("a"))
-    rows = held().gen
-    next(rows)
-    refused(lambda: client.lock("a"))
-    rows.close()
+    with outer():
+        refused(lambda: client.lock("a", timeout=60))
+
+    @held()
+    def function():
+        refused(lambda: client.lock("a"))
+
+    function()
     client.lock("a").release()
+
+
+def test_the_block_of_a_generator_may_be_left_by_who_goes_on_with_it(client):
+    def rows():
+        with client.lock("a"):
+            yield refused(lambda: client.lock("a"))
+
+    generator = rows()
+    next(generator)
+    assert client.try_lock("a", timeout=0.1) is None
+    timer = threading.Timer(0.2, generator.close)
+    timer.start()
+    client.lock("a", timeout=60).release()
+    timer.join()
+
+
+def test_a_lock_of_a_block_keeps_nothing_alive(client):
+    class Value:
+        pass
+
+    def work():
+        value = Value()
+        with client.lock("a"):
+            return weakref.ref(value)
+
+    assert work()() is None
 
 
 def test_a_task_is_told_and_other_tasks_wait(client):

@@ -1,14 +1,21 @@
 """Which locks the blocks hold that a thread is in: a call that waits for one of them waits for
 ever, and so is an error.
 
-Only blocks count. A lock that is kept otherwise may be released by another thread meanwhile.
+Only blocks count, and of those without a task of asyncio only the ``with`` statements that the
+thread is executing: nobody else leaves these. Any other block, such as that of an ``ExitStack``,
+may be left by another thread meanwhile, as a dependency of FastAPI is, which a thread of a pool
+enters and another one leaves. So may a lock without a block.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import inspect
+import sys
 import threading
 import weakref
+from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._errors import AlreadyHeld
@@ -20,10 +27,22 @@ if TYPE_CHECKING:
     from ._request import Name
 
 
+class _Statement(NamedTuple):
+    """What a frame executes. The frame is not kept alive: with it, so were its variables. Another
+    one may get its number, but only after the statement has ended, and the lock with it."""
+
+    frame: int
+    code: CodeType
+    instruction: int
+
+
 class _Block(NamedTuple):
     lock: weakref.ref[Lock]
     #: The task of asyncio that is in it.
     task: weakref.ref[asyncio.Task[Any]] | None
+    #: What has entered it. If a generator has that is itself a context manager, then also what has
+    #: entered that one, and so on.
+    statements: list[_Statement]
 
 
 class _OfThread(threading.local):
@@ -35,7 +54,7 @@ _of_thread = _OfThread()
 _of_greenlets: weakref.WeakKeyDictionary[Any, list[_Block]] = weakref.WeakKeyDictionary()
 
 
-def entered(lock: Lock) -> None:
+def entered(lock: Lock, by: FrameType | None = None) -> None:
     """This thread is in a block of it from here on, until the lock is not held any more: which it
     is not after the block, whatever thread leaves it. Whose object is in a block enters no second
     one: the end of that would be the end of the lock."""
@@ -47,12 +66,13 @@ def entered(lock: Lock) -> None:
     task = current_task()
     blocks = _blocks()
     blocks[:] = [block for block in blocks if _held(block)]
-    blocks.append(_Block(weakref.ref(lock), None if task is None else weakref.ref(task)))
+    of_task = None if task is None else weakref.ref(task)
+    blocks.append(_Block(weakref.ref(lock), of_task, _statements(by)))
 
 
 def _enter(self: Lock) -> Lock:
     self.ensure_held()
-    entered(self)
+    entered(self, sys._getframe(1))
     return self
 
 
@@ -77,19 +97,59 @@ def refuse_own(
     for block in blocks:
         goes_on = is_async and block.task is not None and block.task() is not task
         lock = _held(block)
-        if lock is not None and lock._client == client.id and not goes_on:
+        if lock is None or lock._client != client.id or goes_on:
+            continue
+        if block.task is not None or _is_executing(block.statements):
             inside.append(lock)
     for name in names if isinstance(names, list) else [names]:
         holding = [lock for lock in inside if _bytes(name) in map(_bytes, lock.names)]
         if not holding or shared and all(lock._is_shared for lock in holding):
             continue
-        are_permits = all(lock.slot is not None for lock in holding)
-        if one_of is not None and are_permits and len(holding) < one_of:
-            continue
+        if one_of is not None and all(lock.slot is not None for lock in holding):
+            in_use = [lock for lock in holding if lock.slot is not None and lock.slot < one_of]
+            if len(in_use) < one_of:
+                continue
         raise AlreadyHeld(
             f"{name!r} is held by a block that this {'task' if is_async else 'thread'} is in: "
             "waiting for it would not end, as a lock is not re-entrant"
         )
+
+
+_ENTER_GENERATOR = contextlib._GeneratorContextManager.__enter__.__code__
+
+
+def _statements(frame: FrameType | None) -> list[_Statement]:
+    found = []
+    while frame is not None:
+        code, caller = frame.f_code, frame.f_back
+        found.append(_Statement(id(frame), code, frame.f_lasti))
+        is_generator = code.co_flags & inspect.CO_GENERATOR
+        if not is_generator or caller is None or caller.f_code is not _ENTER_GENERATOR:
+            break
+        frame = caller.f_back
+    return found
+
+
+def _is_executing(statements: list[_Statement]) -> bool:
+    """Whether this thread has to leave a ``with`` statement before the block can end."""
+    if not statements or not all(map(_is_with, statements)):
+        return False
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and id(frame) != statements[-1].frame:
+        frame = frame.f_back
+    return frame is not None
+
+
+def _is_with(statement: _Statement) -> bool:
+    """Whether this calls ``__enter__`` for a ``with`` statement, in any version of Python."""
+    from opcode import opname
+
+    code, at = statement.code.co_code, max(statement.instruction, 0)
+    while opname[code[at]] == "EXTENDED_ARG":  # before 3.10, where a long block begins
+        at += 2
+    if opname[code[at]] == "CALL":
+        return opname[code[at - 2]] == "LOAD_SPECIAL"  # from 3.14 on
+    return opname[code[at]] in ("BEFORE_WITH", "SETUP_WITH")
 
 
 def _held(block: _Block) -> Lock | None:

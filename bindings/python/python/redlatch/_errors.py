@@ -73,8 +73,8 @@ class LockTimeout(RedlatchError, TimeoutError):
 
 
 class AlreadyHeld(RedlatchError):
-    """The lock is held by a ``with`` block that the calling thread is in, of the same client: the
-    call would have waited for ever. Under gevent a greenlet counts as a thread, and of
+    """The lock is held by a ``with`` statement that the calling thread is in, of the same client:
+    the call would have waited for ever. Under gevent a greenlet counts as a thread, and of
     :meth:`Client.alock` a task. Or this :class:`Lock` itself is in a block already, of whatever
     thread, and would have been released by the end of a second one."""
 
