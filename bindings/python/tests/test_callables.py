@@ -187,7 +187,6 @@ def test_whatever_else_is_returned_is_passed_on(client):
         assert client.locked("a")(lambda: value)() is value  # noqa: B023
         client.forget("o")
         assert client.once_per("o", 3600, lambda: value).value is value  # noqa: B023
-    assert isinstance(client.locked("a")(dict)(), dict)
 
 
 def test_a_callback_of_on_lost_is_a_plain_function(client, monkeypatch):
