@@ -207,6 +207,14 @@ def test_a_redirect_that_nothing_refers_to_goes_on(production):
     assert is_of(client, nodes)
 
 
+def test_a_redirect_is_no_decorator_as_a_coroutine_would_run_after_it(production):
+    async def work():
+        """Would take its lock from the program's nodes."""
+
+    with pytest.raises(TypeError):
+        testing.redirect(redlatch.Client(production))(work)
+
+
 def test_a_call_that_began_in_a_redirect_asks_no_other_nodes_after_it(production, monkeypatch):
     client = redlatch.Client(production)
     stack = ExitStack()

@@ -16,8 +16,6 @@ for ``max_ttl``, as any server: a test that restarts a majority makes its client
 
 from __future__ import annotations
 
-from contextlib import ContextDecorator
-
 from . import _native
 from ._client import Client
 
@@ -34,7 +32,7 @@ def nodes(count: int = 3) -> Nodes:
     return Nodes(count)
 
 
-class redirect(ContextDecorator):
+class redirect:
     """Has a client that the program has made ask other nodes, ``to`` or three new ones, within a
     ``with`` block: decorators, elections and registers that were made of it before do, too.
 
@@ -60,7 +58,8 @@ class redirect(ContextDecorator):
         self._client._core.redirect(other._core)
         return started
 
-    # Nothing else ends it: of one that nobody refers to any more, the test goes on.
+    # Nothing else ends it: of one that nobody refers to any more, the test goes on. And it is no
+    # decorator: a coroutine function, or a fixture that yields, would run after its end.
     def __exit__(self, *_error: object) -> None:
         other, started = self._open.pop()
         self._client._core.end_redirect(other._core)
