@@ -19,6 +19,12 @@ pub(crate) fn client(servers: &[Server]) -> LockClient {
     with_long_timeout(servers.iter().map(Server::url)).build().unwrap()
 }
 
+/// A client for a test in which many rounds wait for a node that is paused.
+pub(crate) fn client_with_short_rounds(servers: &[Server]) -> LockClient {
+    let builder = with_long_timeout(servers.iter().map(Server::url));
+    builder.node_timeout(Duration::from_secs(2)).build().unwrap()
+}
+
 /// Servers in memory that are a group, and a client of them.
 pub(crate) fn formed(count: usize) -> (Servers, LockClient) {
     let servers = Servers::start(count);
@@ -145,7 +151,8 @@ fn what_changes_nothing_leaves_nothing() {
 
 #[test]
 fn while_a_node_is_down_a_deletion_leaves_its_tombstones() {
-    let (servers, client) = formed(3);
+    let (servers, _former) = formed(3);
+    let client = client_with_short_rounds(&servers);
     let register = client.register("a").unwrap();
     set(&register, "one");
     servers[2].pause();

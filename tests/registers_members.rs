@@ -11,7 +11,7 @@ use support::locks::{LIMIT, calls, with_long_timeout};
 use support::redis::Server;
 use support::servers::Servers;
 
-use crate::registers::{client, formed, keys, read, set};
+use crate::registers::{client, client_with_short_rounds, formed, keys, read, set};
 
 /// Settings with which a server forgets nothing that it has answered.
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
@@ -84,7 +84,8 @@ fn mark_is_current(server: &Server) -> bool {
 
 #[test]
 fn a_node_that_forgot_has_no_vote() {
-    let (mut servers, first) = formed(3);
+    let (mut servers, _former) = formed(3);
+    let first = client_with_short_rounds(&servers);
     let register = first.register("a").unwrap();
     set(&register, "one");
     servers[0].kill();

@@ -195,7 +195,8 @@ fn as_a_client_of_a_name_with_a_silent_address() {
     assert!(again < share, "the address that answered is tried first: {again:?}");
 
     // Without time for 250 ms each, each gets an equal share of what there is.
-    let client = settings().connect_timeout(Duration::from_millis(450)).build().unwrap();
+    let settings = settings().node_timeout(Duration::from_secs(5));
+    let client = settings.connect_timeout(Duration::from_millis(450)).build().unwrap();
     assert!(eventually(LIMIT, || can_be_acquired(&client, "named")));
     // A new answer of the resolver counts, not the address that was in use.
     look_up(0, &silent);
