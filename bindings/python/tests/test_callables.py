@@ -7,6 +7,7 @@ import functools
 import gc
 import warnings
 from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
@@ -115,6 +116,12 @@ UNRUN = {
     "awaitable": (Awaitable, r"an awaitable \(Awaitable\)"),
     "generator": (lambda: generator(), r"a generator \(generator\)"),
     "async generator": (lambda: async_generator(), r"an async generator \(async_generator\)"),
+    "future": (Future, r"a future that is not done \(Future\)"),
+    "block": (contextmanager(generator), r"a context manager \(_GeneratorContextManager\)"),
+    "async block": (
+        asynccontextmanager(async_generator),
+        r"a context manager \(_AsyncGeneratorContextManager\)",
+    ),
 }
 
 
@@ -161,17 +168,22 @@ def test_a_job_that_is_a_coroutine_function_is_refused_before_it_counts(client, 
 def test_a_task_that_was_returned_is_cancelled(client):
     tasks = []
 
-    async def main():
-        def start():
-            tasks.append(asyncio.ensure_future(coroutine()))
-            return tasks[-1]
+    def start():
+        tasks.append(asyncio.ensure_future(coroutine()))
+        return tasks[-1]
 
-        with pytest.raises(TypeError, match=r"an awaitable \(Task\)"):
-            client.locked("a")(start)()
+    def gather():
+        start()
+        return asyncio.gather(start(), start())
+
+    async def main():
+        for work, kind in ((start, "Task"), (gather, "_GatheringFuture")):
+            with pytest.raises(TypeError, match=rf"an awaitable \({kind}\)"):
+                client.locked("a")(work)()
         await asyncio.wait(tasks)
 
     asyncio.run(main())
-    assert tasks[0].cancelled()
+    assert [task.cancelled() for task in tasks] == [True, False, True, True]
 
 
 class Lazy:
@@ -183,7 +195,9 @@ class Lazy:
 
 
 def test_whatever_else_is_returned_is_passed_on(client):
-    for value in (None, [1], iter([1]), map(int, "1"), Future(), MagicMock(), Lazy(), type, open):
+    done = Future()
+    done.set_result(1)
+    for value in (None, [1], iter([1]), map(int, "1"), done, MagicMock(), Lazy(), type, open):
         assert client.locked("a")(lambda: value)() is value  # noqa: B023
         client.forget("o")
         assert client.once_per("o", 3600, lambda: value).value is value  # noqa: B023

@@ -127,6 +127,24 @@ def test_a_coroutine_that_is_closed_when_its_loop_is_gone_leaves_its_block(clien
     assert client.inspect("a").state == "free"
 
 
+def test_what_is_granted_to_a_task_whose_loop_is_gone_is_released(client, urls):
+    held = Client(urls, restart_guard=False).lock("a", ttl=60)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(client.alock("a", ttl=60).__aenter__())
+
+    async def queued():
+        while not client.inspect("a").waiters:
+            await asyncio.sleep(0.01)
+
+    loop.run_until_complete(queued())
+    loop.close()
+    held.release()
+    until(lambda: client.inspect("a").state == "free")
+    assert not task.done()
+    task._log_destroy_pending = False
+    task.get_coro().close()
+
+
 @pytest.mark.parametrize("turns", range(4))
 def test_a_loop_that_stops_amid_the_end_of_a_wait_complains_of_nothing(monkeypatch, turns):
     monkeypatch.setattr(_threads, "IDLE_MAX", 0)

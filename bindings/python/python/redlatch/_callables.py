@@ -4,6 +4,8 @@ return, or goes through it. By then, the lock that they were called under is rel
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
+import contextlib
 import functools
 import inspect
 import sys
@@ -18,6 +20,9 @@ _is_marked: Callable[[Any], bool] = (
 )
 
 
+_OF_GENERATORS: type = contextlib._GeneratorContextManagerBase
+
+
 def is_coroutine_function(function: Any) -> bool:
     return _is_marked(function) or _is_marked(_body(function))
 
@@ -28,19 +33,25 @@ def is_generator_function(function: Any) -> bool:
 
 
 def undone(returned: Any) -> str | None:
-    """What a callable has returned instead of its work, which then is not begun: a coroutine is
-    closed, as Python would warn of it, and a task cancelled. ``None``: its work is done."""
+    """What a callable has returned instead of its work, which then is not begun where that can be
+    had: a coroutine is closed, as Python would warn of it, and a future cancelled. ``None``: its
+    work is done."""
     # Not the object is asked: a proxy, such as Werkzeug's and Django's, would ask what it is for.
     kind = type(returned)
+    if issubclass(kind, concurrent.futures.Future) and returned.done():
+        return None
     if issubclass(kind, Coroutine):
         returned.close()
-    elif issubclass(kind, asyncio.Task):
+    elif issubclass(kind, (asyncio.Future, concurrent.futures.Future)):
         returned.cancel()
     # Of these, a generator that `types.coroutine` has made is the first one only.
     for what, kinds in (
         ("an awaitable", Awaitable),
         ("a generator", Generator),
         ("an async generator", AsyncGenerator),
+        ("a future that is not done", concurrent.futures.Future),
+        # What a function below `contextlib.contextmanager` returns: it has not begun.
+        ("a context manager", _OF_GENERATORS),
     ):
         if issubclass(kind, kinds):
             return f"{what} ({kind.__name__})"

@@ -87,7 +87,7 @@ async def wait_async(call: Call[T], *, is_brief: bool = False) -> T:
     # It gets no exception: asyncio would complain of one that nobody has looked at, such as that of
     # a call that was cancelled, if the loop stops meanwhile.
     ended = loop.create_future()
-    future.add_done_callback(lambda _: _wake(loop, ended))
+    future.add_done_callback(lambda done: _wake(loop, ended, done))
     try:
         await ended
         return future.result()
@@ -96,10 +96,12 @@ async def wait_async(call: Call[T], *, is_brief: bool = False) -> T:
         raise
 
 
-def _wake(loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None]) -> None:
+def _wake(loop: asyncio.AbstractEventLoop, ended: asyncio.Future[None], done: Future[Any]) -> None:
     """Called by the thread of the call."""
-    with suppress(RuntimeError):  # the loop is closed
+    try:
         loop.call_soon_threadsafe(_end_wait, ended)
+    except RuntimeError:  # the loop is closed, so nobody takes what was granted
+        _release(done)
 
 
 def _end_wait(ended: asyncio.Future[None]) -> None:
@@ -128,7 +130,7 @@ def _give_up(cancel: CancelToken, future: Future[T]) -> None:
     future.add_done_callback(_release)
 
 
-def _release(done: Any) -> None:
+def _release(done: Future[Any]) -> None:
     if done.exception() is None and isinstance(done.result(), Lock):
         with suppress(RedlatchError):
             done.result().release()
