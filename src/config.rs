@@ -132,10 +132,10 @@ impl Builder {
     }
 
     /// How long extensions may keep a lock, counted from when it was requested: an extension beyond
-    /// that is refused. By default there is no limit, but 24 hours for locks that are [kept
-    /// alive](crate::LockRequest::keep_alive); zero refuses every extension. Without a limit, a
-    /// client that hangs keeps a resource for ever, which the Redlock description warns of: set
-    /// this to the longest time that the work can take.
+    /// that is refused, and so is a longer ttl. By default there is no limit, but 24 hours for
+    /// locks that are [kept alive](crate::LockRequest::keep_alive); zero refuses every extension,
+    /// and no ttl. Without a limit, a client that hangs keeps a resource for ever, which the
+    /// Redlock description warns of: set this to the longest time that the work can take.
     pub fn max_hold(mut self, longest: Duration) -> Self {
         self.settings.max_hold = Some(longest);
         self

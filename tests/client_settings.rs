@@ -27,7 +27,7 @@ fn a_file_makes_a_client_with_its_settings() {
     let nodes = servers.urls().iter().map(|url| format!("{url:?}")).collect::<Vec<_>>().join(", ");
     let text = format!(
         "[locks]\nnodes = [{nodes}]\nkey_prefix = 'billing:'\nclient_name = 'from-a-file'\n\
-         restart_guard = false\nmax_ttl = '1m 1s'\nmax_hold = '20s'\nnode_timeout = '5s'\n\
+         restart_guard = false\nmax_ttl = '1m 1s'\nmax_hold = '55s'\nnode_timeout = '5s'\n\
          wait_for_all = true\nowner = 'me'\n"
     );
     let Configuration { locks } = toml::from_str(&text).unwrap();
@@ -41,12 +41,12 @@ fn a_file_makes_a_client_with_its_settings() {
     let LockState::Held(holder) = client.inspect("orders").unwrap().state else { panic!() };
     assert!(holder.owner().is_some_and(|owner| owner == "me"));
     drop(lock);
-    let longest = client.try_lock("orders", Duration::from_secs(61));
+    let longest = client.try_lock("orders", Duration::from_secs(55));
     assert!(longest.unwrap().is_some());
-    let longer = client.try_lock("orders", Duration::from_secs(62));
-    assert!(matches!(longer, Err(Error::Ttl(_))), "{longer:?}");
-    let beyond = client.request("orders").ttl(Duration::from_secs(21)).keep_alive().try_lock();
+    let beyond = client.try_lock("orders", Duration::from_secs(61));
     assert!(matches!(beyond, Err(Error::Ttl(TtlError::BeyondHold { .. }))), "{beyond:?}");
+    let longer = client.try_lock("orders", Duration::from_secs(62));
+    assert!(matches!(longer, Err(Error::Ttl(TtlError::TooLong { .. }))), "{longer:?}");
 }
 
 #[test]

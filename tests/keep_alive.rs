@@ -146,7 +146,7 @@ fn invalid_requests_are_refused_before_anything_is_sent() {
     drop(request.ttl(shortest).lock().unwrap());
 
     // Without `keep_alive`, `max_hold` limits the holder's own extensions.
-    let mut plain = strict.request("odd").ttl(TTL).max_hold(TTL * 2).lock().unwrap();
+    let mut plain = strict.request("odd").ttl(TTL / 2).max_hold(TTL * 2).lock().unwrap();
     let refused = plain.extend(TTL);
     assert!(matches!(refused, Err(Error::HeldTooLong { .. })));
 }

@@ -154,7 +154,8 @@ typedef struct redlatch_request {
      * thread has taken the lock itself. With a limit, REDLATCH_NO_QUORUM at once if servers that
      * have just begun get their vote only after it. */
     uint64_t wait_ms;
-    /* For how long extensions keep it in all; 0: no limit, but a day with REDLATCH_KEEP_ALIVE. */
+    /* For how long extensions keep it in all, at least ttl_ms; 0: no limit, but a day with
+     * REDLATCH_KEEP_ALIVE. */
     uint64_t max_hold_ms;
     /* A label for people who look at the lock: `redlatch inspect`. At most 256 bytes. A null
      * pointer: the client's; redlatch_text(""): none. */

@@ -89,8 +89,17 @@ impl LockRequest<'_> {
         if hold_at_least > longest {
             return Err(Error::Ttl(TtlError::HoldTooLong { hold_at_least, longest }));
         }
-        let (key, attributes) = (Arc::clone(key), attributes.unless_plain());
         let keep_alive = settings.keep_alive;
+        // Zero allows no extension, and leaves the lock at its ttl.
+        let longest = match max_hold {
+            Some(Duration::ZERO) | None if !keep_alive => Duration::MAX,
+            max_hold => max_hold.unwrap_or(MAX_HOLD),
+        };
+        if ttl.as_duration() > longest {
+            let error = TtlError::BeyondHold { ttl: ttl.as_duration(), max_hold: longest };
+            return Err(Error::Ttl(error));
+        }
+        let (key, attributes) = (Arc::clone(key), attributes.unless_plain());
         Ok(LockSpec {
             key,
             attributes,
@@ -136,10 +145,7 @@ impl Acquisition<'_> {
         if !spec.keep_alive {
             return Ok(());
         }
-        let (ttl, max_hold) = (spec.ttl.as_duration(), spec.longest_hold());
-        if ttl > max_hold {
-            return Err(Error::Ttl(TtlError::BeyondHold { ttl, max_hold }));
-        }
+        let ttl = spec.ttl.as_duration();
         let Some(watchdog) = core.backend.watchdog() else { return Ok(()) };
         let shortest = shortest_ttl(&core.rules).map_or(Duration::MAX, Ttl::as_duration);
         if ttl < shortest {

@@ -133,14 +133,14 @@ impl<'a> LockRequest<'a> {
     ///
     /// With this setting, acquiring the lock fails if three rounds of
     /// [`node_timeout`](crate::Builder::node_timeout) do not fit into the validity of the ttl (it
-    /// must be about 154 ms by default), if the ttl is longer than `max_hold`, if the thread cannot
-    /// be started, or if the client keeps too many locks alive ([`Error::TooManyKeptAlive`]): 320
-    /// extensions are under way at a time, so with rounds of 50 ms a client keeps about 12,600
-    /// locks with a ttl of 3 s alive, and ten times as many with rounds of 5 ms or a ttl of 30 s.
-    /// The rounds of the last while count. If they take longer afterwards, locks can be lost.
+    /// must be about 154 ms by default), if the thread cannot be started, or if the client keeps
+    /// too many locks alive ([`Error::TooManyKeptAlive`]): 320 extensions are under way at a time,
+    /// so with rounds of 50 ms a client keeps about 12,600 locks with a ttl of 3 s alive, and ten
+    /// times as many with rounds of 5 ms or a ttl of 30 s. The rounds of the last while count. If
+    /// they take longer afterwards, locks can be lost.
     ///
     /// On ZooKeeper the client's session keeps its locks alive, however many there are, and their
-    /// ttl does not matter: of these errors there is only that of `max_hold`.
+    /// ttl does not matter: there are none of these errors.
     pub fn keep_alive(mut self) -> Self {
         self.settings.keep_alive = true;
         self
@@ -150,7 +150,9 @@ impl<'a> LockRequest<'a> {
     /// automatic ones included, end no later, less the drift and up to a sixth of the ttl. By
     /// default it is [`Builder::max_hold`](crate::Builder::max_hold), which also limits what is set
     /// here. If neither is set, a lock that is kept alive is held for 24 hours at most, so that it
-    /// is free again some day if its guard was leaked or its holder hangs.
+    /// is free again some day if its guard was leaked or its holder hangs. A longer ttl is an
+    /// [error](crate::error::TtlError::BeyondHold); zero, of a lock that is not kept alive, allows
+    /// its ttl and no extension.
     pub fn max_hold(mut self, longest: Duration) -> Self {
         self.settings.max_hold = Some(longest);
         self

@@ -139,8 +139,11 @@ errors! {
         /// Three rounds of `node_timeout` must fit into its validity.
         #[text("a ttl of {ttl:?} is too short to be kept alive: at least {shortest:?} is needed")]
         TooShortToKeep { ttl: Duration, shortest: Duration },
-        /// Of a lock that is kept alive.
-        #[text("a ttl of {ttl:?} is longer than the lock may be held: {max_hold:?}")]
+        /// What [`max_hold`](crate::LockRequest::max_hold) allows, or for a lock that is kept alive
+        /// a day.
+        #[text(
+            "a ttl of {ttl:?} is longer than max_hold of {max_hold:?}: it must be at most as long"
+        )]
         BeyondHold { ttl: Duration, max_hold: Duration },
         /// `longest`: what [`max_hold`](crate::LockRequest::max_hold) allows, and on ZooKeeper at
         /// most half of the session timeout.

@@ -87,8 +87,21 @@ fn no_extension_goes_beyond_max_hold(backend: &Backend) {
         assert_eq!(lock.extend(Duration::from_secs(15)), Ok(()));
         assert_eq!(lock.release(), Ok(()));
     }
-    let refused = own.request("longest").keep_alive().max_hold(SHORT).lock();
-    assert!(matches!(refused, Err(Error::Ttl(TtlError::BeyondHold { .. }))), "{refused:?}");
+    let set = backend.builder().max_hold(SHORT).build().unwrap();
+    for refused in [
+        own.request("longest").keep_alive().max_hold(SHORT).lock().map(Some),
+        own.request("longest").ttl(LONG).max_hold(SHORT).lock().map(Some),
+        own.request("longest").ttl(LONG).max_hold(SHORT).shared().try_lock(),
+        set.request("longest").ttl(LONG).try_lock(),
+        set.request_all(["longest", "more"]).ttl(LONG).try_lock_for(LIMIT),
+    ] {
+        let Err(Error::Ttl(TtlError::BeyondHold { max_hold: SHORT, .. })) = refused else {
+            panic!("{refused:?}")
+        };
+    }
+    // Zero leaves it at the first ttl.
+    let mut lock = own.request("longest").ttl(LONG).max_hold(Duration::ZERO).lock().unwrap();
+    assert!(matches!(lock.extend(LONG), Err(Error::HeldTooLong { .. })));
 }
 
 fn a_lock_that_is_kept_alive_outlives_its_ttl(backend: &Backend) {

@@ -212,6 +212,9 @@ static void locks(void) {
     request.flags = REDLATCH_KEEP_ALIVE;
     request.max_hold_ms = 5000; /* less than the ttl */
     EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &request, &guard));
+    request.flags = 0;
+    EXPECT(REDLATCH_INVALID, redlatch_acquire(client, &request, &guard));
+    ASSERT(strstr(redlatch_last_error(), "longer than max_hold of 5s"));
 
     request = redlatch_request_for("b", 10000);
     request.one_of = 2;

@@ -43,6 +43,10 @@ CONFIG_ERRORS = [
     (lambda client: client.lock("a", timeout=10**400), f"{A_TIME} int"),
     (lambda client: client.lock("a", ttl="x" * 100), f"{A_TIME} str"),
     (lambda client: client.lock("a", max_hold=-1), f"max_hold: {A_TIME} -1"),
+    (
+        lambda client: client.try_lock("a", ttl=30, max_hold=5, keep_alive=False),
+        "a ttl of 30s is longer than max_hold of 5s: it must be at most as long",
+    ),
     (lambda client: client.lock("a", fenced=1), "fenced: True or False is needed, not 1"),
     (
         lambda client: client.lock("a", one_of="2"),

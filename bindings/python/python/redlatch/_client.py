@@ -172,7 +172,8 @@ class Client:
         * ``owner``: what ``inspect`` shows of the holder, up to 256 bytes; the client's, which is
           ``host:pid`` by default.
         * ``min_validity``: the least time that it must be valid for when it is granted.
-        * ``max_hold``: for how long it may be held in all, however often it is extended.
+        * ``max_hold``: for how long it may be held in all, however often it is extended; at least
+          ``ttl``.
         * ``hold_at_least``: for how long it stays taken at least, also after its release: for a job
           that several machines begin at the same time by clocks that differ.
 
