@@ -15,7 +15,7 @@ import pytest
 
 import redlatch
 from conftest import free_port, until
-from redlatch import _client, testing
+from redlatch import _async, _client, testing
 
 
 def test_nodes_can_be_stopped_and_paused():
@@ -198,6 +198,24 @@ def test_a_redirect_of_one_thread_outlives_an_earlier_one_of_another(production)
     first.join(60)
     second.join(60)
     assert told == [True]
+
+
+def test_a_call_of_a_coroutine_stays_with_the_redirect_it_began_in(production, monkeypatch):
+    client = redlatch.Client(production)
+    redirect = testing.redirect(client)
+    wait = _async.wait_async
+
+    async def ends_first(call, **settings):
+        redirect.__exit__()
+        return await wait(call, **settings)
+
+    async def main():
+        redirect.__enter__()
+        await client.alock("a", ttl=60)
+
+    monkeypatch.setattr(_async, "wait_async", ends_first)
+    with pytest.raises(redlatch.RedlatchError):
+        asyncio.run(main())
 
 
 def test_a_redirect_that_nothing_refers_to_goes_on(production):

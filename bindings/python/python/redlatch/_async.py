@@ -38,13 +38,6 @@ class AsyncLock:
     """
 
     def __init__(self, client: _native.Client, request: Request, timeout: Seconds | None) -> None:
-        self._acquire = functools.partial(
-            client.acquire,
-            wait=timeout,
-            log_calls=logger.isEnabledFor(DEBUG),
-            goes_on=False,
-            **request._asdict(),
-        )
         self._client, self._request, self._timeout = client, request, timeout
         self._limit = _native.limit(timeout)
         # Several tasks may be within the block, of a lock that is shared.
@@ -54,14 +47,22 @@ class AsyncLock:
         return self._taken().__await__()
 
     async def _taken(self) -> Lock:
+        # A redirect may end before the thread of the call begins, and the program's own nodes must
+        # not be asked then.
+        client = self._client.asked()
+        asked = self._request
         if self._limit != 0:
-            asked = self._request
-            refuse_own(
-                self._client, asked.names, shared=asked.shared, one_of=asked.one_of, is_async=True
-            )
-        lock = await wait_async(lambda cancel: self._acquire(cancelled_by=cancel))
+            refuse_own(client, asked.names, shared=asked.shared, one_of=asked.one_of, is_async=True)
+        acquire = functools.partial(
+            client.acquire,
+            wait=self._timeout,
+            log_calls=logger.isEnabledFor(DEBUG),
+            goes_on=False,
+            **asked._asdict(),
+        )
+        lock = await wait_async(lambda cancel: acquire(cancelled_by=cancel))
         if lock is None:
-            raise timed_out(self._client, self._request, self._timeout, None)
+            raise timed_out(client, asked, self._timeout, None)
         return lock
 
     async def __aenter__(self) -> Lock:
