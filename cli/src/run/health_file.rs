@@ -8,7 +8,7 @@
 use super::state_file::{self, StateFile};
 use crate::exit::Failure;
 use crate::output;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -102,6 +102,6 @@ fn time(text: &[u8]) -> Option<u64> {
 /// As much of a file as tells whether a run has written it.
 fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    File::open(path)?.take(32).read_to_end(&mut text)?;
+    state_file::open(path)?.take(32).read_to_end(&mut text)?;
     Ok(text)
 }

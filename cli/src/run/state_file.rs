@@ -2,7 +2,7 @@
 //! finds the old text or the new one.
 
 use crate::exit::Failure;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use std::fs::{self, File, FileType, Permissions};
 use std::io::{self, ErrorKind, Write};
@@ -73,9 +73,14 @@ fn special(kind: FileType) -> Option<&'static str> {
 
 /// Is the process alive that has written this file, and is it another one?
 pub(super) fn is_kept_by_another(path: &Path) -> bool {
-    // What is no file has been refused.
-    let Ok(file) = File::open(path) else { return false };
+    let Ok(file) = open(path) else { return false };
     flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+}
+
+/// Opens what is at the path to read it, without waiting: it may have become a pipe.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
 
 /// A new file, with a name of its own: several containers in each of which this is process 1 may

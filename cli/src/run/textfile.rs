@@ -1,21 +1,25 @@
 //! The metrics of `--metrics-textfile`, for the textfile collector of Prometheus' node_exporter.
 
-use super::state_file::{StateFile, refuse_special};
+use super::state_file::{self, StateFile};
 use crate::acquire::AcquireArguments;
 use crate::exit::Failure;
 use crate::inspect::shown;
 use crate::{duration, output};
 use std::fmt::Write;
-use std::fs;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+const OPTION: &str = "--metrics-textfile";
 
 const LAST_SUCCESS: &str = "redlatch_run_last_success_timestamp_seconds";
 
 /// What is known of a run. Nothing that fails here ends it.
 pub(crate) struct Textfile {
     path: Option<PathBuf>,
+    /// As long as it is kept, a run that does not get the lock leaves the file alone.
+    written: Option<StateFile>,
     /// The label of each lock, and when a command last succeeded under it, in seconds since 1970.
     locks: Vec<(String, Option<f64>)>,
     start: Instant,
@@ -27,19 +31,13 @@ pub(crate) struct Textfile {
 }
 
 impl Textfile {
-    /// Reads when a command last succeeded from the file that is there. A failure if something
-    /// else is there.
+    /// A failure if something else than a file is there.
     pub(crate) fn new(path: Option<&Path>, arguments: &AcquireArguments) -> Result<Self, Failure> {
-        path.map_or(Ok(()), |path| refuse_special("--metrics-textfile", path))?;
-        let before = path.and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
-        let lock = |name: &std::ffi::OsStr| {
-            let label = label(name.as_bytes());
-            let last_success = last_success(&before, &label);
-            (label, last_success)
-        };
+        path.map_or(Ok(()), |path| state_file::refuse_special(OPTION, path))?;
         Ok(Self {
             path: path.map(Path::to_owned),
-            locks: arguments.names().map(lock).collect(),
+            written: None,
+            locks: arguments.names().map(|name| (label(name.as_bytes()), None)).collect(),
             start: Instant::now(),
             waited: None,
             held: None,
@@ -80,9 +78,28 @@ impl Textfile {
     /// A warning if that fails for the first time.
     fn write(&mut self) -> Option<String> {
         let path = self.path.as_ref()?;
-        let error = StateFile::replace(path, &self.text()).err().filter(|_| !self.is_warned)?;
+        if self.waited.is_none() && state_file::is_kept_by_another(path) {
+            return None;
+        }
+        // Others may have written it since this one began.
+        let before = state_file::open(path).and_then(io::read_to_string).unwrap_or_default();
+        for (label, last) in &mut self.locks {
+            let found = last_success(&before, label);
+            if found > *last {
+                *last = found;
+            }
+        }
+        let error = match StateFile::replace(path, &self.text()) {
+            Ok(written) => {
+                self.written = Some(written);
+                return None;
+            }
+            Err(error) => error,
+        };
+        let text = format!("warning: {OPTION}: {}: {error}", path.display());
+        let is_first = !self.is_warned;
         self.is_warned = true;
-        Some(format!("warning: --metrics-textfile: {}: {error}", path.display()))
+        is_first.then_some(text)
     }
 
     fn text(&self) -> String {

@@ -11,6 +11,7 @@ use super::program::{Running, end, redlatch, shell_script};
 use support::locks::{LONG, all_nodes_client, take};
 use support::program::in_memory;
 use support::servers::Servers;
+use support::waiters::await_queued;
 
 /// The value of a metric without its prefix, by the label of its lock. Checks the whole file.
 #[track_caller]
@@ -98,6 +99,35 @@ fn a_loss_is_told_and_each_lock_has_its_series() {
         assert!(of("held_seconds").is_some_and(|held| held > 0.5));
         assert_eq!(of("last_success_timestamp_seconds"), None);
     }
+}
+
+#[test]
+fn a_run_that_is_refused_leaves_the_file_of_the_one_that_holds_the_lock() {
+    let servers = Servers::start(3);
+    let folder = in_memory();
+    let file = folder.path().join("name.prom");
+    let path = file.to_str().expect("text");
+    let arguments = ["run", "name", "--metrics-textfile", path, "-c", "echo ready; cat"];
+    let mut holder = Running::start(redlatch(&servers, &arguments).stdin(Stdio::piped()));
+    holder.await_line("ready");
+    let refused = ["run", "name", "--metrics-textfile", path, "--no-wait", "true"];
+    assert_eq!(end(&mut redlatch(&servers, &refused)).code, 1);
+    assert_eq!(value(&file, "held", "name"), Some(1.0));
+    let failing = ["run", "name", "--metrics-textfile", path, "--", "false"];
+    let waiting = Running::start(&mut redlatch(&servers, &failing));
+    await_queued(&servers, "name", 1);
+    drop(holder.0.stdin.take());
+    assert_eq!(holder.end().code, 0);
+    assert_eq!(waiting.end().code, 1);
+    let success = value(&file, "last_success_timestamp_seconds", "name");
+    assert!(success.is_some(), "that of the one before is kept");
+    let held = take(&all_nodes_client(servers.urls()), "name", LONG);
+    assert_eq!(
+        end(&mut redlatch(&servers, &[&refused[..5], &["-E", "5", "true"]].concat())).code,
+        5
+    );
+    assert_eq!(value(&file, "exit_code", "name"), Some(5.0), "nobody keeps it");
+    drop(held);
 }
 
 #[test]
