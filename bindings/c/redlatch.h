@@ -152,7 +152,7 @@ typedef struct redlatch_request {
     /* How long to wait, in the order in which programs asked; 0: one attempt. With REDLATCH_FOREVER
      * also while too few nodes answer, unless waiting cannot help (a wrong password), or this
      * thread has taken the lock itself. With a limit, REDLATCH_NO_QUORUM at once if servers that
-     * have just begun get their vote only after it. */
+     * have just begun get their vote only a second or more after it. */
     uint64_t wait_ms;
     /* For how long extensions keep it in all, at least ttl_ms; 0: no limit, but a day with
      * REDLATCH_KEEP_ALIVE. */

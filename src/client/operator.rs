@@ -92,6 +92,10 @@ impl LockClient {
     /// # Errors
     ///
     /// The value that was seen is not a lock (not a string, without a ttl, or too long), and stays.
+    /// So does that of another program that locks [without a
+    /// ttl](crate::guide::other_programs): nothing but its form tells it from data. If its holder
+    /// is gone, `DEL` the key on each node.
+    ///
     /// Or fewer nodes than a majority answered: the lock may still be held.
     pub fn force_release(&self, seen: &Inspection) -> Result<bool, Error> {
         if self.core.is_forked() {
