@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import queue
 import threading
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 
 import pytest
 
 import redlatch
 from conftest import until
-from redlatch import AlreadyHeld
+from redlatch import AlreadyHeld, _blocks
 from test_waits import PRELUDE
 
 
@@ -166,6 +167,49 @@ def test_a_block_of_another_thread_or_another_client_does_not_count(client, urls
 def taken(call):
     with call() as lock:
         return lock.is_held
+
+
+def test_a_call_asks_no_locks_of_other_names_whether_they_are_held(client, monkeypatch):
+    asked = []
+    held = _blocks._held
+    monkeypatch.setattr(_blocks, "_held", lambda block: asked.append(block) or held(block))
+
+    async def main():
+        async with AsyncExitStack() as stack:
+            for number in range(20):
+                await stack.enter_async_context(client.alock(str(number)))
+            with pytest.raises(AlreadyHeld, match="this task"):
+                await client.alock("7")
+
+    asyncio.run(main())
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("ends", ["with", "by_hand", "in_another_thread", "in_a_task"])
+def test_blocks_that_have_ended_do_not_pile_up(redlatch_client, ends):
+    client, count = redlatch_client, 200
+
+    def blocks():
+        return sum(isinstance(each, _blocks._Block) for each in gc.get_objects())
+
+    async def in_tasks():
+        for number in range(count):
+            async with client.alock(str(number)):
+                pass
+
+    before = blocks()
+    if ends == "in_a_task":
+        asyncio.run(in_tasks())
+    with ThreadPoolExecutor(1) as pool:
+        for number in range(count):
+            lock = client.lock(str(number)).__enter__()
+            if ends == "with":
+                lock.__exit__(None, None, None)
+            elif ends == "by_hand":
+                lock.release()
+            else:
+                pool.submit(lock.__exit__, None, None, None).result()
+    assert blocks() - before < count / 2
 
 
 class Worker:

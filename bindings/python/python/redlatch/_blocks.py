@@ -45,13 +45,57 @@ class _Block(NamedTuple):
     statements: list[_Statement]
 
 
+class _Blocks:
+    """Those of a thread, or of a greenlet, by the locks that they hold: which others there are does
+    not matter to a call."""
+
+    #: How many are added at least before those of locks that nothing refers to are removed.
+    SWEEP_MIN = 64
+
+    def __init__(self) -> None:
+        self._by_lock: dict[tuple[int, Name], list[_Block]] = {}
+        self._before_sweep = self.SWEEP_MIN
+
+    def add(self, lock: Lock, block: _Block) -> None:
+        for name in lock.names:
+            self._by_lock.setdefault((lock._client, _bytes(name)), []).append(block)
+            self._before_sweep -= 1
+        # Whoever ends a block, in whatever thread, need not know of this.
+        if self._before_sweep <= 0:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        kept = {}
+        for key, blocks in list(self._by_lock.items()):  # a handler of a signal may add one
+            if living := [block for block in blocks if block.lock() is not None]:
+                kept[key] = living
+        self._by_lock = kept
+        self._before_sweep = max(self.SWEEP_MIN, sum(map(len, kept.values())))
+
+    def inside(self, client: int, name: Name, task: asyncio.Task[Any] | None) -> list[Lock]:
+        """The locks of this name that are held by blocks which must end before this thread goes on,
+        or, if it is of a task, before this one goes on."""
+        found = []
+        blocks = self._by_lock.get((client, _bytes(name)), [])
+        for block in blocks.copy():
+            if task is not None and block.task is not None and block.task() is not task:
+                continue
+            lock = _held(block)
+            if lock is None:
+                with contextlib.suppress(ValueError):  # a handler of a signal was first
+                    blocks.remove(block)
+            elif block.task is not None or _is_executing(block.statements):
+                found.append(lock)
+        return found
+
+
 class _OfThread(threading.local):
     def __init__(self) -> None:
-        self.blocks: list[_Block] = []
+        self.blocks = _Blocks()
 
 
 _of_thread = _OfThread()
-_of_greenlets: weakref.WeakKeyDictionary[Any, list[_Block]] = weakref.WeakKeyDictionary()
+_of_greenlets: weakref.WeakKeyDictionary[Any, _Blocks] = weakref.WeakKeyDictionary()
 
 
 def entered(lock: Lock, by: FrameType | None = None) -> None:
@@ -64,10 +108,8 @@ def entered(lock: Lock, by: FrameType | None = None) -> None:
             "second one would release it, as a lock is not re-entrant"
         )
     task = current_task()
-    blocks = _blocks()
-    blocks[:] = [block for block in blocks if _held(block)]
     of_task = None if task is None else weakref.ref(task)
-    blocks.append(_Block(weakref.ref(lock), of_task, _statements(by)))
+    _blocks().add(lock, _Block(weakref.ref(lock), of_task, _statements(by)))
 
 
 def _enter(self: Lock) -> Lock:
@@ -89,20 +131,10 @@ def refuse_own(
 ) -> None:
     """Raises if a wait for these could never end. A wait stops its thread, and with it all tasks;
     one of asyncio stops its own task alone."""
-    blocks = _blocks()
-    if not blocks:
-        return
+    blocks, asked = _blocks(), client.id
     task = current_task() if is_async else None
-    inside = []
-    for block in blocks:
-        goes_on = is_async and block.task is not None and block.task() is not task
-        lock = _held(block)
-        if lock is None or lock._client != client.id or goes_on:
-            continue
-        if block.task is not None or _is_executing(block.statements):
-            inside.append(lock)
     for name in names if isinstance(names, list) else [names]:
-        holding = [lock for lock in inside if _bytes(name) in map(_bytes, lock.names)]
+        holding = blocks.inside(asked, name, task)
         if not holding or shared and all(lock._is_shared for lock in holding):
             continue
         if one_of is not None and all(lock.slot is not None for lock in holding):
@@ -158,12 +190,12 @@ def _held(block: _Block) -> Lock | None:
     return lock if is_inside else None
 
 
-def _blocks() -> list[_Block]:
+def _blocks() -> _Blocks:
     """The blocks of this thread, or of this greenlet."""
     if gevent_has_patched():
         import gevent  # type: ignore[import-untyped]
 
-        return _of_greenlets.setdefault(gevent.getcurrent(), [])
+        return _of_greenlets.setdefault(gevent.getcurrent(), _Blocks())
     return _of_thread.blocks
 
 
