@@ -9,7 +9,7 @@ use super::state_file::{self, StateFile};
 use crate::exit::Failure;
 use crate::output;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -81,12 +81,15 @@ impl Drop for HealthFile {
 pub(crate) fn check(path: Option<&Path>) -> Result<(), Failure> {
     let Some(path) = path else { return Ok(()) };
     state_file::refuse_special(OPTION, path)?;
-    // Of what cannot be read, the warning of the first write tells.
     match beginning(path) {
-        Ok(text) if !text.is_empty() && time(&text).is_none() => {
-            Err(state_file::refused(OPTION, path, "has a text that redlatch has not written"))
+        Ok(text) if text.is_empty() || time(&text).is_some() => Ok(()),
+        Ok(_) => Err(state_file::refused(OPTION, path, "has a text that redlatch has not written")),
+        // A run's own can be read by all.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Err(state_file::refused(OPTION, path, "cannot be read, so it is no file of a run"))
         }
-        _ => Ok(()),
+        // It is not there, or the warning of the first write tells what there is.
+        Err(_) => Ok(()),
     }
 }
 

@@ -1,14 +1,14 @@
 //! `redlatch run --health-file`: what a readiness probe looks at.
 
-use std::fs;
-use std::os::unix::fs::{FileTypeExt, symlink};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::loss::{lose, with_short_rounds};
-use super::program::{Running, end, redlatch};
+use super::program::{Running, end, redlatch, shell_script};
 use rustix::process::Signal;
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, take};
@@ -231,4 +231,29 @@ fn what_is_no_file_of_a_run_is_refused_and_stays() {
     let ended = end(&mut redlatch(&servers, &arguments));
     assert_eq!((ended.code, &*ended.stderr), (0, ""));
     assert!(!text.exists());
+}
+
+#[test]
+fn what_this_user_may_not_read_is_refused_and_stays() {
+    let servers = Servers::start(1);
+    let folder = in_memory();
+    let file = folder.path().join("text");
+    fs::write(&file, "another's\n").expect("a file");
+    fs::set_permissions(&file, Permissions::from_mode(0o000)).expect("it is ours");
+    // The superuser reads it all the same, unless it gives that up.
+    let script = r#"
+        if [ "$(id -u)" = 0 ]; then
+          set -- setpriv --bounding-set=-dac_override,-dac_read_search "$@"
+        fi
+        exec "$@""#;
+    let mut command = shell_script(&servers, script);
+    let path = file.to_str().expect("text");
+    command.args(["sh", env!("CARGO_BIN_EXE_redlatch"), "run", "name"]);
+    command.args(["--health-file", path, "true"]);
+    let ended = end(&mut command);
+    assert_eq!(ended.code, 2, "{ended:?}");
+    let text = format!("redlatch: --health-file: {path} cannot be read, so it is no file of a run");
+    assert!(ended.stderr.starts_with(&text), "{ended:?}");
+    fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("it is ours");
+    assert_eq!(fs::read_to_string(&file).expect("it is there"), "another's\n");
 }
