@@ -6,7 +6,6 @@
 
 use allocation_counter::{AllocationInfo, measure};
 use redlatch::{Builder, Event, LockClient, LockGuard};
-use std::env;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,13 +15,9 @@ use support::servers::Servers;
 /// How many locks are acquired before anything is counted.
 const WARM_UP: u64 = 500;
 
-/// How many are acquired while it is, `REDLATCH_TIMES` over, which `./check` sets: allocations that
-/// are rarer than one in some pairs show in many pairs alone.
-const PAIRS: u64 = 1_000;
-
+/// How many are acquired while it is. What is allocated once in some pairs shows only in many.
 fn counted() -> u64 {
-    let times = env::var("REDLATCH_TIMES");
-    PAIRS * times.map_or(1, |times| times.parse().expect("REDLATCH_TIMES is a number"))
+    1_000 * support::times()
 }
 
 const TTL: Duration = Duration::from_secs(10);

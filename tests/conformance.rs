@@ -103,7 +103,7 @@ fn compare_shares(seed: u64) {
     let mut sequence = rig.sequence(&format!("random shares, seed {seed}"));
     let mut generator = random::Generator::new(seed);
     let questions = random::Generator::sharing_questions();
-    for _ in 0..1000 {
+    for _ in 0..250 * support::times() {
         let (words, wait) = generator.sharing_command();
         ["k1", "k2"].iter().for_each(|key| sequence.wait_out(&format!("{key}:redlatch:floor")));
         sequence.compare(&words);

@@ -49,8 +49,16 @@ pub mod waiters;
 mod wire;
 pub mod zookeeper;
 
+use std::env;
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// How many times as much as plain `cargo test` a test looks at: `REDLATCH_TIMES`, which `./check`
+/// sets.
+pub fn times() -> u64 {
+    let times = env::var("REDLATCH_TIMES");
+    times.map_or(1, |times| times.parse().expect("REDLATCH_TIMES is a number"))
+}
 
 /// Repeats `condition` until it holds or `limit` has passed. Returns whether it held.
 pub fn eventually(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
