@@ -23,7 +23,7 @@ use crate::node::NodeReport;
 use crate::node::{NodeError, NodeStatus, Standards, script::MarkerChange};
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::QueueHead;
-use crate::watchdog::{GuardedLock, MAX_HOLD, Notifier, Watchdog};
+use crate::watchdog::{GuardedLock, Notifier, Watchdog};
 use std::sync::Arc;
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -164,11 +164,6 @@ impl LockSpec<'_> {
 
     pub(crate) fn share(&self) -> Option<Share> {
         self.attributes.as_ref().and_then(|attributes| attributes.share)
-    }
-
-    /// For how long it is kept alive at most.
-    pub(crate) fn longest_hold(&self) -> Duration {
-        self.max_hold.unwrap_or(MAX_HOLD)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::error::{Error, NoQuorum, TtlError};
 use crate::event::AttemptOutcome;
 use crate::net::{OrderKind, refusal};
 use crate::node::{NodeAnswer, NodeError, NodeReport};
+use crate::watchdog::MAX_HOLD;
 use redlatch_zookeeper::contender::ContenderPlan;
 use redlatch_zookeeper::lock_table::{Grant, Outcome};
 use redlatch_zookeeper::message::{EnsembleError, Remedy};
@@ -38,7 +39,10 @@ enum AttemptEnd {
 
 impl<'a> ZooKeeperAcquire<'a> {
     pub(super) fn new(ensemble: &'a EnsembleBackend, spec: &'a LockSpec<'a>) -> Self {
-        let hold = if spec.keep_alive { spec.longest_hold() } else { spec.ttl.as_duration() };
+        let hold = match spec.keep_alive {
+            true => spec.max_hold.unwrap_or(MAX_HOLD),
+            false => spec.ttl.as_duration(),
+        };
         // A time that has come would end the greeting of a new client as well.
         let is_over = spec.wait.deadline().is_some_and(|end| end <= clock::now());
         let wait = if is_over { Wait::No } else { spec.wait };
