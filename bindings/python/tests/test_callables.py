@@ -194,10 +194,16 @@ class Lazy:
         raise RuntimeError("it was looked at")
 
 
+class Proxy:
+    """As a proxy of Werkzeug, whatever it is for."""
+
+    __await__ = property(lambda proxy: None)
+
+
 def test_whatever_else_is_returned_is_passed_on(client):
     done = Future()
     done.set_result(1)
-    for value in (None, [1], iter([1]), map(int, "1"), done, MagicMock(), Lazy(), type, open):
+    for value in (None, [1], iter([1]), map(int, "1"), done, MagicMock(), Lazy(), Proxy(), open):
         assert client.locked("a")(lambda: value)() is value  # noqa: B023
         client.forget("o")
         assert client.once_per("o", 3600, lambda: value).value is value  # noqa: B023

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from conftest import until
-from redlatch import Cancelled, Client, _async, _threads, testing
+from redlatch import Cancelled, Client, _async, _threads, _waiting, testing
 from redlatch._blocks import refuse_own
 from redlatch._waiting import wait_async
 
@@ -143,6 +143,34 @@ def test_what_is_granted_to_a_task_whose_loop_is_gone_is_released(client, urls):
     assert not task.done()
     task._log_destroy_pending = False
     task.get_coro().close()
+
+
+def test_what_is_granted_to_a_task_that_is_cancelled_is_released_in_another_thread(
+    client, monkeypatch
+):
+    """For the time of a round, the loop would stand still."""
+    released = []
+    release = _waiting._release
+
+    def note(done):
+        released.append(threading.current_thread())
+        release(done)
+
+    async def main():
+        task = asyncio.create_task(client.alock("a", ttl=60).__aenter__())
+
+        def cancel(loop, ended, done):
+            loop.call_soon_threadsafe(task.cancel)
+
+        monkeypatch.setattr(_waiting, "_wake", cancel)
+        monkeypatch.setattr(_waiting, "_release", note)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    until(lambda: client.inspect("a").state == "free")
+    assert len(released) == 1
+    assert released[0] is not threading.main_thread()
 
 
 @pytest.mark.parametrize("turns", range(4))

@@ -15,6 +15,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const OPTION: &str = "--health-file";
 
+/// A time in 2001, in seconds since 1970.
+const TIME_MIN: u64 = 1_000_000_000;
+
 /// Nothing that fails here ends the run: a probe finds no file then, and the program is not ready.
 pub(crate) struct HealthFile {
     path: Option<PathBuf>,
@@ -99,7 +102,10 @@ fn time_in(path: &Path) -> Option<u64> {
 }
 
 fn time(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.strip_suffix('\n')?.parse().ok()
+    let digits = std::str::from_utf8(text).ok()?.strip_suffix('\n')?;
+    let time = digits.parse().ok()?;
+    // The number of a process, in a file of another program, is less.
+    (time >= TIME_MIN).then_some(time)
 }
 
 /// As much of a file as tells whether a run has written it.

@@ -9,7 +9,7 @@ import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Coroutine, Generator
 from types import MethodType
 from typing import Any, Callable
 
@@ -44,9 +44,9 @@ def undone(returned: Any) -> str | None:
         returned.close()
     elif issubclass(kind, (asyncio.Future, concurrent.futures.Future)):
         returned.cancel()
-    # Of these, a generator that `types.coroutine` has made is the first one only.
+    if _is_awaitable(kind):
+        return f"an awaitable ({kind.__name__})"
     for what, kinds in (
-        ("an awaitable", Awaitable),
         ("a generator", Generator),
         ("an async generator", AsyncGenerator),
         ("a future that is not done", concurrent.futures.Future),
@@ -56,6 +56,13 @@ def undone(returned: Any) -> str | None:
         if issubclass(kind, kinds):
             return f"{what} ({kind.__name__})"
     return None
+
+
+def _is_awaitable(kind: type) -> bool:
+    """``Awaitable`` takes Werkzeug's proxies for such: they have each special method, as a
+    descriptor that asks what the proxy is for."""
+    methods = (vars(base).get("__await__") for base in kind.__mro__)
+    return any(map(inspect.isroutine, methods))
 
 
 def _body(function: Any) -> Any:

@@ -62,7 +62,7 @@ def timed_out(
     own, other_data = client.obstacle(thread=thread, **request._asdict())
     if own is None and other_data:
         return LockTimeout(
-            f"{names!r} is not a lock: {other_data}, {for_all_of(timeout, 'and nobody got it')}"
+            f"{names!r} is not a lock: {other_data}, {for_all_of(timeout, 'and was none')}"
         )
     by = {"this_thread": "this thread itself", "other_thread": "this client itself"}
     return LockTimeout(

@@ -92,7 +92,7 @@ async def wait_async(call: Call[T], *, is_brief: bool = False) -> T:
         await ended
         return future.result()
     except BaseException:  # also GeneratorExit: the loop was closed before the task has ended
-        _give_up(cancel, future)
+        _give_up_in_loop(cancel, future)
         raise
 
 
@@ -128,6 +128,15 @@ def _give_up(cancel: CancelToken, future: Future[T]) -> None:
     cancel.cancel()
     # It may have been granted at the same moment. Nobody holds it, and a traceback may keep it.
     future.add_done_callback(_release)
+
+
+def _give_up_in_loop(cancel: CancelToken, future: Future[T]) -> None:
+    """A release takes a round, for which the loop does not stand still."""
+    if future.done() and not _is_ending:
+        with suppress(RuntimeError):  # no thread can be started
+            run_in_idle(_release, future)
+            return
+    _give_up(cancel, future)
 
 
 def _release(done: Future[Any]) -> None:
