@@ -134,6 +134,8 @@ def refuse_own(
     blocks, asked = _blocks(), client.id
     task = current_task() if is_async else None
     for name in names if isinstance(names, list) else [names]:
+        if not isinstance(name, (str, bytes)):
+            continue  # the call says what a name is
         holding = blocks.inside(asked, name, task)
         if not holding or shared and all(lock._is_shared for lock in holding):
             continue
