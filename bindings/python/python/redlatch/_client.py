@@ -338,7 +338,8 @@ class Client:
             listed(name), ttl, keep_alive, fenced, shared, one_of, owner,
             min_validity, max_hold, hold_at_least,
         )
-        return _native.resume(self._core, token, thread=calling_thread(), **request._asdict())
+        core = self._core.asked()
+        return _native.resume(core, token, thread=calling_thread(), **request._asdict())
 
     def _take(self, request: Request, timeout: Seconds | None) -> Lock | None:
         limit = _native.limit(timeout)

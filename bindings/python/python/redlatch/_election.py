@@ -26,9 +26,12 @@ class Election:
         ``release`` or the end of a ``with`` block resigns. Raises :class:`LockTimeout` if another
         one leads after ``timeout``, or this client itself, as the text says then.
         """
+        # One for all of the call: a redirect may end meanwhile, and the program's own nodes must
+        # not be asked then.
+        client = self._client.asked()
         if _native.limit(timeout) != 0:
             try:
-                refuse_own(self._client, self._name)
+                refuse_own(client, self._name)
             except AlreadyHeld:
                 raise AlreadyHeld(
                     f"this client itself leads {self._name!r}, in a block that this thread is in: "
@@ -36,11 +39,11 @@ class Election:
                 ) from None
         lock = wait(
             lambda cancel: _native.campaign(
-                self._client, self._name, self._candidate, self._ttl, timeout, cancel
+                client, self._name, self._candidate, self._ttl, timeout, cancel
             )
         )
         if lock is None:
-            own, _ = self._client.obstacle(self._name, self._ttl, shared=False)
+            own, _ = client.obstacle(self._name, self._ttl, shared=False)
             leader = "another candidate" if own is None else "this client itself"
             raise LockTimeout(f"{leader} leads {self._name!r}, {for_all_of(timeout, 'and did')}")
         return lock
