@@ -15,7 +15,7 @@ import pytest
 
 import redlatch
 from conftest import free_port, until
-from redlatch import _async, _client, testing
+from redlatch import _async, _client, _election, testing
 
 
 def test_nodes_can_be_stopped_and_paused():
@@ -233,8 +233,12 @@ def test_a_redirect_is_no_decorator_as_a_coroutine_would_run_after_it(production
         testing.redirect(redlatch.Client(production))(work)
 
 
-def test_a_call_that_began_in_a_redirect_asks_no_other_nodes_after_it(production, monkeypatch):
+@pytest.mark.parametrize("module", [_client, _election])
+def test_a_call_that_began_in_a_redirect_asks_no_other_nodes_after_it(
+    production, monkeypatch, module
+):
     client = redlatch.Client(production)
+    election = client.election("a")
     stack = ExitStack()
     nodes = stack.enter_context(testing.redirect(client))
 
@@ -242,9 +246,39 @@ def test_a_call_that_began_in_a_redirect_asks_no_other_nodes_after_it(production
         stack.close()
         return call(None)
 
-    monkeypatch.setattr(_client, "wait", wait)
+    monkeypatch.setattr(module, "wait", wait)
     with redlatch.Client(nodes).lock("a"), pytest.raises(redlatch.Cancelled):
-        client.lock("a", timeout=30)
+        if module is _election:
+            election.campaign()
+        else:
+            client.lock("a", timeout=30)
+
+
+OF_REDIS = {"fencing_expiry": 86400, "queue": False, "waiter_lease": 1, "wait_for_all": True}
+
+
+@pytest.mark.parametrize(
+    ("urls", "settings", "start"),
+    [
+        ("zk://127.0.0.1:1", {"session_timeout": 5}, testing.nodes),
+        ("redis://127.0.0.1:1", OF_REDIS, testing.Ensemble),
+    ],
+)
+def test_a_redirect_to_another_kind_of_nodes_leaves_out_what_does_not_apply(urls, settings, start):
+    client = redlatch.Client(urls, key_prefix="shop:", **settings)
+    with testing.redirect(client, start()) as nodes:
+        with client.lock("a"):
+            other = redlatch.Client(nodes, key_prefix="shop:")
+            assert other.try_lock("a") is None, "the others stay"
+
+
+@pytest.mark.parametrize(
+    ("start", "settings"), [(testing.nodes, OF_REDIS), (testing.Ensemble, {"session_timeout": 5})]
+)
+def test_a_redirect_keeps_all_settings_that_apply(start, settings):
+    client = redlatch.Client(start(), **settings)
+    with testing.redirect(client, start()):
+        assert client._core.asked().made_of[1] == settings
 
 
 def test_a_child_that_was_forked_in_a_redirect_stays_there(production):

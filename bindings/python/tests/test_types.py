@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import pydoc
 import subprocess
@@ -10,13 +11,13 @@ import sys
 import pytest
 
 import redlatch
-from redlatch import Client
+from redlatch import Client, LockTimeout
 
 PROGRAM = """
 import asyncio
 from datetime import timedelta
 from typing import assert_type
-from redlatch import AsyncLock, Client, Election, Lock
+from redlatch import AsyncLock, Client, Election, Lock, testing
 
 class Tenant(Client):
     def __init__(self, name: str) -> None:
@@ -24,6 +25,10 @@ class Tenant(Client):
         self.name = name
 
 client = Client(["redis://a"], nodes_from_env="NODES", restart_guard=False)
+with testing.redirect(client) as nodes:
+    nodes.pause(0)
+with testing.redirect(client, testing.Ensemble()) as ensemble:
+    ensemble.url
 tenant = Tenant("a")
 assert_type(tenant, Tenant)
 
@@ -150,6 +155,9 @@ class Everything:
     def acquire(self, **passed):
         self.passed = passed
 
+    def obstacle(self, **_asked):
+        return None, None
+
 
 def test_each_option_is_passed_on_under_its_name(client):
     values = {each.name: object() for each in options(Client.lock)}
@@ -159,7 +167,9 @@ def test_each_option_is_passed_on_under_its_name(client):
     passed = client._core.passed
     assert (passed["names"], passed["ttl"]) == ("a", 7)
     assert {name: passed[name] for name in values} == values
-    alock = client.alock("b", 7, **values)
-    assert {name: alock._acquire.keywords[name] for name in values} == values
+    with pytest.raises(LockTimeout):
+        asyncio.run(client.alock("b", 7, timeout=0, **values)._taken())
+    assert client._core.passed["names"] == "b"
+    assert {name: client._core.passed[name] for name in values} == values
     client.locked("c", 7, wait=False, **values)(print)()
     assert {name: client._core.passed[name] for name in values} == values
