@@ -163,7 +163,8 @@ impl Lock {
         Ok(left.map_or(0.0, |left| left.as_secs_f64()))
     }
 
-    /// Sets the rest of its time, of a lock that is not kept alive.
+    /// Sets the rest of its time, of a lock that is not kept alive. Other threads that ask whether
+    /// the lock is held wait for the end of this.
     ///
     /// Raises ``LockLost``; or ``NoQuorum``, and the lock is held as before.
     fn extend(&self, py: Python<'_>, ttl: Seconds) -> PyResult<()> {

@@ -95,7 +95,8 @@ class Lock:
         """Raises ``LockLost`` if the lock is not held any more. Asks no node, and takes less than
         a microsecond: call it before each step that must not run twice."""
     def extend(self, ttl: Seconds) -> None:
-        """Sets the rest of its time, of a lock that is not kept alive.
+        """Sets the rest of its time, of a lock that is not kept alive. Other threads that ask
+        whether the lock is held wait for the end of this.
 
         Raises ``LockLost``; or ``NoQuorum``, and the lock is held as before.
         """
