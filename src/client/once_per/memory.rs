@@ -168,7 +168,9 @@ impl<'a> ByLock<'a> {
         let counts_for = schedule.period.saturating_sub(schedule.tolerance);
         let owner = request.settings.owner.clone();
         let ttl = run_ttl(request, *schedule);
-        let mut request = request.client.request(&name).ttl(ttl).max_hold(counts_for);
+        // A run may count for less than the ttl that it takes to set the lock.
+        let longest = counts_for.max(ttl);
+        let mut request = request.client.request(&name).ttl(ttl).max_hold(longest);
         request.settings.owner = owner;
         Ok(Self { name, request, counts_for, retries_failed: *retries_failed })
     }
