@@ -12,6 +12,7 @@ use super::{output, settings};
 use clap::Args;
 use redlatch::{CancelToken, FencingToken, LockGuard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fstat};
 use serde_json::json;
 use std::io::{self, IsTerminal, Stdin};
 use std::os::unix::ffi::OsStrExt;
@@ -177,10 +178,12 @@ impl Input {
     }
 }
 
-/// Has standard input ended already? That of a script's background is /dev/null.
+/// Has standard input ended already? That of a script's background is /dev/null. A file has,
+/// however long it takes to read.
 fn is_over() -> bool {
     let stdin = io::stdin();
-    !stdin.is_terminal() && ends_within(&stdin, Duration::ZERO)
+    let kind = fstat(&stdin).map(|found| FileType::from_raw_mode(found.st_mode));
+    kind == Ok(FileType::RegularFile) || !stdin.is_terminal() && ends_within(&stdin, Duration::ZERO)
 }
 
 /// Whether a look at standard input, which waits for no longer than this, finds its end.
