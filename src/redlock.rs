@@ -259,7 +259,7 @@ impl Backend for Redlock {
         let mut looked = None;
         loop {
             let step = acquire.poll();
-            if has_tried && self.may_look(&acquire, &step, spec, looked) {
+            if has_tried && acquire.is_refused() && self.may_look(&acquire, &step, spec, looked) {
                 let found = self.find_other_data(spec, &mut looked, recorder.as_deref_mut());
                 if let Some(error) = found {
                     self.abandon(&mut acquire);

@@ -92,7 +92,7 @@ impl Redlock {
             (Step::Send(_) | Step::Done(_), _) => false,
         };
         let is_over = || spec.call.is_cancelled() || self.owner_process.is_known_forked();
-        is_time && acquire.is_refused() && !is_over()
+        is_time && !is_over()
     }
 
     /// Is it no lock what keeps this call from its own? The listener is told, once for each name;
