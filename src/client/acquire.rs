@@ -89,23 +89,14 @@ impl LockRequest<'_> {
         if hold_at_least > longest {
             return Err(Error::Ttl(TtlError::HoldTooLong { hold_at_least, longest }));
         }
-        let keep_alive = settings.keep_alive;
-        // Zero allows no extension, and leaves the lock at its ttl.
-        let longest = match max_hold {
-            Some(Duration::ZERO) | None if !keep_alive => Duration::MAX,
-            max_hold => max_hold.unwrap_or(MAX_HOLD),
-        };
-        if ttl.as_duration() > longest {
-            let error = TtlError::BeyondHold { ttl: ttl.as_duration(), max_hold: longest };
-            return Err(Error::Ttl(error));
-        }
+        check_hold(ttl.as_duration(), max_hold, settings.keep_alive).map_err(Error::Ttl)?;
         let (key, attributes) = (Arc::clone(key), attributes.unless_plain());
         Ok(LockSpec {
             key,
             attributes,
             ttl,
             min_validity,
-            keep_alive,
+            keep_alive: settings.keep_alive,
             max_hold,
             hold_at_least,
             wait,
@@ -113,6 +104,23 @@ impl LockRequest<'_> {
             call,
         })
     }
+}
+
+/// May a lock with this ttl be held for so long? Zero allows no extension of one that is not kept
+/// alive, which then ends with its ttl.
+fn check_hold(
+    ttl: Duration,
+    max_hold: Option<Duration>,
+    is_kept_alive: bool,
+) -> Result<(), TtlError> {
+    let max_hold = match max_hold {
+        Some(Duration::ZERO) | None if !is_kept_alive => return Ok(()),
+        max_hold => max_hold.unwrap_or(MAX_HOLD),
+    };
+    if ttl > max_hold {
+        return Err(TtlError::BeyondHold { ttl, max_hold });
+    }
+    Ok(())
 }
 
 /// A call that acquires a lock.

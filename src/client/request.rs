@@ -349,8 +349,8 @@ impl LockRequest<'_> {
     /// Which thread of this client, if any, holds what this request asks for, so that both cannot
     /// have it at the same time; of several, rather the one that asks. A permit is held by threads
     /// of this client if they have all of them, and by the one that asks if it has all. Asks no
-    /// node. For the text
-    /// of a program whose wait ended with `None`, or that would rather not begin it:
+    /// node. For the text of a program whose wait ended with `None`, or that would rather not begin
+    /// it:
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, OwnHolder};

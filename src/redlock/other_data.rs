@@ -91,8 +91,7 @@ impl Redlock {
             }
             (Step::Send(_) | Step::Done(_), _) => false,
         };
-        let is_over = || spec.call.is_cancelled() || self.owner_process.is_known_forked();
-        is_time && !is_over()
+        is_time && !spec.call.is_cancelled() && !self.owner_process.is_known_forked()
     }
 
     /// Is it no lock what keeps this call from its own? The listener is told, once for each name;

@@ -39,9 +39,10 @@ enum AttemptEnd {
 
 impl<'a> ZooKeeperAcquire<'a> {
     pub(super) fn new(ensemble: &'a EnsembleBackend, spec: &'a LockSpec<'a>) -> Self {
-        let hold = match spec.keep_alive {
-            true => spec.max_hold.unwrap_or(MAX_HOLD),
-            false => spec.ttl.as_duration(),
+        let hold = if spec.keep_alive {
+            spec.max_hold.unwrap_or(MAX_HOLD)
+        } else {
+            spec.ttl.as_duration()
         };
         // A time that has come would end the greeting of a new client as well.
         let is_over = spec.wait.deadline().is_some_and(|end| end <= clock::now());

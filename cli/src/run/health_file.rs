@@ -38,14 +38,14 @@ impl HealthFile {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // Rounded down: it must not say more than is certain.
         let until = (now + left).as_secs();
-        let is_there = self.written.as_ref().is_some_and(|(file, _)| file.is_at(path));
-        if is_there && self.written.as_ref().is_some_and(|(_, written)| *written == until) {
-            return;
-        }
-        if !is_there && time_in(path) > Some(now.as_secs()) && state_file::is_kept_by_another(path)
-        {
-            self.written = None;
-            return self.warn("another process keeps it");
+        let kept = self.written.as_ref().filter(|(file, _)| file.is_at(path));
+        match kept {
+            Some((_, written)) if *written == until => return,
+            None if time_in(path) > Some(now.as_secs()) && state_file::is_kept_by_another(path) => {
+                self.written = None;
+                return self.warn("another process keeps it");
+            }
+            _ => {}
         }
         match StateFile::replace(path, &format!("{until}\n")) {
             Ok(file) => self.written = Some((file, until)),

@@ -10,7 +10,7 @@ from logging import DEBUG
 from typing import Any, Generator, NamedTuple
 
 from . import _native
-from ._blocks import current_task, entered, refuse_own
+from ._blocks import current_task, entered, refuse_own, task_ref
 from ._log import logger
 from ._native import Lock
 from ._request import Request, Seconds, timed_out
@@ -68,8 +68,7 @@ class AsyncLock:
     async def __aenter__(self) -> Lock:
         lock = await self._taken()
         entered(lock)
-        task = current_task()
-        self._blocks.append(_Block(lock, None if task is None else weakref.ref(task)))
+        self._blocks.append(_Block(lock, task_ref()))
         return lock
 
     async def __aexit__(self, *error: Any) -> None:
@@ -98,4 +97,3 @@ class AsyncLock:
                 self._blocks.remove(block)
                 return block.lock
         return None
-

@@ -107,9 +107,7 @@ def entered(lock: Lock, by: FrameType | None = None) -> None:
             f"this lock of {', '.join(map(repr, lock.names))} is in a block already: the end of a "
             "second one would release it, as a lock is not re-entrant"
         )
-    task = current_task()
-    of_task = None if task is None else weakref.ref(task)
-    _blocks().add(lock, _Block(weakref.ref(lock), of_task, _statements(by)))
+    _blocks().add(lock, _Block(weakref.ref(lock), task_ref(), _statements(by)))
 
 
 def _enter(self: Lock) -> Lock:
@@ -131,7 +129,8 @@ def refuse_own(
 ) -> None:
     """Raises if a wait for these could never end. A wait stops its thread, and with it all tasks;
     one of asyncio stops its own task alone."""
-    blocks, asked = _blocks(), client.id
+    blocks = _blocks()
+    asked = client.id
     task = current_task() if is_async else None
     for name in names if isinstance(names, list) else [names]:
         if not isinstance(name, (str, bytes)):
@@ -155,9 +154,9 @@ _ENTER_GENERATOR = contextlib._GeneratorContextManager.__enter__.__code__
 def _statements(frame: FrameType | None) -> list[_Statement]:
     found = []
     while frame is not None:
-        code, caller = frame.f_code, frame.f_back
-        found.append(_Statement(id(frame), code, frame.f_lasti))
-        is_generator = code.co_flags & inspect.CO_GENERATOR
+        caller = frame.f_back
+        found.append(_Statement(id(frame), frame.f_code, frame.f_lasti))
+        is_generator = frame.f_code.co_flags & inspect.CO_GENERATOR
         if not is_generator or caller is None or caller.f_code is not _ENTER_GENERATOR:
             break
         frame = caller.f_back
@@ -206,6 +205,11 @@ def current_task() -> asyncio.Task[Any] | None:
         return asyncio.current_task()
     except RuntimeError:  # no loop runs in this thread
         return None
+
+
+def task_ref() -> weakref.ref[asyncio.Task[Any]] | None:
+    task = current_task()
+    return None if task is None else weakref.ref(task)
 
 
 def _bytes(name: Name) -> Name:

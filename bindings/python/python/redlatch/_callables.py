@@ -13,12 +13,10 @@ from collections.abc import AsyncGenerator, Coroutine, Generator
 from types import MethodType
 from typing import Any, Callable
 
-
 # Before Python 3.12, asyncio alone knows what was marked as one, as mocks are.
 _is_marked: Callable[[Any], bool] = (
     inspect.iscoroutinefunction if sys.version_info >= (3, 12) else asyncio.iscoroutinefunction
 )
-
 
 _OF_GENERATORS: type = contextlib._GeneratorContextManagerBase
 
