@@ -4,9 +4,11 @@
 use crate::mutant::Mutant;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::thread;
 
 /// The folders whose files may have mutants.
 const FOLDERS: [&str; 3] = ["src", "crates", "cli/src"];
@@ -76,7 +78,9 @@ impl Sources {
         for (file, text) in self.0.iter().filter(|(_, text)| text.contains(&mutant.find)) {
             let lines: Vec<&str> = text.lines().collect();
             for (changed, replacement) in places(mutant, text) {
-                let Some((name, item)) = item_of(file, &lines, &changed) else { continue };
+                let Some((name, item)) = item_of(file, &lines, &changed) else {
+                    continue;
+                };
                 if name == mutant.item {
                     found.push(Change { file: file.clone(), item, changed, replacement });
                 }
@@ -124,10 +128,14 @@ impl Base {
         let files: Vec<String> = git(&diff).lines().map(str::to_owned).collect();
         let mut kept = vec!["ls-tree", "-r", "--name-only", commit, "--"];
         kept.extend(FOLDERS);
-        let old = git(&kept);
-        let there = old.lines().filter(|file| files.iter().any(|changed| changed == file));
-        let texts: String = there.map(|file| git(&["show", &format!("{commit}:{file}")])).collect();
-        Self { files, text: format!("\n{}", trimmed(&texts)) }
+        let mut text = "\n".to_owned();
+        for file in git(&kept).lines() {
+            if files.iter().any(|changed| changed == file) {
+                let old = git(&["show", &format!("{commit}:{file}")]);
+                text += &trimmed(&formatted(file, old));
+            }
+        }
+        Self { files, text }
     }
 
     /// Is the item of this change another one than it was? That it was moved, within its file or to
@@ -141,6 +149,27 @@ impl Base {
 fn git(arguments: &[&str]) -> String {
     let output = Command::new("git").args(arguments).current_dir(root()).output().unwrap();
     assert!(output.status.success(), "git {arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The text as rustfmt writes it today, so that another format is no change.
+fn formatted(file: &str, text: String) -> String {
+    if !file.ends_with(".rs") {
+        return text;
+    }
+    let mut rustfmt = Command::new("rustfmt")
+        .args(["--edition", "2024"])
+        .current_dir(root())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = rustfmt.stdin.take().unwrap();
+    // In a thread: rustfmt may write before it has read all.
+    let writer = thread::spawn(move || input.write_all(text.as_bytes()));
+    let output = rustfmt.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(output.status.success(), "rustfmt cannot read {file} of the base");
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -276,6 +305,13 @@ impl Queue {
         expected.extend((10..=13).map(|_| limits()));
         expected.push(None);
         assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn another_format_is_no_change() {
+        let old = "fn quorum() -> usize { half(Nodes { all: 5 }) }\n";
+        let new = "fn quorum() -> usize {\n    half(Nodes { all: 5 })\n}\n";
+        assert_eq!(formatted("src/quorum.rs", old.to_owned()), new);
     }
 
     #[test]
