@@ -27,7 +27,9 @@ const HELLO: &[u8] = b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\
     $6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n";
 
 fn main() {
-    let bench = Bench { is_real: std::env::args().any(|argument| argument == "--bench") };
+    let bench = Bench {
+        is_real: std::env::args().any(|argument| argument == "--bench"),
+    };
     decoding(&bench);
     encoding(&bench);
     acquiring(&bench);
@@ -37,14 +39,24 @@ fn main() {
 fn decoding(bench: &Bench) {
     type Case = (&'static str, &'static [u8], fn(&Reply<'_>) -> bool);
     let replies: [Case; 4] = [
-        ("decode +OK", b"+OK\r\n", |reply| matches!(reply, Reply::Simple(b"OK"))),
-        ("decode $-1", b"$-1\r\n", |reply| matches!(reply, Reply::Null)),
-        ("decode :1", b":1\r\n", |reply| matches!(reply, Reply::Integer(1))),
-        ("decode a HELLO map", HELLO, |reply| matches!(reply, Reply::Map(_))),
+        ("decode +OK", b"+OK\r\n", |reply| {
+            matches!(reply, Reply::Simple(b"OK"))
+        }),
+        ("decode $-1", b"$-1\r\n", |reply| {
+            matches!(reply, Reply::Null)
+        }),
+        ("decode :1", b":1\r\n", |reply| {
+            matches!(reply, Reply::Integer(1))
+        }),
+        ("decode a HELLO map", HELLO, |reply| {
+            matches!(reply, Reply::Map(_))
+        }),
     ];
     for (name, bytes, is_right) in replies {
         bench.run(name, || {
-            let (reply, used) = decode(black_box(bytes)).expect("it is RESP").expect("it is whole");
+            let (reply, used) = decode(black_box(bytes))
+                .expect("it is RESP")
+                .expect("it is whole");
             assert!(is_right(&reply) && used == bytes.len());
         });
     }
@@ -63,7 +75,13 @@ fn encoding(bench: &Bench) {
     };
     let mut release = request;
     let (keep_for, waiter) = (None, None);
-    release.command = Command::Remove(Removal { lock, ttl, keep_for, waiter, is_awaited: true });
+    release.command = Command::Remove(Removal {
+        lock,
+        ttl,
+        keep_for,
+        waiter,
+        is_awaited: true,
+    });
     bench.run("encode EVALSHA", || {
         out.clear();
         encode(black_box(&release), Form::Digest, 12_345, b"", &mut out);
@@ -79,7 +97,10 @@ fn acquiring(bench: &Bench) {
     let votes = Votes::new(tally);
     bench.run("engine, acquire", || {
         let (mut acquire, _) = begin(&rules, &key);
-        acquire.handle(Time::from_millis(1_001), Input::Votes(black_box(votes.clone())));
+        acquire.handle(
+            Time::from_millis(1_001),
+            Input::Votes(black_box(votes.clone())),
+        );
         assert!(matches!(acquire.poll(), Step::Done(Acquired::Held(_))));
     });
 }
@@ -137,7 +158,9 @@ fn begin(rules: &Arc<Rules>, key: &Arc<[u8]>) -> (Acquire, Request) {
     assert!(matches!(acquire.poll(), Step::Pause(_)));
     let draw = Entropy::from_bytes([7; Entropy::LEN]);
     acquire.handle(Time::from_millis(1_000), Input::Attempt(draw));
-    let Step::Send(request) = acquire.poll() else { panic!("an attempt begins with a request") };
+    let Step::Send(request) = acquire.poll() else {
+        panic!("an attempt begins with a request")
+    };
     (acquire, request)
 }
 

@@ -67,13 +67,19 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
                 scope.spawn(move || process(&LockClient::new(urls)?, resource, shop))
             })
             .collect();
-        processes.into_iter().try_for_each(|thread| thread.join().expect("a process panicked"))
+        processes
+            .into_iter()
+            .try_for_each(|thread| thread.join().expect("a process panicked"))
     })?;
 
     let (reads, most) = (shop.reads.into_inner(), shop.most_readers.into_inner());
-    say(&format!("{PROCESSES} processes read the catalog {reads} times, up to {most} at once."));
+    say(&format!(
+        "{PROCESSES} processes read the catalog {reads} times, up to {most} at once."
+    ));
     let refreshes = shop.refreshes.into_inner();
-    say(&format!("They refreshed it {refreshes} times for {EDITIONS} editions."));
+    say(&format!(
+        "They refreshed it {refreshes} times for {EDITIONS} editions."
+    ));
     match (refreshes == EDITIONS, most > 1) {
         (true, true) => Ok(()),
         (false, _) => Err("each edition should have been fetched once".into()),
@@ -99,7 +105,11 @@ fn read(client: &LockClient, resource: &str, shop: &Shop) -> Result<u64, Failure
     shop.most_readers.fetch_max(readers, Ordering::SeqCst);
     let edition = shop.prices[0].load(Ordering::SeqCst);
     thread::sleep(Duration::from_millis(1)); // without the lock, somebody could write here
-    if shop.prices.iter().any(|price| price.load(Ordering::SeqCst) != edition) {
+    if shop
+        .prices
+        .iter()
+        .any(|price| price.load(Ordering::SeqCst) != edition)
+    {
         return Err("the catalog is half written".into());
     }
     reading.ensure_held()?; // what was read is of one edition
@@ -133,7 +143,9 @@ fn publish(shop: &Shop) {
     let newest = shop.published.load(Ordering::SeqCst);
     if newest < EDITIONS && shop.refreshes.load(Ordering::SeqCst) == newest {
         let exchange = (Ordering::SeqCst, Ordering::SeqCst);
-        let _ = shop.published.compare_exchange(newest, newest + 1, exchange.0, exchange.1);
+        let _ = shop
+            .published
+            .compare_exchange(newest, newest + 1, exchange.0, exchange.1);
     }
 }
 

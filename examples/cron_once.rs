@@ -57,11 +57,16 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn std::error::Error>> {
                     })
                 })
                 .collect();
-            let results = machines.into_iter().map(|machine| machine.join().expect("no panic"));
+            let results = machines
+                .into_iter()
+                .map(|machine| machine.join().expect("no panic"));
             results.collect::<Result<Vec<_>, _>>()
         })?;
         let runs = runs.into_inner();
-        say(&format!("The job of {due} was due on {} machines and ran on {runs}.", results.len()));
+        say(&format!(
+            "The job of {due} was due on {} machines and ran on {runs}.",
+            results.len()
+        ));
         if runs != 1 {
             return Err("it should have run once".into());
         }

@@ -42,7 +42,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
     let findings = examine(&LockClient::new(urls)?);
     say("These nodes are for trying things out: they run on one machine, and keep nothing.");
-    if findings == urls.len() - 1 { Ok(()) } else { Err(format!("{findings} findings").into()) }
+    if findings == urls.len() - 1 {
+        Ok(())
+    } else {
+        Err(format!("{findings} findings").into())
+    }
 }
 
 /// Prints what there is to say about each node. Returns how many of these things are wrong.
@@ -50,7 +54,10 @@ fn examine(client: &LockClient) -> usize {
     let nodes = client.nodes();
     nodes.iter().for_each(describe);
     let majority = nodes.len() / 2 + 1;
-    say(&format!("A lock needs {majority} of {} nodes.", nodes.len()));
+    say(&format!(
+        "A lock needs {majority} of {} nodes.",
+        nodes.len()
+    ));
     if nodes.len() % 2 == 0 {
         say("   An even number tolerates no more failures than one node fewer.");
     }
@@ -68,21 +75,35 @@ fn describe(node: &NodeStatus) {
         return;
     }
     let (server, version) = (node.server.as_deref(), node.version.as_deref());
-    let (server, version) = (server.unwrap_or("a server"), version.unwrap_or("of unknown version"));
+    let (server, version) = (
+        server.unwrap_or("a server"),
+        version.unwrap_or("of unknown version"),
+    );
     let role = match node.role {
         Some(Role::Master { replicas }) => format!("a master with {replicas} replicas"),
         Some(Role::Replica) => "a replica".to_owned(),
         _ => "of unknown role".to_owned(),
     };
-    say(&format!("   {server} {version}, {role}, up for {}", known(node.uptime)));
+    say(&format!(
+        "   {server} {version}, {role}, up for {}",
+        known(node.uptime)
+    ));
     let loss = node.persistence.crash_loss().map(|loss| loss.to_string());
-    say(&format!("   a crash costs {}", loss.unwrap_or("an unknown part of the data".to_owned())));
+    say(&format!(
+        "   a crash costs {}",
+        loss.unwrap_or("an unknown part of the data".to_owned())
+    ));
     let memory = &node.memory;
     let policy = memory.policy.as_deref().unwrap_or("unknown");
     let (used, max) = (known(memory.used), known(memory.max));
-    say(&format!("   memory: {used} bytes used; maxmemory {max}, policy {policy}"));
+    say(&format!(
+        "   memory: {used} bytes used; maxmemory {max}, policy {policy}"
+    ));
     let clock = node.clock.map(|clock| clock.to_string());
-    say(&format!("   clock: {}", clock.unwrap_or("unknown".to_owned())));
+    say(&format!(
+        "   clock: {}",
+        clock.unwrap_or("unknown".to_owned())
+    ));
     for warning in node.warnings() {
         say(&format!("   WARNING: {warning}"));
     }

@@ -51,14 +51,21 @@ fn main() -> Result<(), Failure> {
 }
 
 fn tell(urls: &[String]) -> Result<(), Failure> {
-    if cfg!(unix) { story_of_a_process(urls) } else { story(urls) }
+    if cfg!(unix) {
+        story_of_a_process(urls)
+    } else {
+        story(urls)
+    }
 }
 
 /// Alice is a process, and SIGSTOP stops her.
 fn story_of_a_process(urls: &[String]) -> Result<(), Failure> {
     let name = format!("report:{}", std::process::id());
     let mut command = Command::new(std::env::current_exe()?);
-    command.args([HOLDER, &name]).args(urls).stdout(Stdio::piped());
+    command
+        .args([HOLDER, &name])
+        .args(urls)
+        .stdout(Stdio::piped());
     let mut alice = command.spawn()?;
     let output = alice.stdout.take().expect("it is piped");
     let mut lines = BufReader::new(output).lines();
@@ -126,7 +133,10 @@ fn hold(urls: &[String], name: &str, mut after: impl FnMut(usize)) -> Result<(),
         after(page);
         thread::sleep(Duration::from_millis(20));
     }
-    expect(lock.ensure_held().is_err(), "Alice's guard reports the loss")
+    expect(
+        lock.ensure_held().is_err(),
+        "Alice's guard reports the loss",
+    )
 }
 
 /// Bob gets the lock when it has expired, and writes.
@@ -134,7 +144,9 @@ fn succeed(urls: &[String], name: &str) -> Result<FencingToken, Failure> {
     let client = LockClient::new(urls)?;
     let (lock, token) = take(&client, name)?;
     say(&format!("Bob holds the lock now, with the token {token}."));
-    let written = client.register(name)?.write_fenced(token, b"Bob's page 1")?;
+    let written = client
+        .register(name)?
+        .write_fenced(token, b"Bob's page 1")?;
     expect(written.is_ok(), "the register accepts Bob's write")?;
     say("   Bob has written.");
     drop(lock);
@@ -147,7 +159,10 @@ fn check(urls: &[String], name: &str, bobs: FencingToken) -> Result<(), Failure>
     let value = register.read()?.ok_or("the register has no value")?;
     let bytes = String::from_utf8_lossy(value.bytes()).into_owned();
     expect(bytes == "Bob's page 1", "the value is Bob's")?;
-    expect(value.fence() == Some(bobs), "the register remembers Bob's token")?;
+    expect(
+        value.fence() == Some(bobs),
+        "the register remembers Bob's token",
+    )?;
     say(&format!("The register has {bytes:?}."));
     register.delete()?; // for this program; a report would be kept
     Ok(())
@@ -162,12 +177,18 @@ fn take(client: &LockClient, name: &str) -> Result<(LockGuard, FencingToken), Fa
 /// Sends a signal, by the shell: the standard library has no call for it.
 fn signal(process: &Child, name: &str) -> Result<(), Failure> {
     let id = process.id().to_string();
-    let done = Command::new("sh").args(["-c", "kill -s \"$0\" \"$1\"", name, &id]).status()?;
+    let done = Command::new("sh")
+        .args(["-c", "kill -s \"$0\" \"$1\"", name, &id])
+        .status()?;
     expect(done.success(), "a signal reaches one's own child")
 }
 
 fn expect(holds: bool, what: &str) -> Result<(), Failure> {
-    if holds { Ok(()) } else { Err(format!("this should be so: {what}").into()) }
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("this should be so: {what}").into())
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "this program reports on the terminal")]

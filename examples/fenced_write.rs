@@ -56,21 +56,40 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
     let mut table = Table::default();
 
     let (alices_lock, alices_token) = take(&alice)?;
-    say(&format!("Alice holds the lock, with the token {alices_token}."));
+    say(&format!(
+        "Alice holds the lock, with the token {alices_token}."
+    ));
     thread::sleep(TTL); // the machine is busy, the disk is slow, the lid of the laptop was closed
     say("She was delayed for longer than her lock was valid.");
 
     let (bobs_lock, bobs_token) = take(&bob)?;
-    say(&format!("Bob holds the lock now, with the token {bobs_token}."));
-    expect(table.write("Bob's", bobs_token), "the table accepts Bob's write")?;
+    say(&format!(
+        "Bob holds the lock now, with the token {bobs_token}."
+    ));
+    expect(
+        table.write("Bob's", bobs_token),
+        "the table accepts Bob's write",
+    )?;
     say("Bob has written.");
 
     // If Alice asked her guard first, it would report that the lock is lost.
-    expect(alices_lock.ensure_held().is_err(), "Alice's guard reports the loss")?;
+    expect(
+        alices_lock.ensure_held().is_err(),
+        "Alice's guard reports the loss",
+    )?;
     // But a thread can be stopped between that question and this line.
-    expect(!table.write("Alice's", alices_token), "the table refuses Alice's write")?;
-    say(&format!("Alice's write is refused; the table's value is {}.", table.state));
-    expect(table.write("Bob's, again", bobs_token), "Bob may write more than once")?;
+    expect(
+        !table.write("Alice's", alices_token),
+        "the table refuses Alice's write",
+    )?;
+    say(&format!(
+        "Alice's write is refused; the table's value is {}.",
+        table.state
+    ));
+    expect(
+        table.write("Bob's, again", bobs_token),
+        "Bob may write more than once",
+    )?;
     drop(bobs_lock);
     Ok(())
 }
@@ -82,7 +101,11 @@ fn take(client: &LockClient) -> Result<(LockGuard, FencingToken), Box<dyn Error>
 }
 
 fn expect(holds: bool, what: &str) -> Result<(), Box<dyn Error>> {
-    if holds { Ok(()) } else { Err(format!("this should be so: {what}").into()) }
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("this should be so: {what}").into())
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "this program reports on the terminal")]

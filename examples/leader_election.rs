@@ -68,7 +68,9 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
                 scope.spawn(move || run(&LockClient::new(urls)?, name, candidate, journal))
             })
             .collect();
-        candidates.into_iter().try_for_each(|thread| thread.join().expect("a candidate panicked"))
+        candidates
+            .into_iter()
+            .try_for_each(|thread| thread.join().expect("a candidate panicked"))
     })?;
     let journal = journal.into_inner().expect("nobody panics with it");
     if !journal.entries.is_sorted_by_key(|(epoch, _)| epoch) || journal.entries.len() < 9 {
@@ -95,12 +97,19 @@ fn run(
     match resigned.map(|time| time.elapsed()) {
         Some(after) if after > TTL => return Err(format!("no leader for {after:?}").into()),
         Some(after) => {
-            say(&format!("{candidate} leads: term {term}, {after:.1?} after the release."));
+            say(&format!(
+                "{candidate} leads: term {term}, {after:.1?} after the release."
+            ));
         }
         None => say(&format!("{candidate} leads: term {term}.")),
     }
-    let leader = election.leader()?.and_then(|it| it.owner().map(|name| name.to_string()));
-    say(&format!("   Everybody sees that {} leads.", leader.unwrap_or_default()));
+    let leader = election
+        .leader()?
+        .and_then(|it| it.owner().map(|name| name.to_string()));
+    say(&format!(
+        "   Everybody sees that {} leads.",
+        leader.unwrap_or_default()
+    ));
     let lost_by = candidate.to_owned();
     leadership.on_lost(move |lost| say(&format!("{lost_by} leads no more: {lost}.")))?;
     if term == 2 {
@@ -115,7 +124,9 @@ fn run(
     match leadership.resign() {
         Ok(()) => say(&format!("{candidate} resigns.")),
         Err(Error::Lost(_)) if term == 2 => {}
-        Err(error) => say(&format!("{candidate} resigns, and the ttl ends the lock: {error}.")),
+        Err(error) => say(&format!(
+            "{candidate} resigns, and the ttl ends the lock: {error}."
+        )),
     }
     Ok(())
 }
@@ -126,11 +137,16 @@ fn work(candidate: &str, leadership: &Leadership, journal: &Mutex<Journal>) {
         if !leadership.is_leader() {
             return;
         }
-        let is_written =
-            journal.lock().expect("nobody panics with it").write(leadership.epoch(), candidate);
+        let is_written = journal
+            .lock()
+            .expect("nobody panics with it")
+            .write(leadership.epoch(), candidate);
         if !is_written {
             // It has not been told yet that another one leads.
-            say(&format!("   {candidate} of epoch {} is refused.", leadership.epoch()));
+            say(&format!(
+                "   {candidate} of epoch {} is refused.",
+                leadership.epoch()
+            ));
         }
         thread::sleep(STEP);
     }

@@ -63,27 +63,52 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
     let name = &format!("leader:{}", std::process::id());
     let register = |_| -> Result<Register, Failure> { Ok(LockClient::new(urls)?.register(name)?) };
     // Each with a client of its own, as programs on three machines have them.
-    let registers = CANDIDATES.iter().map(register).collect::<Result<Vec<_>, _>>()?;
-    let [alice, bob, carol] = &registers[..] else { unreachable!("there are three of them") };
+    let registers = CANDIDATES
+        .iter()
+        .map(register)
+        .collect::<Result<Vec<_>, _>>()?;
+    let [alice, bob, carol] = &registers[..] else {
+        unreachable!("there are three of them")
+    };
     let mut store = Store::default();
 
     let first = lead(alice, "alice")?;
-    expect(store.write("Alice's", first), "the store accepts the first leader")?;
+    expect(
+        store.write("Alice's", first),
+        "the store accepts the first leader",
+    )?;
     let second = lead(bob, "bob")?;
     expect(first < second, "a later leader has a higher epoch")?;
-    expect(store.write("Bob's", second), "the store accepts the next leader")?;
+    expect(
+        store.write("Bob's", second),
+        "the store accepts the next leader",
+    )?;
     say("Bob has written. Alice does not know of him, and writes.");
-    expect(!store.write("Alice's again", first), "the store refuses the deposed leader")?;
+    expect(
+        !store.write("Alice's again", first),
+        "the store refuses the deposed leader",
+    )?;
     let (leader, epoch) = leader(alice)?.ok_or("nobody leads")?;
-    say(&format!("Alice is refused, looks at the register, and finds {leader}."));
-    expect((&*leader, epoch) == ("bob", second), "the register names the leader")?;
+    say(&format!(
+        "Alice is refused, looks at the register, and finds {leader}."
+    ));
+    expect(
+        (&*leader, epoch) == ("bob", second),
+        "the register names the leader",
+    )?;
 
     expect(!resign(alice, first)?, "a deposed leader cannot resign")?;
     expect(resign(bob, second)?, "the leader can")?;
-    expect(self::leader(carol)?.is_none(), "nobody leads after the leader has resigned")?;
+    expect(
+        self::leader(carol)?.is_none(),
+        "nobody leads after the leader has resigned",
+    )?;
     carol.delete()?;
     let third = lead(carol, "carol")?;
-    expect(third > second, "epochs go on after the register was deleted")?;
+    expect(
+        third > second,
+        "epochs go on after the register was deleted",
+    )?;
     all_at_once(&registers, third)?;
     alice.delete()?; // for this program: nobody will lead in its name again
     Ok(())
@@ -96,16 +121,26 @@ fn all_at_once(registers: &[Register], before: Version) -> Result<(), Failure> {
         let threads: Vec<_> = candidates
             .map(|(register, name)| scope.spawn(move || Ok((lead(register, name)?, name))))
             .collect();
-        let epochs = threads.into_iter().map(|thread| thread.join().expect("no thread panics"));
+        let epochs = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no thread panics"));
         epochs.collect::<Result<Vec<_>, Failure>>()
     })?;
     epochs.sort_unstable();
     let is_growing = epochs.windows(2).all(|pair| pair[0].0 < pair[1].0);
-    expect(is_growing && epochs[0].0 > before, "no two leaders have the same epoch")?;
+    expect(
+        is_growing && epochs[0].0 > before,
+        "no two leaders have the same epoch",
+    )?;
     let (last, name) = epochs[epochs.len() - 1];
     let found = leader(&registers[0])?;
-    expect(found == Some((name.to_owned(), last)), "the highest epoch leads")?;
-    say(&format!("All wanted to lead at once; {name} was the last to write, and leads."));
+    expect(
+        found == Some((name.to_owned(), last)),
+        "the highest epoch leads",
+    )?;
+    say(&format!(
+        "All wanted to lead at once; {name} was the last to write, and leads."
+    ));
     Ok(())
 }
 
@@ -130,11 +165,18 @@ fn resign(register: &Register, epoch: Version) -> Result<bool, Failure> {
 fn leader(register: &Register) -> Result<Option<(String, Version)>, Failure> {
     let value = register.read()?.filter(|value| !value.bytes().is_empty());
     let Some(value) = value else { return Ok(None) };
-    Ok(Some((String::from_utf8(value.bytes().to_vec())?, value.version())))
+    Ok(Some((
+        String::from_utf8(value.bytes().to_vec())?,
+        value.version(),
+    )))
 }
 
 fn expect(holds: bool, what: &str) -> Result<(), Failure> {
-    if holds { Ok(()) } else { Err(format!("this should be so: {what}").into()) }
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("this should be so: {what}").into())
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "this program reports on the terminal")]

@@ -19,7 +19,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const LICENCES: [&str; 3] = ["7F2A-0001", "7F2A-0002", "7F2A-0003"];
-const PROGRAMS: [&str; 7] = ["amber", "beryl", "coral", "diamond", "emerald", "flint", "garnet"];
+const PROGRAMS: [&str; 7] = [
+    "amber", "beryl", "coral", "diamond", "emerald", "flint", "garnet",
+];
 const JOBS: usize = 4;
 
 /// When a program dies, its licence is taken for this time. Short, so that this program ends soon.
@@ -53,9 +55,14 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
                 scope.spawn(move || program(&LockClient::new(urls)?, pool, name, uses))
             })
             .collect();
-        programs.into_iter().try_for_each(|thread| thread.join().expect("a program panicked"))
+        programs
+            .into_iter()
+            .try_for_each(|thread| thread.join().expect("a program panicked"))
     })?;
-    for (licence, (count, _)) in LICENCES.iter().zip(*uses.lock().expect("nobody panics with it")) {
+    for (licence, (count, _)) in LICENCES
+        .iter()
+        .zip(*uses.lock().expect("nobody panics with it"))
+    {
         say(&format!("Licence {licence} was used {count} times."));
     }
     die(&LockClient::new(urls)?, &pool)
@@ -69,7 +76,11 @@ fn program(
     uses: &Uses,
 ) -> Result<(), Failure> {
     for _ in 0..JOBS {
-        let request = client.request(pool).ttl(TTL).one_of(LICENCES.len() as u32).owner(name);
+        let request = client
+            .request(pool)
+            .ttl(TTL)
+            .one_of(LICENCES.len() as u32)
+            .owner(name);
         request.with_lock(|lock| work(name, lock, uses))?;
     }
     Ok(())
@@ -99,14 +110,22 @@ fn number(lock: &LockGuard) -> Result<usize, Failure> {
 
 /// A program dies with a licence. The others are not affected, and get it when its ttl has passed.
 fn die(client: &LockClient, pool: &str) -> Result<(), Failure> {
-    let request =
-        |owner: &str| client.request(pool).ttl(TTL).one_of(LICENCES.len() as u32).owner(owner);
+    let request = |owner: &str| {
+        client
+            .request(pool)
+            .ttl(TTL)
+            .one_of(LICENCES.len() as u32)
+            .owner(owner)
+    };
     let start = Instant::now();
     let dead = request("dead").lock()?;
     let its_number = dead.slot();
     // The guard of a program that was killed is not dropped, and nothing gives its permit back.
     std::mem::forget(dead);
-    let alive = [request("amber").keep_alive().lock()?, request("beryl").keep_alive().lock()?];
+    let alive = [
+        request("amber").keep_alive().lock()?,
+        request("beryl").keep_alive().lock()?,
+    ];
     match client.inspect(pool).map(|seen| seen.state) {
         Ok(LockState::Shared(holders)) => holders.iter().for_each(show),
         Ok(_) => return Err("all licences are in use".into()),
@@ -117,7 +136,9 @@ fn die(client: &LockClient, pool: &str) -> Result<(), Failure> {
     if last.slot() != its_number && alive.iter().all(|lock| lock.ensure_held().is_ok()) {
         return Err("only the dead program's licence could be free".into());
     }
-    say(&format!("Its licence is free again {after:.1?} after the dead program acquired it."));
+    say(&format!(
+        "Its licence is free again {after:.1?} after the dead program acquired it."
+    ));
     Ok(())
 }
 
@@ -125,7 +146,11 @@ fn die(client: &LockClient, pool: &str) -> Result<(), Failure> {
 fn show(holder: &Holder) {
     let owner = holder.owner().map(|name| name.to_string());
     let licence = holder.slot.and_then(|number| LICENCES.get(number as usize));
-    say(&format!("   {} is used by {}.", licence.unwrap_or(&"?"), owner.unwrap_or_default()));
+    say(&format!(
+        "   {} is used by {}.",
+        licence.unwrap_or(&"?"),
+        owner.unwrap_or_default()
+    ));
 }
 
 #[expect(clippy::print_stdout, reason = "this program reports on the terminal")]

@@ -23,7 +23,9 @@ use std::time::Duration;
 
 /// Upper bounds of the buckets of a histogram, in microseconds: from a round over nodes in the same
 /// rack to a ttl.
-const BOUNDS: [u64; 8] = [100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000, 10_000_000];
+const BOUNDS: [u64; 8] = [
+    100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000, 10_000_000,
+];
 
 /// The kinds of events that are counted. Listed, so that each has a line before its first event.
 const KINDS: [&str; 11] = [
@@ -59,13 +61,28 @@ struct Histogram {
 
 impl Metrics {
     fn new(urls: &[String]) -> Self {
-        let outcomes = ["granted", "contended", "no_quorum", "too_slow", "same_server"];
+        let outcomes = [
+            "granted",
+            "contended",
+            "no_quorum",
+            "too_slow",
+            "same_server",
+        ];
         Self {
-            events: KINDS.into_iter().map(|kind| (kind, AtomicU64::new(0))).collect(),
-            attempts: outcomes.into_iter().map(|name| (name, AtomicU64::new(0))).collect(),
+            events: KINDS
+                .into_iter()
+                .map(|kind| (kind, AtomicU64::new(0)))
+                .collect(),
+            attempts: outcomes
+                .into_iter()
+                .map(|name| (name, AtomicU64::new(0)))
+                .collect(),
             waited: Histogram::default(),
             held: Histogram::default(),
-            nodes_up: urls.iter().map(|url| (url.clone(), AtomicU64::new(0))).collect(),
+            nodes_up: urls
+                .iter()
+                .map(|url| (url.clone(), AtomicU64::new(0)))
+                .collect(),
         }
     }
 
@@ -105,7 +122,10 @@ impl Metrics {
         writeln!(text, "# TYPE redlatch_attempts_total counter")?;
         for (outcome, count) in &self.attempts {
             let count = count.load(Ordering::Relaxed);
-            writeln!(text, "redlatch_attempts_total{{outcome=\"{outcome}\"}} {count}")?;
+            writeln!(
+                text,
+                "redlatch_attempts_total{{outcome=\"{outcome}\"}} {count}"
+            )?;
         }
         writeln!(text, "# TYPE redlatch_node_up gauge")?;
         for (url, gauge) in &self.nodes_up {
@@ -121,7 +141,10 @@ impl Metrics {
 impl Histogram {
     fn observe(&self, span: Duration) {
         let micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS.iter().position(|bound| micros <= *bound).unwrap_or(BOUNDS.len());
+        let bucket = BOUNDS
+            .iter()
+            .position(|bound| micros <= *bound)
+            .unwrap_or(BOUNDS.len());
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
         self.sum_micros.fetch_add(micros, Ordering::Relaxed);
     }
@@ -132,7 +155,9 @@ impl Histogram {
         for (index, bucket) in self.buckets.iter().enumerate() {
             // Each bucket of Prometheus counts those before it as well.
             count += bucket.load(Ordering::Relaxed);
-            let bound = BOUNDS.get(index).map(|micros| (*micros as f64 / 1e6).to_string());
+            let bound = BOUNDS
+                .get(index)
+                .map(|micros| (*micros as f64 / 1e6).to_string());
             let bound = bound.as_deref().unwrap_or("+Inf");
             writeln!(text, "{name}_bucket{{le=\"{bound}\"}} {count}")?;
         }
@@ -154,14 +179,19 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let metrics = Arc::new(Metrics::new(&urls));
     let counting = Arc::clone(&metrics);
-    let client = LockClient::builder().nodes(nodes.urls()).on_event(move |event| {
-        counting.count(event);
-        // Frequent events are left out of the log. With the crate `tracing`, `Builder::tracing`
-        // gives each a level.
-        if matches!(event, Event::NodeUp { .. } | Event::NodeDown { .. } | Event::Lost { .. }) {
-            eprintln!("{event}");
-        }
-    });
+    let client = LockClient::builder()
+        .nodes(nodes.urls())
+        .on_event(move |event| {
+            counting.count(event);
+            // Frequent events are left out of the log. With the crate `tracing`, `Builder::tracing`
+            // gives each a level.
+            if matches!(
+                event,
+                Event::NodeUp { .. } | Event::NodeDown { .. } | Event::Lost { .. }
+            ) {
+                eprintln!("{event}");
+            }
+        });
     let client = client.build()?;
 
     work(&client);

@@ -67,7 +67,11 @@ impl Cards {
         let mut ledger = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ledger.requests += 1;
         let next = format!("receipt {}", 1001 + ledger.receipts.len());
-        ledger.receipts.entry(key.to_owned()).or_insert(next).clone()
+        ledger
+            .receipts
+            .entry(key.to_owned())
+            .or_insert(next)
+            .clone()
     }
 
     /// How often it was asked, and how many charges it has made.
@@ -110,9 +114,13 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
 
     let cards = Cards::default();
     let key = format!("order-42:{run}");
-    let receipt = all(urls, &key, |worker, register| charge(worker, register, &cards))?;
+    let receipt = all(urls, &key, |worker, register| {
+        charge(worker, register, &cards)
+    })?;
     let (requests, charges) = cards.counts();
-    say(&format!("All have {receipt}; the service was asked {requests} times."));
+    say(&format!(
+        "All have {receipt}; the service was asked {requests} times."
+    ));
     expect(charges == 1, "the card is charged once")?;
 
     let key = format!("order-43:{run}");
@@ -120,14 +128,24 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
     let claim = State::Claimed("erin".to_owned()).to_bytes();
     let claimed = register.compare_and_set(None, &claim)?;
     let lost = cards.charge(&key);
-    say(&format!("Erin claims another order, charges the card, and is gone with {lost}."));
-    let receipt = all(urls, &key, |worker, register| charge(worker, register, &cards))?;
-    expect(receipt == lost, "the others get the receipt of Erin's charge")?;
+    say(&format!(
+        "Erin claims another order, charges the card, and is gone with {lost}."
+    ));
+    let receipt = all(urls, &key, |worker, register| {
+        charge(worker, register, &cards)
+    })?;
+    expect(
+        receipt == lost,
+        "the others get the receipt of Erin's charge",
+    )?;
     expect(cards.counts().1 == 2, "each card is charged once")?;
     // Erin was only slow. Her claim is gone, so that her result does not count.
     let version = claimed.map_err(|_| "the key was taken before")?;
     let late = State::Charged("another receipt".to_owned()).to_bytes();
-    expect(register.compare_and_set(Some(version), &late)?.is_err(), "a late result is refused")
+    expect(
+        register.compare_and_set(Some(version), &late)?.is_err(),
+        "a late result is refused",
+    )
 }
 
 /// Has all workers do this at once, each with a client of its own, and returns what all returned.
@@ -142,10 +160,15 @@ fn all(
             scope.spawn(move || work(worker, &LockClient::new(urls)?.register(name)?))
         };
         let workers: Vec<_> = WORKERS.into_iter().map(start).collect();
-        let results = workers.into_iter().map(|worker| worker.join().expect("no panic"));
+        let results = workers
+            .into_iter()
+            .map(|worker| worker.join().expect("no panic"));
         results.collect::<Result<_, _>>()
     })?;
-    expect(results.iter().all(|result| *result == results[0]), "all have the same result")?;
+    expect(
+        results.iter().all(|result| *result == results[0]),
+        "all have the same result",
+    )?;
     Ok(results[0].clone())
 }
 
@@ -174,7 +197,9 @@ fn charge(worker: &str, register: &Register, cards: &Cards) -> Result<String, Fa
                 if value.as_ref().map(Value::version) != seen {
                     continue;
                 }
-                say(&format!("   {worker} has waited for {other} for long enough."));
+                say(&format!(
+                    "   {worker} has waited for {other} for long enough."
+                ));
             }
             _ => {}
         }
@@ -197,7 +222,11 @@ fn charge(worker: &str, register: &Register, cards: &Cards) -> Result<String, Fa
 }
 
 fn expect(holds: bool, what: &str) -> Result<(), Failure> {
-    if holds { Ok(()) } else { Err(format!("this should be so: {what}").into()) }
+    if holds {
+        Ok(())
+    } else {
+        Err(format!("this should be so: {what}").into())
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "this program reports on the terminal")]

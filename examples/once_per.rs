@@ -23,7 +23,11 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn main() -> Result<(), Failure> {
     let urls: Vec<String> = std::env::args().skip(1).collect();
-    if urls.is_empty() { story(&Nodes::start(3)?.urls()) } else { story(&urls) }
+    if urls.is_empty() {
+        story(&Nodes::start(3)?.urls())
+    } else {
+        story(&urls)
+    }
 }
 
 pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
@@ -32,7 +36,9 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
     let first = LockClient::new(urls)?;
     let failed = call(&first, &job, || Err("no paper".into()));
     match failed {
-        Err(error) => say(&format!("alpha has failed: {error}. The next one tries again.")),
+        Err(error) => say(&format!(
+            "alpha has failed: {error}. The next one tries again."
+        )),
         Ok(_) => return Err("a job that fails is an error".into()),
     }
     let ran = thread::scope(|scope| {
@@ -43,11 +49,15 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
                 scope.spawn(move || machine(&LockClient::new(urls)?, job, name))
             })
             .collect();
-        let ran = machines.into_iter().map(|machine| machine.join().expect("no panic"));
+        let ran = machines
+            .into_iter()
+            .map(|machine| machine.join().expect("no panic"));
         ran.collect::<Result<Vec<_>, Failure>>()
     })?;
     let runs = ran.iter().filter(|ran| **ran).count();
-    say(&format!("Three machines were started, and {runs} has run the job."));
+    say(&format!(
+        "Three machines were started, and {runs} has run the job."
+    ));
     // Whoever asks later learns when it is due.
     match call(&first, &job, || Ok(0))? {
         OncePerRun::NotDue { left, .. } if runs == 1 => say(&format!("Due again in {left:.0?}.")),

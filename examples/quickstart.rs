@@ -41,8 +41,14 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         story(&nodes.urls(), "orders:42")?;
         failures(&nodes, "orders:42")
     } else {
-        say(&format!("Using your {} nodes; none of them will be stopped.", urls.len()));
-        story(&urls, &format!("redlatch-quickstart:{}", std::process::id()))
+        say(&format!(
+            "Using your {} nodes; none of them will be stopped.",
+            urls.len()
+        ));
+        story(
+            &urls,
+            &format!("redlatch-quickstart:{}", std::process::id()),
+        )
     }
 }
 
@@ -83,12 +89,19 @@ fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn std::error::Erro
         "Alice holds the lock of '{resource}': at least {majority} of {} nodes agreed.",
         urls.len()
     ));
-    say(&format!("   It is valid for another {:.2} s.", lock.remaining().as_secs_f64()));
+    say(&format!(
+        "   It is valid for another {:.2} s.",
+        lock.remaining().as_secs_f64()
+    ));
 
     let refused = bob.try_lock(resource, TTL)?.is_none();
     say(&format!(
         "Bob asks for it and is {}.",
-        if refused { "refused" } else { "granted it, too?!" }
+        if refused {
+            "refused"
+        } else {
+            "granted it, too?!"
+        }
     ));
 
     let (asked, waiting) = mpsc::channel();
@@ -133,11 +146,15 @@ fn wait_for_young_nodes(
     resource: &str,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let nodes = client.nodes();
-    let young = nodes.iter().filter_map(|node| Some((&node.url, node.quarantine?)));
+    let young = nodes
+        .iter()
+        .filter_map(|node| Some((&node.url, node.quarantine?)));
     let young: Vec<_> = young.collect();
     for (url, left) in &young {
         let left = left.as_secs_f64();
-        say(&format!("   {url} was started a moment ago: its grants count in {left:.0} s."));
+        say(&format!(
+            "   {url} was started a moment ago: its grants count in {left:.0} s."
+        ));
     }
     if young.len() > (nodes.len() - 1) / 2 {
         say(&format!(

@@ -50,7 +50,12 @@ impl Sets {
         let deadline = Instant::now() + wait;
         let mut held = Vec::new();
         for set in self.of(name) {
-            match set.client.request(name).keep_alive().try_lock_until(deadline)? {
+            match set
+                .client
+                .request(name)
+                .keep_alive()
+                .try_lock_until(deadline)?
+            {
                 Some(guard) => held.push(guard),
                 None => return Ok(None), // dropped guards release
             }
@@ -63,7 +68,9 @@ impl Sets {
 /// of the names from all others, one that is removed leaves its names to all others, and no other
 /// name moves.
 pub(crate) fn home<'a>(sets: &'a [Set], name: &str) -> &'a Set {
-    sets.iter().max_by_key(|set| weight(&set.id, name)).expect("there is a set")
+    sets.iter()
+        .max_by_key(|set| weight(&set.id, name))
+        .expect("there is a set")
 }
 
 /// FNV-1a of the id, a byte 0xff and the name, and the last mix of MurmurHash3. All programs must
@@ -80,14 +87,27 @@ pub(crate) fn weight(id: &str, name: &str) -> u64 {
 
 fn main() -> Result<(), Failure> {
     let urls: Vec<String> = std::env::args().skip(1).collect();
-    if urls.is_empty() { story(&Nodes::start(3)?.urls()) } else { story(&urls) }
+    if urls.is_empty() {
+        story(&Nodes::start(3)?.urls())
+    } else {
+        story(&urls)
+    }
 }
 
 /// A third set is added to two. A name that moves has one holder throughout.
 pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
-    let set = |(id, url)| LockClient::new([url]).map(|client| Set { id: String::from(id), client });
+    let set = |(id, url)| {
+        LockClient::new([url]).map(|client| Set {
+            id: String::from(id),
+            client,
+        })
+    };
     let ids = ["set-1", "set-2", "set-3"];
-    let three: Vec<Set> = ids.into_iter().zip(urls).map(set).collect::<Result<_, _>>()?;
+    let three: Vec<Set> = ids
+        .into_iter()
+        .zip(urls)
+        .map(set)
+        .collect::<Result<_, _>>()?;
     let two = three[..2].to_vec();
 
     let names: Vec<String> = (0..300).map(|number| format!("orders:{number}")).collect();
@@ -96,11 +116,24 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
     if moved.iter().any(|name| home(&three, name).id != "set-3") {
         return Err("a name moves to the new set, or not at all".into());
     }
-    say(&format!("{} of {} names move to the third set.", moved.len(), names.len()));
+    say(&format!(
+        "{} of {} names move to the third set.",
+        moved.len(),
+        names.len()
+    ));
 
-    let before = Sets { old: two.clone(), new: two.clone() };
-    let coming = Sets { old: two, new: three.clone() };
-    let after = Sets { old: three.clone(), new: three };
+    let before = Sets {
+        old: two.clone(),
+        new: two.clone(),
+    };
+    let coming = Sets {
+        old: two,
+        new: three.clone(),
+    };
+    let after = Sets {
+        old: three.clone(),
+        new: three,
+    };
     for (first, second, may_both) in [
         (&before, &coming, false),
         (&coming, &before, false),

@@ -57,10 +57,15 @@ impl Bank {
 
 /// Many threads transfer money, and none of it is lost.
 pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
-    let bank = Bank { balances: (0..ACCOUNTS).map(|_| AtomicI64::new(PAID_IN)).collect() };
+    let bank = Bank {
+        balances: (0..ACCOUNTS).map(|_| AtomicI64::new(PAID_IN)).collect(),
+    };
     // Two clients, as two programs would have them. Threads share one.
     let clients = [LockClient::new(urls)?, LockClient::new(urls)?];
-    say(&format!("{ACCOUNTS} accounts hold {} in all.", bank.total()));
+    say(&format!(
+        "{ACCOUNTS} accounts hold {} in all.",
+        bank.total()
+    ));
 
     thread::scope(|scope| {
         let tellers: Vec<_> = (0..THREADS)
@@ -69,12 +74,21 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
                 scope.spawn(move || teller(client, bank, number))
             })
             .collect();
-        tellers.into_iter().try_for_each(|teller| teller.join().expect("a teller panicked"))
+        tellers
+            .into_iter()
+            .try_for_each(|teller| teller.join().expect("a teller panicked"))
     })?;
 
     let total = bank.total();
-    say(&format!("After {} transfers they hold {total} in all.", THREADS * TRANSFERS));
-    if total == ACCOUNTS as i64 * PAID_IN { Ok(()) } else { Err("money was lost".into()) }
+    say(&format!(
+        "After {} transfers they hold {total} in all.",
+        THREADS * TRANSFERS
+    ));
+    if total == ACCOUNTS as i64 * PAID_IN {
+        Ok(())
+    } else {
+        Err("money was lost".into())
+    }
 }
 
 fn teller(client: &LockClient, bank: &Bank, number: usize) -> Result<(), Failure> {

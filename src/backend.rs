@@ -158,12 +158,17 @@ pub(crate) struct LockSpec<'a> {
 
 impl LockSpec<'_> {
     pub(crate) fn keys(&self) -> impl Iterator<Item = &Arc<[u8]>> {
-        let more = self.attributes.iter().flat_map(|attributes| &attributes.more_keys);
+        let more = self
+            .attributes
+            .iter()
+            .flat_map(|attributes| &attributes.more_keys);
         std::iter::once(&self.key).chain(more)
     }
 
     pub(crate) fn share(&self) -> Option<Share> {
-        self.attributes.as_ref().and_then(|attributes| attributes.share)
+        self.attributes
+            .as_ref()
+            .and_then(|attributes| attributes.share)
     }
 }
 

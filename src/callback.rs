@@ -7,7 +7,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// guard while its thread panics, or in a thread that serves other locks as well.
 pub(crate) fn contain(call: impl FnOnce()) {
     // The panic hook has reported the panic.
-    let Err(thrown) = catch_unwind(AssertUnwindSafe(call)) else { return };
+    let Err(thrown) = catch_unwind(AssertUnwindSafe(call)) else {
+        return;
+    };
     // The payload is the user's too, and dropping it may panic again.
     if let Err(thrown) = catch_unwind(AssertUnwindSafe(|| drop(thrown))) {
         mem::forget(thrown);

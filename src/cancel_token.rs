@@ -62,7 +62,13 @@ impl CancelToken {
     pub fn new() -> Self {
         let (is_cancelled, clients) = (AtomicBool::new(false), Mutex::new(Vec::new()));
         let owner_process = OwnerProcess::here();
-        Self { shared: Arc::new(Shared { is_cancelled, clients, owner_process }) }
+        Self {
+            shared: Arc::new(Shared {
+                is_cancelled,
+                clients,
+                owner_process,
+            }),
+        }
     }
 
     /// Makes every call that has this token return [`Error::Cancelled`](crate::Error::Cancelled):
@@ -90,7 +96,11 @@ impl CancelToken {
             return;
         }
         self.shared.is_cancelled.store(true, Ordering::SeqCst);
-        let clients: Vec<_> = self.clients().iter().filter_map(|it| it.0.upgrade()).collect();
+        let clients: Vec<_> = self
+            .clients()
+            .iter()
+            .filter_map(|it| it.0.upgrade())
+            .collect();
         clients.iter().for_each(|client| client.wake_cancelled());
     }
 
@@ -129,7 +139,10 @@ impl CancelToken {
     }
 
     fn clients(&self) -> MutexGuard<'_, Vec<(Weak<dyn WakeCancelled>, usize)>> {
-        self.shared.clients.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared
+            .clients
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -141,7 +154,9 @@ impl Default for CancelToken {
 
 impl fmt::Debug for CancelToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CancelToken").field("is_cancelled", &self.is_cancelled()).finish()
+        f.debug_struct("CancelToken")
+            .field("is_cancelled", &self.is_cancelled())
+            .finish()
     }
 }
 
@@ -169,7 +184,9 @@ mod tests {
         let token = CancelToken::new();
         let [busy, done, gone] = [(); 3].map(|()| Arc::new(Client::default()));
         for _ in 0..3 {
-            [&busy, &done, &gone].iter().for_each(|client| token.attach(&weak(client)));
+            [&busy, &done, &gone]
+                .iter()
+                .for_each(|client| token.attach(&weak(client)));
         }
         (0..2).for_each(|_| token.detach(&weak(&busy)));
         (0..3).for_each(|_| token.detach(&weak(&done)));
@@ -179,7 +196,10 @@ mod tests {
         assert!(!token.is_cancelled());
         token.clone().cancel();
         assert!(token.is_cancelled());
-        assert_eq!([&busy, &done].map(|client| client.0.load(Ordering::SeqCst)), [1, 0]);
+        assert_eq!(
+            [&busy, &done].map(|client| client.0.load(Ordering::SeqCst)),
+            [1, 0]
+        );
         assert_eq!(format!("{token:?}"), "CancelToken { is_cancelled: true }");
     }
 }

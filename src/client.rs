@@ -152,7 +152,9 @@ impl LockClient {
 
 impl fmt::Debug for LockClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockClient").field("nodes", &self.core.rules.nodes).finish_non_exhaustive()
+        f.debug_struct("LockClient")
+            .field("nodes", &self.core.rules.nodes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -191,7 +193,9 @@ impl Builder {
     /// used, two URLs are the same server, or the operating system provides no poll, or no thread
     /// for [`io_thread`](Self::io_thread).
     pub fn build(self) -> Result<LockClient, Error> {
-        Ok(LockClient { core: Arc::new(Core::new(self.check()?)?) })
+        Ok(LockClient {
+            core: Arc::new(Core::new(self.check()?)?),
+        })
     }
 }
 
@@ -204,7 +208,13 @@ impl LockClient {
     /// lock directly are short for this.
     pub fn request(&self, resource: impl AsRef<[u8]>) -> LockRequest<'_> {
         let keys = self.key(resource.as_ref());
-        LockRequest::new(self, keys.map(|first| LockKeys { first, more: Vec::new() }))
+        LockRequest::new(
+            self,
+            keys.map(|first| LockKeys {
+                first,
+                more: Vec::new(),
+            }),
+        )
     }
 
     /// Requests the locks of several resources at once: all of them, or none. At most 64 resources,
@@ -249,7 +259,13 @@ impl LockClient {
             return Err(ResourceError::Empty);
         }
         check_length(self.core.key_prefix.len() + resource.len())?;
-        let key: Arc<[u8]> = self.core.key_prefix.iter().chain(resource).copied().collect();
+        let key: Arc<[u8]> = self
+            .core
+            .key_prefix
+            .iter()
+            .chain(resource)
+            .copied()
+            .collect();
         if is_reserved(&key) || !self.core.backend.has_place_for(&key) {
             return Err(ResourceError::Reserved);
         }
@@ -265,19 +281,29 @@ impl LockClient {
         for (index, resource) in resources.into_iter().enumerate() {
             // An endless iterator must not be read to its end.
             if index >= RESOURCES_MAX {
-                return Err(ResourceError::TooMany { count: index + 1, most: RESOURCES_MAX });
+                return Err(ResourceError::TooMany {
+                    count: index + 1,
+                    most: RESOURCES_MAX,
+                });
             }
             keys.insert(self.key(resource.as_ref())?);
         }
         check_length(keys.iter().map(|key| key.len()).sum())?;
         let first = keys.pop_first().ok_or(ResourceError::None)?;
-        Ok(LockKeys { first, more: keys.into_iter().collect() })
+        Ok(LockKeys {
+            first,
+            more: keys.into_iter().collect(),
+        })
     }
 }
 
 fn check_length(length: usize) -> Result<(), ResourceError> {
     let most = KEY_MAX;
-    if length > most { Err(ResourceError::TooLong { length, most }) } else { Ok(()) }
+    if length > most {
+        Err(ResourceError::TooLong { length, most })
+    } else {
+        Ok(())
+    }
 }
 
 // Looking at a lock.

@@ -44,14 +44,18 @@ pub(crate) type WallTime = SystemTime;
 /// The time of day this many microseconds after 1970; 1970 if this system cannot represent it.
 pub(crate) fn wall_time(micros: u64) -> WallTime {
     let since = Duration::from_micros(micros);
-    SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH)
+    SystemTime::UNIX_EPOCH
+        .checked_add(since)
+        .unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// Microseconds since 1970 by the wall clock, which may jump. Used only for the first value of a
 /// fencing counter, for the first ballot of a register, and to show users since when a waiter
 /// waits.
 pub(crate) fn wall_micros() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
@@ -67,7 +71,10 @@ mod tests {
     #[test]
     fn the_clock_moves_forward() {
         let start = now();
-        assert!(start >= FIRST, "it cannot go back to zero by what tests subtract");
+        assert!(
+            start >= FIRST,
+            "it cannot go back to zero by what tests subtract"
+        );
         while now() == start {}
         assert!(now() > start);
     }
@@ -92,7 +99,14 @@ mod tests {
         // namespace.
         let in_namespace = |program: &std::path::Path, arguments: &[&str]| {
             std::process::Command::new("unshare")
-                .args(["--user", "--map-root-user", "--time", "--boottime", "86400", "--fork"])
+                .args([
+                    "--user",
+                    "--map-root-user",
+                    "--time",
+                    "--boottime",
+                    "86400",
+                    "--fork",
+                ])
                 .arg(program)
                 .args(arguments)
                 .output()
@@ -102,12 +116,25 @@ mod tests {
             let output =
                 in_namespace(&std::env::current_exe().unwrap(), &[above, "--exact"]).unwrap();
             let text = String::from_utf8_lossy(&output.stdout);
-            assert!(output.status.success() && text.contains("1 passed"), "{text}");
+            assert!(
+                output.status.success() && text.contains("1 passed"),
+                "{text}"
+            );
         } else {
             // Without such namespaces, only the source can be checked.
-            let code = include_str!("clock.rs").split("#[cfg(test)]").next().unwrap();
+            let code = include_str!("clock.rs")
+                .split("#[cfg(test)]")
+                .next()
+                .unwrap();
             let on_linux = code.split("target_os = \"android\"))]").nth(1).unwrap();
-            assert!(on_linux.lines().nth(1).unwrap().ends_with("ClockId::Boottime;"), "{code}");
+            assert!(
+                on_linux
+                    .lines()
+                    .nth(1)
+                    .unwrap()
+                    .ends_with("ClockId::Boottime;"),
+                "{code}"
+            );
         }
     }
 }

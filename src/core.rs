@@ -79,9 +79,15 @@ impl Core {
         let listener = listener.map(|listener| listener.of_client(&owner_process));
         let changes = listener.as_ref().map(Listener::node_changes);
         let prefix = settings.key_prefix.len();
-        let emit = listener.clone().map(|listener| emit_background(listener, prefix));
+        let emit = listener
+            .clone()
+            .map(|listener| emit_background(listener, prefix));
         let notifier = Arc::new(Notifier::new(emit, Arc::clone(&owner_process)));
-        let shared = SharedParts { changes, notifier: &notifier, owner_process: &owner_process };
+        let shared = SharedParts {
+            changes,
+            notifier: &notifier,
+            owner_process: &owner_process,
+        };
         #[cfg(feature = "registers")]
         let register_nodes;
         let backend: Arc<dyn Backend> = match &settings.nodes {
@@ -91,7 +97,9 @@ impl Core {
                 {
                     register_nodes = match settings.nodes.group() {
                         None => Ok(Arc::clone(&redlock)),
-                        Some(url) => Err(RegisterError::Replicated { url: url.to_string().into() }),
+                        Some(url) => Err(RegisterError::Replicated {
+                            url: url.to_string().into(),
+                        }),
                     };
                 }
                 redlock
@@ -138,19 +146,30 @@ impl Core {
     /// The ttl in the nodes' unit, if the settings allow it and it leaves `least` of validity.
     pub(crate) fn ttl(&self, ttl: Duration, least: Duration) -> Result<Ttl, TtlError> {
         let Self { max_ttl, rules, .. } = self;
-        let most = self.backend.session_limits().map(|session| session.validity);
+        let most = self
+            .backend
+            .session_limits()
+            .map(|session| session.validity);
         if let Some(most) = most.filter(|most| least > *most) {
-            return Err(TtlError::BeyondSession { min_validity: least, most });
+            return Err(TtlError::BeyondSession {
+                min_validity: least,
+                most,
+            });
         }
         if ttl > *max_ttl {
-            return Err(TtlError::TooLong { ttl, max_ttl: *max_ttl });
+            return Err(TtlError::TooLong {
+                ttl,
+                max_ttl: *max_ttl,
+            });
         }
         let whole = Ttl::from_duration(ttl);
-        whole.filter(|whole| rules.drift.validity(*whole) > least).ok_or_else(|| {
-            let shortest = rules.drift.shortest_ttl(least);
-            let shortest = shortest.map_or(Duration::MAX, Ttl::as_duration);
-            TtlError::TooShort { ttl, shortest }
-        })
+        whole
+            .filter(|whole| rules.drift.validity(*whole) > least)
+            .ok_or_else(|| {
+                let shortest = rules.drift.shortest_ttl(least);
+                let shortest = shortest.map_or(Duration::MAX, Ttl::as_duration);
+                TtlError::TooShort { ttl, shortest }
+            })
     }
 }
 
@@ -164,12 +183,28 @@ impl RefUnwindSafe for Core {}
 fn emit_background(listener: Listener, prefix: usize) -> Emit {
     Box::new(move |event| match event {
         BackgroundEvent::Nodes => listener.emit_node_changes(),
-        BackgroundEvent::AutoExtension { key, took, validity, error } => {
+        BackgroundEvent::AutoExtension {
+            key,
+            took,
+            validity,
+            error,
+        } => {
             let (resource, took, validity) = (Name::new(&key[prefix..]), *took, *validity);
             let automatic = true;
             listener.emit(&match error {
-                None => Event::Extended { resource, took, validity, automatic },
-                Some(error) => Event::NotExtended { resource, took, validity, error, automatic },
+                None => Event::Extended {
+                    resource,
+                    took,
+                    validity,
+                    automatic,
+                },
+                Some(error) => Event::NotExtended {
+                    resource,
+                    took,
+                    validity,
+                    error,
+                    automatic,
+                },
             });
         }
     })

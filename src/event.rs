@@ -320,13 +320,21 @@ impl Event<'_> {
     /// The name of the resource or of the register, if the event is about a lock or a register.
     #[must_use]
     pub fn resource(&self) -> Option<Name<'_>> {
-        if let FieldValue::Name(name) = self.about() { Some(name) } else { None }
+        if let FieldValue::Name(name) = self.about() {
+            Some(name)
+        } else {
+            None
+        }
     }
 
     /// The node's URL, if the event is about a node, or the session with an ensemble.
     #[must_use]
     pub fn url(&self) -> Option<&str> {
-        if let FieldValue::Url(url) = self.about() { Some(url) } else { None }
+        if let FieldValue::Url(url) = self.about() {
+            Some(url)
+        } else {
+            None
+        }
     }
 }
 

@@ -127,7 +127,11 @@ impl TryFrom<u64> for FencingToken {
 
     fn try_from(number: u64) -> Result<Self, FencingTokenError> {
         let is_token = (1..=TOKEN_MAX).contains(&number);
-        if is_token { Ok(Self(number)) } else { Err(FencingTokenError(number.into())) }
+        if is_token {
+            Ok(Self(number))
+        } else {
+            Err(FencingTokenError(number.into()))
+        }
     }
 }
 
@@ -145,7 +149,11 @@ pub struct FencingTokenError(i128);
 
 impl fmt::Display for FencingTokenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is no fencing token: it is not between 1 and {TOKEN_MAX}", self.0)
+        write!(
+            f,
+            "{} is no fencing token: it is not between 1 and {TOKEN_MAX}",
+            self.0
+        )
     }
 }
 
@@ -170,11 +178,19 @@ mod tests {
     fn a_number_out_of_range_is_no_token() {
         for number in [0, TOKEN_MAX + 1, u64::MAX] {
             let error = FencingToken::try_from(number).unwrap_err();
-            assert!(error.to_string().starts_with(&format!("{number} is no fencing token")));
+            assert!(
+                error
+                    .to_string()
+                    .starts_with(&format!("{number} is no fencing token"))
+            );
         }
         for number in [0, -1, i64::MIN] {
             let error = FencingToken::try_from(number).unwrap_err();
-            assert!(error.to_string().starts_with(&format!("{number} is no fencing token")));
+            assert!(
+                error
+                    .to_string()
+                    .starts_with(&format!("{number} is no fencing token"))
+            );
         }
     }
 }

@@ -109,7 +109,10 @@ impl LockGuard {
     /// The names of the locked resources, in the order of their bytes: more than one if they were
     /// [requested together](crate::LockClient::request_all).
     pub fn resources(&self) -> impl Iterator<Item = Name<'_>> {
-        self.held.granted().keys().map(|key| Name::new(&key[self.core.key_prefix.len()..]))
+        self.held
+            .granted()
+            .keys()
+            .map(|key| Name::new(&key[self.core.key_prefix.len()..]))
     }
 
     /// The number that grows with every grant of the lock, if the request asked for
@@ -149,7 +152,9 @@ impl LockGuard {
             return Duration::ZERO;
         }
         let now = clock::now();
-        self.held.check(now).map_or(Duration::ZERO, |valid_until| valid_until.since(now))
+        self.held
+            .check(now)
+            .map_or(Duration::ZERO, |valid_until| valid_until.since(now))
     }
 
     /// Checks that the lock is still held: for the line before the one that must not run twice.
@@ -180,7 +185,10 @@ impl LockGuard {
         if self.core.is_forked() {
             return Err(self.loss(LossReason::OtherProcess));
         }
-        self.held.check(clock::now()).map(drop).map_err(|reason| self.loss(reason))
+        self.held
+            .check(clock::now())
+            .map(drop)
+            .map_err(|reason| self.loss(reason))
     }
 
     fn loss(&self, reason: LossReason) -> LockLost {
@@ -207,7 +215,10 @@ impl LockGuard {
     /// knows that by itself.
     pub(crate) fn note_taker(&mut self, thread: Option<ThreadId>) {
         if self.head.is_none() || self.held.granted().keys().nth(1).is_some() {
-            let taker = Taker { thread, is_bound: false };
+            let taker = Taker {
+                thread,
+                is_bound: false,
+            };
             self.listed = Some(Box::new(ListedGuard::new(&self.core, &self.held, taker)));
         }
     }
@@ -240,7 +251,12 @@ impl LockGuard {
         let automatic = false;
         match result {
             Ok(()) => {
-                self.core.events.emit(|| Event::Extended { resource, took, validity, automatic });
+                self.core.events.emit(|| Event::Extended {
+                    resource,
+                    took,
+                    validity,
+                    automatic,
+                });
             }
             // No node was asked.
             Err(Error::Ttl(_)) => {}
@@ -270,10 +286,19 @@ impl LockGuard {
             self.emit_lost(self.late_reason());
         }
         let now = clock::now();
-        let least = if is_lost { Duration::ZERO } else { self.hold_at_least };
+        let least = if is_lost {
+            Duration::ZERO
+        } else {
+            self.hold_at_least
+        };
         let remaining = least.saturating_sub(self.age(now));
         let (resource, held) = (self.resource(), self.age(now));
-        self.core.events.emit(|| Event::Released { resource, held, outcome, remaining });
+        self.core.events.emit(|| Event::Released {
+            resource,
+            held,
+            outcome,
+            remaining,
+        });
     }
 
     fn emit_let_expire(&mut self) {
@@ -290,13 +315,19 @@ impl LockGuard {
         let stays_until = self.held.stays_until(now, &self.core.rules);
         let remaining = valid_until.map_or(Duration::ZERO, |end| end.min(stays_until).since(now));
         let (resource, held) = (self.resource(), self.age(now));
-        self.core.events.emit(|| Event::LetExpire { resource, held, remaining });
+        self.core.events.emit(|| Event::LetExpire {
+            resource,
+            held,
+            remaining,
+        });
     }
 
     /// Emits that the lock was lost, once for each guard.
     fn emit_lost(&mut self, reason: LossReason) {
         if !std::mem::replace(&mut self.is_loss_emitted, true) {
-            self.core.events.emit_lost(self.resource(), self.since, reason);
+            self.core
+                .events
+                .emit_lost(self.resource(), self.since, reason);
         }
     }
 
@@ -373,7 +404,9 @@ impl LockGuard {
         if self.core.is_forked() {
             return Some(self.loss(LossReason::OtherProcess));
         }
-        self.held.wait_lost(clock::now, timeout).map(|reason| self.loss(reason))
+        self.held
+            .wait_lost(clock::now, timeout)
+            .map(|reason| self.loss(reason))
     }
 }
 
@@ -411,7 +444,9 @@ impl Deref for ReusedLock {
     type Target = Arc<GuardedLock>;
 
     fn deref(&self) -> &Arc<GuardedLock> {
-        self.0.as_ref().expect("it is taken only when this is dropped")
+        self.0
+            .as_ref()
+            .expect("it is taken only when this is dropped")
     }
 }
 
@@ -445,6 +480,10 @@ mod tests {
         drop(second);
         let third = ReusedLock::new(held_lock(3));
         assert_ne!(Arc::as_ptr(&third), address);
-        assert_eq!(shared.granted().token, held_lock(2).token, "the other reference is good");
+        assert_eq!(
+            shared.granted().token,
+            held_lock(2).token,
+            "the other reference is good"
+        );
     }
 }

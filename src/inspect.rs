@@ -64,7 +64,10 @@ pub struct Inspection {
 
 /// Does the node keep the lock for a waiter? Then nobody holds it there.
 fn is_reserved(snapshot: &KeySnapshot) -> bool {
-    snapshot.value.as_ref().is_some_and(|value| is_reservation(value))
+    snapshot
+        .value
+        .as_ref()
+        .is_some_and(|value| is_reservation(value))
 }
 
 /// The holder of a lock, on one node or on a majority of them.
@@ -185,8 +188,16 @@ impl Inspection {
         let most = values
             .iter()
             .find(|(value, holders)| holders.len() >= needed && is_lock(value, holders));
-        let free = snapshots.iter().flatten().filter(|snapshot| snapshot.value.is_none()).count();
-        let reserved = snapshots.iter().flatten().filter(|snapshot| is_reserved(snapshot)).count();
+        let free = snapshots
+            .iter()
+            .flatten()
+            .filter(|snapshot| snapshot.value.is_none())
+            .count();
+        let reserved = snapshots
+            .iter()
+            .flatten()
+            .filter(|snapshot| is_reserved(snapshot))
+            .count();
         let left = snapshots.iter().filter_map(|snapshot| match snapshot {
             Some(snapshot) => snapshot.quarantine,
             None => Some(Duration::MAX), // It may be down for ever.
@@ -194,7 +205,11 @@ impl Inspection {
         let quarantine = until_quorum(snapshots.len(), left);
         // Those that have no key may have forgotten a lock that is held.
         let is_doubtful = quarantine.is_some() && !values.is_empty();
-        let others: Vec<NotALock> = snapshots.iter().flatten().filter_map(NotALock::of).collect();
+        let others: Vec<NotALock> = snapshots
+            .iter()
+            .flatten()
+            .filter_map(NotALock::of)
+            .collect();
         let state = match most {
             Some((value, _)) if *value == SHARED => shares::state(snapshots, needed),
             Some((value, holders)) => {
@@ -206,7 +221,9 @@ impl Inspection {
             None => LockState::Undecided,
         };
         let value = most.map(|(value, _)| value.to_vec());
-        let held = value.clone().filter(|_| matches!(state, LockState::Held(_)));
+        let held = value
+            .clone()
+            .filter(|_| matches!(state, LockState::Held(_)));
         let seen = Seen::of(key, snapshots, &reports, held);
         let views = reports.into_iter().zip(snapshots);
         let nodes = views.map(|(report, snapshot)| view(report, snapshot.as_ref(), &value));
@@ -254,11 +271,20 @@ fn holder(snapshot: &KeySnapshot) -> Option<Holder> {
 fn exclusive(value: &[u8], remaining: Option<Duration>) -> Holder {
     let other_program = OtherProgram::of(value);
     let owner = label(value).filter(|_| other_program.is_none());
-    Holder { owner, remaining, slot: None, since: None, other_program }
+    Holder {
+        owner,
+        remaining,
+        slot: None,
+        since: None,
+        other_program,
+    }
 }
 
 fn label(value: &[u8]) -> Option<Label> {
-    value.get(Token::LEN..).filter(|label| !label.is_empty()).map(|label| Label(label.to_vec()))
+    value
+        .get(Token::LEN..)
+        .filter(|label| !label.is_empty())
+        .map(|label| Label(label.to_vec()))
 }
 
 fn remaining(snapshot: &KeySnapshot) -> Option<Duration> {
@@ -268,10 +294,15 @@ fn remaining(snapshot: &KeySnapshot) -> Option<Duration> {
 /// How long until fewer than `needed` of these keys are left.
 fn remaining_of_majority(holders: &[&KeySnapshot], needed: usize) -> Option<Duration> {
     // A key without a ttl outlives all others.
-    let mut left: Vec<u64> =
-        holders.iter().map(|holder| u64::try_from(holder.left).unwrap_or(u64::MAX)).collect();
+    let mut left: Vec<u64> = holders
+        .iter()
+        .map(|holder| u64::try_from(holder.left).unwrap_or(u64::MAX))
+        .collect();
     left.sort_unstable_by(|one, other| other.cmp(one));
-    left.get(needed - 1).copied().filter(|left| *left < u64::MAX).map(Duration::from_millis)
+    left.get(needed - 1)
+        .copied()
+        .filter(|left| *left < u64::MAX)
+        .map(Duration::from_millis)
 }
 
 /// Whether a lock is free or held, as a majority of the nodes reports it.
@@ -305,7 +336,9 @@ pub enum LockState {
 impl LockState {
     /// Is the lock held so that nobody else can have it, or such a share of it, at the same time?
     pub(crate) fn keeps_out(&self, share: Option<Share>) -> bool {
-        let Self::Shared(holders) = self else { return matches!(self, Self::Held(_)) };
+        let Self::Shared(holders) = self else {
+            return matches!(self, Self::Held(_));
+        };
         let are_readers = holders.iter().any(|holder| holder.slot.is_none());
         match share.map(Share::permits) {
             None => true,
@@ -360,7 +393,12 @@ impl Seen {
                 None => {}
             }
         }
-        Self { key, locks: locks.into_iter().collect(), others, held }
+        Self {
+            key,
+            locks: locks.into_iter().collect(),
+            others,
+            held,
+        }
     }
 }
 
@@ -402,32 +440,52 @@ impl QueuedWaiter {
         let owner = Some(&waiter.owner).filter(|owner| !owner.is_empty());
         let owner = owner.map(|owner| Label(owner.clone()));
         let is_for_share = waiter.permits.is_some();
-        Self { owner, is_for_share, since: wall_time(waiter.since), nodes }
+        Self {
+            owner,
+            is_for_share,
+            since: wall_time(waiter.since),
+            nodes,
+        }
     }
 }
 
 /// The waiters of all nodes: those that a majority has, in their order, and then the others.
 fn waiters_of(snapshots: &[Option<KeySnapshot>]) -> Vec<QueuedWaiter> {
-    let lists = snapshots.iter().flatten().map(|snapshot| &*snapshot.waiters);
+    let lists = snapshots
+        .iter()
+        .flatten()
+        .map(|snapshot| &*snapshot.waiters);
     let lists: Vec<&[WaiterSnapshot]> = lists.collect();
     let mut found: BTreeMap<Token, QueuedWaiter> = BTreeMap::new();
     for list in &lists {
         let names: BTreeMap<Token, &WaiterSnapshot> =
             list.iter().map(|waiter| (waiter.name, waiter)).collect();
         for (name, waiter) in names {
-            found.entry(name).or_insert_with(|| QueuedWaiter::new(waiter, 0)).nodes += 1;
+            found
+                .entry(name)
+                .or_insert_with(|| QueuedWaiter::new(waiter, 0))
+                .nodes += 1;
         }
     }
     let has_majority = |name: &Token| found[name].nodes >= quorum(snapshots.len());
     let mut order = merged(&lists, has_majority);
     order.extend(merged(&lists, |name| !has_majority(name)));
-    order.into_iter().filter_map(|name| found.remove(&name)).collect()
+    order
+        .into_iter()
+        .filter_map(|name| found.remove(&name))
+        .collect()
 }
 
 /// How many waiters a node has, if not all of them are in its list.
 fn count_waiters(snapshots: &[Option<KeySnapshot>]) -> usize {
-    let counts = snapshots.iter().flatten().map(|snapshot| snapshot.waiter_count);
-    counts.filter(|count| *count > LISTED_MAX).max().unwrap_or(0)
+    let counts = snapshots
+        .iter()
+        .flatten()
+        .map(|snapshot| snapshot.waiter_count);
+    counts
+        .filter(|count| *count > LISTED_MAX)
+        .max()
+        .unwrap_or(0)
 }
 
 /// Merges lists of waiters into one order. The next one is always the waiter that is the first of
@@ -454,7 +512,9 @@ fn merged(lists: &[&[WaiterSnapshot]], is_wanted: impl Fn(&Token) -> bool) -> Ve
             }
         }
         // Of several, the one with the lower name, as on the nodes.
-        let next = firsts.iter().max_by_key(|(name, lists)| (**lists, std::cmp::Reverse(**name)));
+        let next = firsts
+            .iter()
+            .max_by_key(|(name, lists)| (**lists, std::cmp::Reverse(**name)));
         let Some((next, _)) = next else { return order };
         taken.insert(*next);
         order.push(*next);

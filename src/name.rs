@@ -136,15 +136,24 @@ mod tests {
         assert_eq!(shown(b"it's"), "it\\'s");
         assert_eq!(format!("{:?}", Name::new(b"a\"b")), "\"a\\\"b\"");
         // A backslash and the escape of a line break are told apart.
-        assert_eq!((shown(b"a\\n"), shown(b"a\n")), ("a\\\\n".to_owned(), "a\\n".to_owned()));
-        assert_eq!((shown(b"\\xff"), shown(b"\xff")), ("\\\\xff".to_owned(), "\\xff".to_owned()));
+        assert_eq!(
+            (shown(b"a\\n"), shown(b"a\n")),
+            ("a\\\\n".to_owned(), "a\\n".to_owned())
+        );
+        assert_eq!(
+            (shown(b"\\xff"), shown(b"\xff")),
+            ("\\\\xff".to_owned(), "\\xff".to_owned())
+        );
     }
 
     #[test]
     fn nothing_in_a_name_acts_on_a_terminal_or_a_log() {
         for (bytes, expected) in [
             (&b"a\r\nb\tc"[..], "a\\r\\nb\\tc"),
-            (b"\x1b[2J\x07\x08\x7f\0", "\\u{1b}[2J\\u{7}\\u{8}\\u{7f}\\u{0}"),
+            (
+                b"\x1b[2J\x07\x08\x7f\0",
+                "\\u{1b}[2J\\u{7}\\u{8}\\u{7f}\\u{0}",
+            ),
             // C1: a terminal may take U+009B for the beginning of a sequence.
             ("\u{9b}31m".as_bytes(), "\\u{9b}31m"),
             // A byte of C1 that is not UTF-8.

@@ -69,7 +69,10 @@ struct Support {
 }
 
 impl Support {
-    const HERE: Self = Self { unix_sockets: cfg!(unix), tls: cfg!(feature = "tls") };
+    const HERE: Self = Self {
+        unix_sockets: cfg!(unix),
+        tls: cfg!(feature = "tls"),
+    };
 }
 
 /// The address of a node.
@@ -171,9 +174,17 @@ impl NodeUrl {
     pub(crate) fn nodes(self) -> Vec<Self> {
         match &self.address {
             Address::Cluster { seeds, slots } => {
-                let address =
-                    |slot: &u16| Address::Cluster { seeds: seeds.clone(), slots: vec![*slot] };
-                slots.iter().map(|slot| Self { address: address(slot), ..self.clone() }).collect()
+                let address = |slot: &u16| Address::Cluster {
+                    seeds: seeds.clone(),
+                    slots: vec![*slot],
+                };
+                slots
+                    .iter()
+                    .map(|slot| Self {
+                        address: address(slot),
+                        ..self.clone()
+                    })
+                    .collect()
             }
             _ => vec![self],
         }
@@ -188,17 +199,35 @@ impl NodeUrl {
     pub fn same_server(&self, other: &Self) -> bool {
         match (&self.address, &other.address) {
             (
-                Address::Tcp { host: left, port: left_port },
-                Address::Tcp { host: right, port: right_port },
+                Address::Tcp {
+                    host: left,
+                    port: left_port,
+                },
+                Address::Tcp {
+                    host: right,
+                    port: right_port,
+                },
             ) => left_port == right_port && host::is_same(left, right),
             (Address::Unix { path: left }, Address::Unix { path: right }) => left == right,
             (
-                Address::Sentinel { sentinels: left, group: left_group },
-                Address::Sentinel { sentinels: right, group: right_group },
+                Address::Sentinel {
+                    sentinels: left,
+                    group: left_group,
+                },
+                Address::Sentinel {
+                    sentinels: right,
+                    group: right_group,
+                },
             ) => left_group == right_group && left.iter().any(|place| right.contains(place)),
             (
-                Address::Cluster { seeds: left, slots: left_slots },
-                Address::Cluster { seeds: right, slots: right_slots },
+                Address::Cluster {
+                    seeds: left,
+                    slots: left_slots,
+                },
+                Address::Cluster {
+                    seeds: right,
+                    slots: right_slots,
+                },
             ) => left_slots == right_slots && left.iter().any(|place| right.contains(place)),
             _ => false,
         }
@@ -244,9 +273,15 @@ impl fmt::Display for NodeUrl {
                 &seeds[0].host
             }
         };
-        let replicas = self.failover.as_ref().and_then(|failover| failover.replicas);
+        let replicas = self
+            .failover
+            .as_ref()
+            .and_then(|failover| failover.replicas);
         options.extend(replicas.map(|replicas| format!("replicas={replicas}")));
-        let has_one = self.failover.as_ref().is_some_and(|failover| failover.has_one_name);
+        let has_one = self
+            .failover
+            .as_ref()
+            .is_some_and(|failover| failover.has_one_name);
         let is_said = |name: &&str| has_one || *name != host::certified(host);
         let name = self.server_name.as_deref().filter(is_said);
         let name = name.map(|name| percent_encode(name.as_bytes(), b":"));
@@ -258,7 +293,11 @@ impl fmt::Display for NodeUrl {
 
 impl fmt::Debug for NodeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let password = if self.password.is_some() { " with a password" } else { "" };
+        let password = if self.password.is_some() {
+            " with a password"
+        } else {
+            ""
+        };
         write!(f, "Url({self}{password})")
     }
 }
@@ -307,7 +346,9 @@ pub(crate) fn is_ensemble(text: &str) -> bool {
 fn split_scheme(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
     let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+        && scheme
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     is_scheme.then_some((scheme, rest))
 }
 
@@ -364,12 +405,18 @@ fn parse_unix(rest: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
 }
 
 fn split_query(path_and_query: &str) -> (&str, &str) {
-    path_and_query.split_once('?').unwrap_or((path_and_query, ""))
+    path_and_query
+        .split_once('?')
+        .unwrap_or((path_and_query, ""))
 }
 
 /// A number without sign or blanks. The standard library's parser accepts a sign.
 fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse().ok()
+    } else {
+        None
+    }
 }
 
 /// Settings that a URL may contain once, in one of several places.
@@ -425,7 +472,9 @@ impl Options {
         let before = match name {
             "db" => {
                 let database = std::str::from_utf8(&value).ok().and_then(number);
-                self.database.replace(database.ok_or(NodeUrlErrorKind::BadDatabase)?).is_some()
+                self.database
+                    .replace(database.ok_or(NodeUrlErrorKind::BadDatabase)?)
+                    .is_some()
             }
             "server_name" => {
                 let name = std::str::from_utf8(&value).ok().and_then(host::server_name);
@@ -469,11 +518,21 @@ impl Options {
             "user" => self.user.replace(value).is_some(),
             _ => self.password.replace(value).is_some(),
         };
-        if before { Err(NodeUrlErrorKind::RepeatedOption(name)) } else { Ok(()) }
+        if before {
+            Err(NodeUrlErrorKind::RepeatedOption(name))
+        } else {
+            Ok(())
+        }
     }
 
     fn url(self, address: Address) -> Result<NodeUrl, NodeUrlErrorKind> {
-        let Self { database, user, password, server_name, .. } = self;
+        let Self {
+            database,
+            user,
+            password,
+            server_name,
+            ..
+        } = self;
         let is_other = self.sentinel_user.is_some() || self.sentinel_password.is_some();
         let given = |value: Option<Vec<u8>>| value.filter(|value| !value.is_empty());
         let sentinel = is_other.then(|| Login {
@@ -481,14 +540,25 @@ impl Options {
             password: given(self.sentinel_password),
         });
         let (replicas, has_one_name) = (self.replicas, self.has_one_name);
-        let failover = Failover { replicas, sentinel, has_one_name };
+        let failover = Failover {
+            replicas,
+            sentinel,
+            has_one_name,
+        };
         let failover = match self.failover {
             Some(true) => Some(failover),
             _ if self.replicas.is_some() => return Err(NodeUrlErrorKind::ReplicasAlone),
             _ => None,
         };
         let database = database.unwrap_or(0);
-        Ok(NodeUrl { address, server_name, user, password, database, failover })
+        Ok(NodeUrl {
+            address,
+            server_name,
+            user,
+            password,
+            database,
+            failover,
+        })
     }
 }
 

@@ -23,7 +23,10 @@ pub(crate) struct OwnerProcess {
 
 impl OwnerProcess {
     pub(crate) fn here() -> Self {
-        Self { process: process::id(), is_known_forked: AtomicBool::new(false) }
+        Self {
+            process: process::id(),
+            is_known_forked: AtomicBool::new(false),
+        }
     }
 
     pub(crate) fn is_forked(&self) -> bool {

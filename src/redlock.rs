@@ -75,16 +75,32 @@ impl Redlock {
         settings: &Settings,
         shared: SharedParts<'_>,
     ) -> Result<Self, ConfigError> {
-        let SharedParts { changes, notifier, owner_process } = shared;
+        let SharedParts {
+            changes,
+            notifier,
+            owner_process,
+        } = shared;
         #[cfg(feature = "diagnostics")]
         let groups = (0..nodes.len()).filter(|index| nodes[*index].url.failover().is_some());
         #[cfg(feature = "diagnostics")]
         let groups = groups.map(Node::new).collect();
         let nodes = nodes.iter().map(|RedisNode { url, tls }| {
-            let is_of_each_host = url.failover().is_some_and(|failover| !failover.has_one_name);
-            let tls = tls.clone().map(|it| if is_of_each_host { it.of_each_host() } else { it });
+            let is_of_each_host = url
+                .failover()
+                .is_some_and(|failover| !failover.has_one_name);
+            let tls = tls.clone().map(|it| {
+                if is_of_each_host {
+                    it.of_each_host()
+                } else {
+                    it
+                }
+            });
             let auth = lookup_auth(url, tls.clone(), settings);
-            let endpoint = Endpoint { address: url.address().clone(), tls, auth };
+            let endpoint = Endpoint {
+                address: url.address().clone(),
+                tls,
+                auth,
+            };
             (endpoint, Session::new(session_options(url, settings)))
         });
         let nodes: Vec<_> = nodes.collect();
@@ -175,7 +191,8 @@ impl Redlock {
             return false;
         }
         if let Some(head) = &slot.head {
-            head.handle().set_held_elsewhere(acquire.held_elsewhere_until());
+            head.handle()
+                .set_held_elsewhere(acquire.held_elsewhere_until());
         }
         spec.call.set_waiter(acquire.waiter());
         !spec.call.is_cancelled()
@@ -205,18 +222,27 @@ impl Redlock {
                 if error.quarantine().is_some() && !is_over && self.is_held(spec) {
                     // A quarantine that outlasts the wait has ended it early. That others hold the
                     // lock is said at its end, as ever: callers pace themselves by that.
-                    spec.wait.deadline().map(|deadline| spec.call.pause_until(deadline));
+                    spec.wait
+                        .deadline()
+                        .map(|deadline| spec.call.pause_until(deadline));
                     return Ok(None);
                 }
                 Err(Error::NoQuorum(error))
             }
-            Acquired::TooSlow(took) => Err(Error::TooSlow { took, ttl: spec.ttl.as_duration() }),
+            Acquired::TooSlow(took) => Err(Error::TooSlow {
+                took,
+                ttl: spec.ttl.as_duration(),
+            }),
             Acquired::NoEntropy => Err(Error::NoEntropy),
             Acquired::SameServer => {
-                let mut same = reports.into_iter().filter_map(|report| match report.answer {
-                    NodeAnswer::Failed(NodeError::SameServer { url }) => Some((url, report.url)),
-                    _ => None,
-                });
+                let mut same = reports
+                    .into_iter()
+                    .filter_map(|report| match report.answer {
+                        NodeAnswer::Failed(NodeError::SameServer { url }) => {
+                            Some((url, report.url))
+                        }
+                        _ => None,
+                    });
                 let (first, second) = same.next().expect("a report names the two nodes");
                 Err(Error::SameServer { first, second })
             }
@@ -225,7 +251,9 @@ impl Redlock {
 
     /// What each node has under this key.
     fn look(&self, key: &Arc<[u8]>) -> (Vec<Option<KeySnapshot>>, Vec<NodeReport>) {
-        let look = Command::Custom(Arc::new(Look { key: Arc::clone(key) }));
+        let look = Command::Custom(Arc::new(Look {
+            key: Arc::clone(key),
+        }));
         let request = Request::to_all(&self.rules, clock::now(), look);
         let RoundOutcome { said, reports, .. } = self.net.submit(request);
         let snapshot = |said: &Option<Said>| said.as_ref()?.get::<KeySnapshot>().cloned();
@@ -267,7 +295,9 @@ impl Backend for Redlock {
                 }
             }
             if step.is_break() {
-                let progress = recorder.as_deref_mut().map(|recorder| (recorder, &*reports));
+                let progress = recorder
+                    .as_deref_mut()
+                    .map(|recorder| (recorder, &*reports));
                 if !self.note_progress(&mut acquire, spec, slot, progress) {
                     acquire.handle(clock::now(), Input::Cancelled);
                     continue;
@@ -307,7 +337,9 @@ impl Backend for Redlock {
                     let input = entropy.map_or(Input::NoEntropy, Input::Attempt);
                     // Before the first byte is written: a lock must not look longer than it is.
                     let now = clock::now();
-                    recorder.iter_mut().for_each(|recorder| recorder.begin_attempt(now));
+                    recorder
+                        .iter_mut()
+                        .for_each(|recorder| recorder.begin_attempt(now));
                     acquire.handle(now, input);
                 }
                 Step::Done(outcome) => return self.result(outcome, reports, spec),
@@ -351,18 +383,29 @@ impl Backend for Redlock {
 
     #[cfg(feature = "diagnostics")]
     fn force_release(&self, seen: &Seen) -> Result<bool, Error> {
-        let Seen { key, locks, others, .. } = seen;
+        let Seen {
+            key, locks, others, ..
+        } = seen;
         if locks.is_empty() {
-            let Some((_, reason)) = others.first() else { return Ok(false) };
+            let Some((_, reason)) = others.first() else {
+                return Ok(false);
+            };
             let urls = others.iter().map(|(url, _)| Arc::clone(url)).collect();
-            return Err(Error::NotALock { key: Arc::clone(key), reason: *reason, urls });
+            return Err(Error::NotALock {
+                key: Arc::clone(key),
+                reason: *reason,
+                urls,
+            });
         }
         let (key, seen) = (Arc::clone(key), Arc::clone(locks));
         let removal = Command::Custom(Arc::new(ForcedRemoval { key, seen }));
         let request = Request::to_all(&self.rules, clock::now(), removal);
         let RoundOutcome { said, reports, .. } = self.net.submit(request);
-        let removed: Vec<bool> =
-            said.iter().flatten().filter_map(|said| said.get().copied()).collect();
+        let removed: Vec<bool> = said
+            .iter()
+            .flatten()
+            .filter_map(|said| said.get().copied())
+            .collect();
         if removed.len() < quorum(self.rules.nodes) {
             return Err(Error::NoQuorum(NoQuorum::new(reports)));
         }
@@ -381,7 +424,9 @@ impl Backend for Redlock {
         let asked: Vec<_> = self.endpoints.iter().map(ask).collect();
         let mut statuses = self.examine(NodeSet::all(self.rules.nodes));
         for (status, asked) in statuses.iter_mut().zip(asked) {
-            asked.into_iter().for_each(|wait| status.set_sentinels(wait()));
+            asked
+                .into_iter()
+                .for_each(|wait| status.set_sentinels(wait()));
         }
         statuses
     }
@@ -393,8 +438,10 @@ impl Backend for Redlock {
         }
         let change = Command::Custom(Arc::new(change));
         let request = Request::to_all(&self.rules, clock::now(), change);
-        let RoundOutcome { reports, .. } =
-            self.net.submit(Request { nodes: self.groups, ..request });
+        let RoundOutcome { reports, .. } = self.net.submit(Request {
+            nodes: self.groups,
+            ..request
+        });
         let reports = reports.into_iter().enumerate();
         let of_group = |(index, _): &(usize, _)| self.groups.contains(Node::new(*index));
         reports.filter(of_group).map(|(_, report)| report).collect()
@@ -414,10 +461,18 @@ impl Backend for Redlock {
 /// What the warnings about nodes depend on.
 #[cfg(feature = "diagnostics")]
 fn standards(settings: &Settings) -> Standards {
-    let Settings { max_ttl, rules, restart_guard, .. } = settings;
+    let Settings {
+        max_ttl,
+        rules,
+        restart_guard,
+        ..
+    } = settings;
     let validity = Ttl::from_duration(*max_ttl).map(|longest| rules.drift.validity(longest));
     let allowed = max_ttl.saturating_sub(validity.unwrap_or_default());
-    Standards { restart_guard: *restart_guard, allowed }
+    Standards {
+        restart_guard: *restart_guard,
+        allowed,
+    }
 }
 
 /// How long a replaced master is believed, unless it is set: as long as the servers of a cluster
@@ -431,23 +486,41 @@ const SOON: Duration = Duration::from_secs(1);
 /// How those are asked who know the master of a group.
 fn lookup_auth(url: &NodeUrl, tls: Option<TlsTarget>, settings: &Settings) -> LookupAuth {
     let given = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
-    let own = || Login { user: given(url.user()), password: given(url.password()) };
-    let sentinel = url.failover().and_then(|failover| failover.sentinel.clone());
+    let own = || Login {
+        user: given(url.user()),
+        password: given(url.password()),
+    };
+    let sentinel = url
+        .failover()
+        .and_then(|failover| failover.sentinel.clone());
     let places = match url.address() {
-        Address::Sentinel { sentinels: places, .. } | Address::Cluster { seeds: places, .. } => {
-            places.len()
+        Address::Sentinel {
+            sentinels: places, ..
         }
+        | Address::Cluster { seeds: places, .. } => places.len(),
         Address::Tcp { .. } | Address::Unix { .. } => 0,
     };
     let asking = (0..places).map(|_| Arc::default()).collect();
-    let bound = url.failover().map(|failover| failover_bound(failover, settings));
+    let bound = url
+        .failover()
+        .map(|failover| failover_bound(failover, settings));
     let soon = bound.map_or(SOON, |bound| SOON.min(bound / 4));
     let learned = Arc::default();
-    LookupAuth { login: sentinel.unwrap_or_else(own), tls, asking, soon, learned }
+    LookupAuth {
+        login: sentinel.unwrap_or_else(own),
+        tls,
+        asking,
+        soon,
+        learned,
+    }
 }
 
 fn failover_bound(failover: &Failover, settings: &Settings) -> Duration {
-    let default = if failover.replicas.is_some() { VOUCHED_BOUND } else { FAILOVER_BOUND };
+    let default = if failover.replicas.is_some() {
+        VOUCHED_BOUND
+    } else {
+        FAILOVER_BOUND
+    };
     settings.failover_bound.unwrap_or(default)
 }
 
@@ -466,7 +539,12 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
             _ => String::new(),
         };
         let (max_ttl, replicas) = (settings.max_ttl, failover.replicas);
-        let group = GroupOptions { tag: tag.into_bytes().into(), bound, max_ttl, replicas };
+        let group = GroupOptions {
+            tag: tag.into_bytes().into(),
+            bound,
+            max_ttl,
+            replicas,
+        };
         options.quarantine = Some(max_ttl.saturating_add(bound));
         options.group = Some(Arc::new(group));
         options.is_looked_up = !matches!(url.address(), Address::Tcp { .. });

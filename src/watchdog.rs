@@ -73,7 +73,13 @@ impl Watchdog {
     /// Starts no thread.
     pub(crate) fn new(net: &Arc<Net>, rules: &Arc<Rules>, notifier: &Arc<Notifier>) -> Self {
         let (net, rules, notifier) = (net.clone(), rules.clone(), notifier.clone());
-        Self { net, rules, load: Arc::default(), notifier, thread: Mutex::default() }
+        Self {
+            net,
+            rules,
+            load: Arc::default(),
+            notifier,
+            thread: Mutex::default(),
+        }
     }
 
     /// Starts the keep-alive loop, if it does not run, and the notifier, if there is a listener.
@@ -101,7 +107,10 @@ impl Watchdog {
     }
 
     fn start_in(&self, thread: &mut Option<WatchdogThread>) -> Result<(), SpawnError> {
-        if thread.as_ref().is_some_and(|thread| !thread.handle.is_finished()) {
+        if thread
+            .as_ref()
+            .is_some_and(|thread| !thread.handle.is_finished())
+        {
             return Ok(());
         }
         let (inbox, outbox) = unbounded();
@@ -114,8 +123,9 @@ impl Watchdog {
             Arc::clone(&self.notifier),
         );
         let builder = thread::Builder::new().name("redlatch-watch".to_owned());
-        let handle =
-            builder.spawn(|| keep_alive_loop.run()).map_err(|error| SpawnError::new(&error))?;
+        let handle = builder
+            .spawn(|| keep_alive_loop.run())
+            .map_err(|error| SpawnError::new(&error))?;
         *thread = Some(WatchdogThread { inbox, handle });
         Ok(())
     }
@@ -127,7 +137,9 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        let Some(WatchdogThread { inbox, handle }) = self.lock().take() else { return };
+        let Some(WatchdogThread { inbox, handle }) = self.lock().take() else {
+            return;
+        };
         drop(inbox);
         self.net.end_waits(None);
         // The thread holds a reference to the connections, and dropping the last reference waits

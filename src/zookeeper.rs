@@ -57,7 +57,11 @@ impl EnsembleBackend {
         let rules = &settings.rules;
         let servers = ensemble.servers.iter().map(|server| {
             let (address, tls) = (server.address.clone(), server.tls.clone());
-            let endpoint = Endpoint { address, tls, auth: LookupAuth::default() };
+            let endpoint = Endpoint {
+                address,
+                tls,
+                auth: LookupAuth::default(),
+            };
             (Arc::clone(&server.name), endpoint)
         });
         // Without random numbers now, the servers are tried in an order that others may have too.
@@ -83,7 +87,11 @@ impl EnsembleBackend {
             rules: Arc::clone(rules),
             root: ensemble.root.clone(),
             layout: ensemble.layout,
-            acl: if ensemble.credentials.is_some() { Acl::Creator } else { Acl::Anyone },
+            acl: if ensemble.credentials.is_some() {
+                Acl::Creator
+            } else {
+                Acl::Anyone
+            },
             key_prefix: settings.key_prefix.len(),
             session_timeout: ensemble.session_timeout,
         })
@@ -166,7 +174,10 @@ impl Backend for EnsembleBackend {
     }
 
     fn extend(&self, mut held: HeldLock, ttl: Ttl, began: Time) -> (Extended, Vec<NodeReport>) {
-        let (end, until) = (began.after(ttl.as_duration()), began.after(self.rules.node_timeout));
+        let (end, until) = (
+            began.after(ttl.as_duration()),
+            began.after(self.rules.node_timeout),
+        );
         let vote = self.ask_about(OrderKind::Check(held.token, end), until);
         // After the answer: an extension must not look as if it came in time.
         let is_past = clock::now() >= held.valid_until;
@@ -267,7 +278,10 @@ impl Backend for EnsembleBackend {
 
     /// Of all that the warnings depend on, ensembles have the machine alone.
     fn standards(&self) -> Standards {
-        Standards { restart_guard: true, allowed: self.session_timeout }
+        Standards {
+            restart_guard: true,
+            allowed: self.session_timeout,
+        }
     }
 }
 

@@ -74,12 +74,21 @@ fn expect(
             info = pairs(client, key, count, give_back);
         }
     }
-    assert!(is_expected(&info), "{expected} expected, and it is {info:?}");
-    assert!(info.bytes_current.abs() < SLACK_BYTES, "memory is not freed: {info:?}");
+    assert!(
+        is_expected(&info),
+        "{expected} expected, and it is {info:?}"
+    );
+    assert!(
+        info.bytes_current.abs() < SLACK_BYTES,
+        "memory is not freed: {info:?}"
+    );
     info
 }
 
-#[expect(clippy::print_stdout, reason = "the figure is worth seeing, with --nocapture")]
+#[expect(
+    clippy::print_stdout,
+    reason = "the figure is worth seeing, with --nocapture"
+)]
 fn check(give_back: fn(LockGuard), per_pair: u64) {
     let servers = Servers::start(5);
     let client = builder(&servers).build().expect("the settings are good");
@@ -96,7 +105,10 @@ fn check(give_back: fn(LockGuard), per_pair: u64) {
         i64::try_from(info.bytes_total).expect("no machine has so much memory")
     };
     let more = of_length(6_000) - of_length(100);
-    assert!((more - 5_900 * 500).abs() < SLACK_BYTES, "{more} bytes more for 5900 more in the key");
+    assert!(
+        (more - 5_900 * 500).abs() < SLACK_BYTES,
+        "{more} bytes more for 5900 more in the key"
+    );
 }
 
 #[test]
@@ -115,7 +127,10 @@ fn a_listener_costs_no_allocation() {
     let events = Arc::new(AtomicU64::new(0));
     let counting = Arc::clone(&events);
     let count = move |_: &Event<'_>| _ = counting.fetch_add(1, Ordering::Relaxed);
-    let client = builder(&servers).on_event(count).build().expect("the settings are good");
+    let client = builder(&servers)
+        .on_event(count)
+        .build()
+        .expect("the settings are good");
     for (give_back, per_pair) in [(release as fn(LockGuard), RELEASED), (drop, DROPPED)] {
         pairs(&client, b"orders:42", WARM_UP, give_back);
         let before = events.load(Ordering::Relaxed);
@@ -130,7 +145,11 @@ fn a_listener_costs_no_allocation() {
 #[test]
 fn logs_and_metrics_that_nobody_wants_cost_no_allocation() {
     let servers = Servers::start(5);
-    let client = builder(&servers).tracing().metrics().build().expect("the settings are good");
+    let client = builder(&servers)
+        .tracing()
+        .metrics()
+        .build()
+        .expect("the settings are good");
     for (give_back, per_pair) in [(release as fn(LockGuard), RELEASED), (drop, DROPPED)] {
         pairs(&client, b"orders:42", WARM_UP, give_back);
         expect(per_pair, (&client, b"orders:42", counted()), give_back);

@@ -17,7 +17,12 @@ use support::servers::Servers;
 /// The resident memory of this process, in bytes.
 fn resident() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").expect("Linux has it");
-    let pages: u64 = text.split(' ').nth(1).expect("a field").parse().expect("a number");
+    let pages: u64 = text
+        .split(' ')
+        .nth(1)
+        .expect("a field")
+        .parse()
+        .expect("a number");
     // A page has 4 KiB or more. A lower estimate only weakens the check.
     pages * 4096
 }
@@ -33,7 +38,11 @@ fn work(client: &LockClient, pairs: usize) {
             scope.spawn(move || {
                 for pair in 0..pairs / 4 {
                     let guard = take(client, format!("{worker}-{pair:0200}"), LONG);
-                    if pair % 2 == 0 { drop(guard) } else { drop(guard.release()) }
+                    if pair % 2 == 0 {
+                        drop(guard);
+                    } else {
+                        drop(guard.release());
+                    }
                 }
             });
         }
@@ -53,19 +62,34 @@ fn a_failed_minority_costs_no_memory_no_threads_and_no_descriptors() {
         .node_timeout(round)
         .build()
         .expect("the settings are good");
-    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    assert!(eventually(LIMIT, || client
+        .nodes()
+        .iter()
+        .all(|node| node.is_connected)));
     work(&client, 1_000);
 
-    let before = (resident(), entries("/proc/self/fd"), entries("/proc/self/task"));
+    let before = (
+        resident(),
+        entries("/proc/self/fd"),
+        entries("/proc/self/task"),
+    );
     servers[0].pause();
     servers[1].kill();
     work(&client, 10_000);
     let (memory, descriptors) = (resident(), entries("/proc/self/fd"));
     // At most 1 MiB waits for a stopped node, sent or not. Without a bound, it would be 6 MiB of
     // bytes by now.
-    assert!(memory < before.0 + 4 * 1024 * 1024, "{} to {memory} bytes", before.0);
+    assert!(
+        memory < before.0 + 4 * 1024 * 1024,
+        "{} to {memory} bytes",
+        before.0
+    );
     // One connection was closed, and one may be opening.
-    assert!(descriptors <= before.1 + 1, "{} to {descriptors} descriptors", before.1);
+    assert!(
+        descriptors <= before.1 + 1,
+        "{} to {descriptors} descriptors",
+        before.1
+    );
     // Threads that were just joined may still be listed.
     assert!(eventually(LIMIT, || entries("/proc/self/task") <= before.2));
 
@@ -80,13 +104,24 @@ fn a_failed_minority_costs_no_memory_no_threads_and_no_descriptors() {
 fn a_long_wait_for_a_held_lock_costs_no_memory() {
     let servers = Servers::start(3);
     let (base, cap) = (Duration::from_micros(100), Duration::from_micros(200));
-    let client =
-        with_long_timeout(servers.urls()).retry(base, cap).build().expect("the settings are good");
+    let client = with_long_timeout(servers.urls())
+        .retry(base, cap)
+        .build()
+        .expect("the settings are good");
     let _held = take(&client, "held", LONG);
     let wait = Duration::from_millis(300);
-    assert!(matches!(client.request("held").ttl(LONG).try_lock_for(wait), Ok(None)));
+    assert!(matches!(
+        client.request("held").ttl(LONG).try_lock_for(wait),
+        Ok(None)
+    ));
     let before = resident();
-    assert!(matches!(client.request("held").ttl(LONG).try_lock_for(5 * wait), Ok(None)));
+    assert!(matches!(
+        client.request("held").ttl(LONG).try_lock_for(5 * wait),
+        Ok(None)
+    ));
     let after = resident();
-    assert!(after < before + 4 * 1024 * 1024, "{before} to {after} bytes");
+    assert!(
+        after < before + 4 * 1024 * 1024,
+        "{before} to {after} bytes"
+    );
 }

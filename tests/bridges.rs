@@ -35,8 +35,13 @@ impl Write for Log {
 fn logged(level: tracing::Level, work: impl FnOnce()) -> String {
     let log = Log::default();
     let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_ansi(false);
-    let subscriber = subscriber.without_time().with_writer(move || writer.clone()).finish();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_ansi(false);
+    let subscriber = subscriber
+        .without_time()
+        .with_writer(move || writer.clone())
+        .finish();
     tracing::subscriber::with_default(subscriber, work);
     log.text()
 }
@@ -45,11 +50,20 @@ fn logged(level: tracing::Level, work: impl FnOnce()) -> String {
 fn use_client(mut servers: Servers, builder: Builder) -> LockClient {
     let client = builder.build().expect("the settings are good");
     let guard = take(&client, "orders:42", LONG);
-    assert!(client.try_lock("orders:42", LONG).expect("a majority answers").is_none());
+    assert!(
+        client
+            .try_lock("orders:42", LONG)
+            .expect("a majority answers")
+            .is_none()
+    );
     guard.release().expect("a majority answers");
     drop(take(&client, "dropped", LONG));
-    servers[..2].iter_mut().for_each(support::redis::Server::kill);
-    client.try_lock("orders:42", LONG).expect_err("a majority is down");
+    servers[..2]
+        .iter_mut()
+        .for_each(support::redis::Server::kill);
+    client
+        .try_lock("orders:42", LONG)
+        .expect_err("a majority is down");
     client
 }
 
@@ -81,7 +95,10 @@ fn a_subscriber_gets_every_event_of_a_call_in_its_span_and_so_does_the_callback(
         " WARN job{number=7}: redlatch::node: down node=\"redis://127.0.0.1:",
         " WARN job{number=7}: redlatch::lock: failed resource=orders:42 attempts=1 waited=",
     ] {
-        assert!(lines.iter().any(|line| line.starts_with(begin)), "no {begin} in:\n{text}");
+        assert!(
+            lines.iter().any(|line| line.starts_with(begin)),
+            "no {begin} in:\n{text}"
+        );
     }
     assert!(!text.contains(SECRET), "{text}");
     let entries = journal.entries();
@@ -91,8 +108,13 @@ fn a_subscriber_gets_every_event_of_a_call_in_its_span_and_so_does_the_callback(
 #[test]
 fn a_subscriber_for_warnings_hears_of_failures_only() {
     let (servers, builder) = servers();
-    let text = logged(tracing::Level::WARN, || drop(use_client(servers, builder.tracing())));
-    assert!(text.lines().all(|line| line.starts_with(" WARN ")), "{text}");
+    let text = logged(tracing::Level::WARN, || {
+        drop(use_client(servers, builder.tracing()));
+    });
+    assert!(
+        text.lines().all(|line| line.starts_with(" WARN ")),
+        "{text}"
+    );
     assert_eq!(text.matches("redlatch::node: down").count(), 2, "{text}");
     assert_eq!(text.matches("redlatch::lock: failed").count(), 1, "{text}");
 }
@@ -102,7 +124,10 @@ fn value(snapshotter: &[Sample], name: &str, labels: &[(&str, &str)]) -> Option<
     let is_it = |sample: &&Sample| {
         sample.name == name
             && labels.iter().all(|(key, value)| {
-                sample.labels.iter().any(|(other, its)| other == key && its.contains(value))
+                sample
+                    .labels
+                    .iter()
+                    .any(|(other, its)| other == key && its.contains(value))
             })
     };
     snapshotter.iter().find(is_it).map(|sample| sample.value)
@@ -118,19 +143,30 @@ fn samples(snapshotter: &Snapshotter) -> Vec<Sample> {
     let mut samples = Vec::new();
     for (key, unit, _, value) in snapshotter.snapshot().into_vec() {
         let is_histogram = key.kind() == MetricKind::Histogram;
-        assert_eq!(unit == Some(metrics::Unit::Seconds), is_histogram, "{key:?}");
+        assert_eq!(
+            unit == Some(metrics::Unit::Seconds),
+            is_histogram,
+            "{key:?}"
+        );
         let value = match value {
             DebugValue::Counter(count) => count,
             DebugValue::Gauge(level) => level.into_inner() as u64,
             DebugValue::Histogram(values) => {
-                assert!(values.iter().all(|seconds| seconds.into_inner() < 50.0), "{values:?}");
+                assert!(
+                    values.iter().all(|seconds| seconds.into_inner() < 50.0),
+                    "{values:?}"
+                );
                 values.len() as u64
             }
         };
         let labels = key.key().labels();
         let labels = labels.map(|label| (label.key().to_owned(), label.value().to_owned()));
         let (name, labels) = (key.key().name().to_owned(), labels.collect());
-        samples.push(Sample { name, labels, value });
+        samples.push(Sample {
+            name,
+            labels,
+            value,
+        });
     }
     samples
 }
@@ -148,17 +184,36 @@ fn a_recorder_counts_and_measures_what_calls_did() {
     for outcome in ["acquired", "contended", "no_quorum"] {
         let expected = if outcome == "acquired" { 2 } else { 1 };
         let labels = [("outcome", outcome)];
-        assert_eq!(value("redlatch_acquisitions_total", &labels), Some(expected), "{outcome}");
-        assert_eq!(value("redlatch_acquisition_wait_seconds", &labels), Some(expected));
+        assert_eq!(
+            value("redlatch_acquisitions_total", &labels),
+            Some(expected),
+            "{outcome}"
+        );
+        assert_eq!(
+            value("redlatch_acquisition_wait_seconds", &labels),
+            Some(expected)
+        );
     }
-    assert_eq!(value("redlatch_attempts_total", &[("outcome", "granted")]), Some(2));
+    assert_eq!(
+        value("redlatch_attempts_total", &[("outcome", "granted")]),
+        Some(2)
+    );
     assert_eq!(value("redlatch_attempt_duration_seconds", &[]), Some(4));
-    assert_eq!(value("redlatch_releases_total", &[("outcome", "in_time")]), Some(1));
-    assert_eq!(value("redlatch_releases_total", &[("outcome", "unknown")]), Some(1));
+    assert_eq!(
+        value("redlatch_releases_total", &[("outcome", "in_time")]),
+        Some(1)
+    );
+    assert_eq!(
+        value("redlatch_releases_total", &[("outcome", "unknown")]),
+        Some(1)
+    );
     assert_eq!(value("redlatch_hold_duration_seconds", &[]), Some(2));
     assert_eq!(value("redlatch_node_up", &[("node", &up)]), Some(1));
     assert_eq!(value("redlatch_node_up", &[("node", &down)]), Some(0));
-    assert_eq!(value("redlatch_node_down_total", &[("node", &down)]), Some(1));
+    assert_eq!(
+        value("redlatch_node_down_total", &[("node", &down)]),
+        Some(1)
+    );
     let mut labels = samples.iter().flat_map(|sample| &sample.labels);
     assert!(!labels.any(|(_, value)| value.contains("orders") || value.contains(SECRET)));
 }

@@ -38,13 +38,19 @@ fn main() {
 
 fn runs(program: &Path) -> bool {
     let mut version = Command::new(program);
-    version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+    version
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     version.status().is_ok_and(|status| status.success())
 }
 
 fn fetch(name: &str) -> bool {
     println!("cargo::warning=no redis-server on PATH: tests/servers/fetch {name}");
     let mut fetch = Command::new("bash");
-    fetch.args(["servers/fetch", name]).stdin(Stdio::null()).stdout(Stdio::null());
+    fetch
+        .args(["servers/fetch", name])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
     fetch.status().is_ok_and(|status| status.success())
 }

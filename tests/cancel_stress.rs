@@ -48,8 +48,14 @@ fn call(client: &LockClient, numbers: &mut Numbers, tally: &Tally) {
     if numbers.below(3) > 0 {
         tally.tokens.lock().expect("no panic").push(token.clone());
     }
-    let request = client.request(["a", "b"][name as usize]).ttl(LONG).cancelled_by(&token);
-    let (share, kind) = (client.request("shared").ttl(LONG).cancelled_by(&token), numbers.below(6));
+    let request = client
+        .request(["a", "b"][name as usize])
+        .ttl(LONG)
+        .cancelled_by(&token);
+    let (share, kind) = (
+        client.request("shared").ttl(LONG).cancelled_by(&token),
+        numbers.below(6),
+    );
     let work = |guard: &LockGuard, is_alone: bool| {
         // Nobody else may be here, and with a lock of the process nobody has to be trusted.
         let alone = is_alone.then(|| tally.held[name as usize].try_lock().expect("two holders"));
@@ -113,7 +119,10 @@ fn random_cancellations_leave_nothing_and_disturb_nobody() {
                     }
                 })
             };
-            let threads: Vec<_> = (1..=THREADS).zip(clients.iter().cycle()).map(start).collect();
+            let threads: Vec<_> = (1..=THREADS)
+                .zip(clients.iter().cycle())
+                .map(start)
+                .collect();
             cancel_some(&threads, tally);
         });
         let [granted, cancelled] =

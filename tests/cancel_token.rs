@@ -33,7 +33,10 @@ fn assert_cancelled(waiting: Waiting) {
 #[test]
 fn a_call_that_is_cancelled_before_it_begins_sends_nothing() {
     let servers = Servers::start(3);
-    let client = with_long_timeout(servers.urls()).client_name("silent").build().unwrap();
+    let client = with_long_timeout(servers.urls())
+        .client_name("silent")
+        .build()
+        .unwrap();
     let token = CancelToken::new();
     token.cancel();
     let request = || client.request("free").ttl(LONG).cancelled_by(&token);
@@ -44,16 +47,36 @@ fn a_call_that_is_cancelled_before_it_begins_sends_nothing() {
         request().try_lock_until(Instant::now() + LONG).map(|_| ()),
         request().shared().lock().map(|_| ()),
         request().one_of(2).keep_alive().lock().map(|_| ()),
-        client.request_all(["a", "b"]).cancelled_by(&token).lock().map(|_| ()),
+        client
+            .request_all(["a", "b"])
+            .cancelled_by(&token)
+            .lock()
+            .map(|_| ()),
     ];
-    assert!(results.iter().all(|result| *result == Err(Error::Cancelled)), "{results:?}");
+    assert!(
+        results
+            .iter()
+            .all(|result| *result == Err(Error::Cancelled)),
+        "{results:?}"
+    );
     let ran = request().with_lock(|_| Ok::<_, Error>(()));
     assert_eq!(ran, Err(Error::Cancelled));
-    assert!(servers.iter().all(|server| connections(server, "silent") == 0));
+    assert!(
+        servers
+            .iter()
+            .all(|server| connections(server, "silent") == 0)
+    );
     // Only calls with this token are cancelled.
     assert_eq!(take(&client, "free", LONG).release(), Ok(()));
     let other = CancelToken::new();
-    assert!(client.request("free").cancelled_by(&other).try_lock().unwrap().is_some());
+    assert!(
+        client
+            .request("free")
+            .cancelled_by(&other)
+            .try_lock()
+            .unwrap()
+            .is_some()
+    );
 }
 
 /// Cancels one of two calls of a client, which both wait. How long it takes to return.
@@ -99,7 +122,9 @@ fn a_pause_between_attempts_ends_at_once_and_only_for_that_call() {
     let client = settings.queue(false).build().unwrap();
     let held = take(&holder(servers.urls()), "held", LONG);
     let [cancelled, kept] = [(); 2].map(|()| CancelToken::new());
-    let waiting = wait(&client, "held", &cancelled, |request| request.ttl(LONG).shared());
+    let waiting = wait(&client, "held", &cancelled, |request| {
+        request.ttl(LONG).shared()
+    });
     let pausing = wait(&client, "held", &kept, |request| request.ttl(LONG).shared());
     let start = Instant::now();
     cancelled.cancel();
@@ -119,9 +144,14 @@ fn a_lock_that_is_granted_after_the_cancellation_goes_to_the_next_thread() {
     let token = CancelToken::new();
     pause(&servers, 3);
     let granted = wait(&client, "name", &token, |request| request);
-    let next = wait(&client, "name", &CancelToken::new(), |request| request.ttl(LONG).fenced());
+    let next = wait(&client, "name", &CancelToken::new(), |request| {
+        request.ttl(LONG).fenced()
+    });
     token.cancel();
-    assert!(!granted.is_finished(), "the round is under way, and ends first");
+    assert!(
+        !granted.is_finished(),
+        "the round is under way, and ends first"
+    );
     resume(&servers, 3);
     assert_cancelled(granted);
     assert_eq!(finish(next), Ok(Ok(())));

@@ -24,7 +24,12 @@ fn json(text: &str) -> Result<ClientSettings, String> {
 #[test]
 fn a_file_makes_a_client_with_its_settings() {
     let servers = Servers::start(3);
-    let nodes = servers.urls().iter().map(|url| format!("{url:?}")).collect::<Vec<_>>().join(", ");
+    let nodes = servers
+        .urls()
+        .iter()
+        .map(|url| format!("{url:?}"))
+        .collect::<Vec<_>>()
+        .join(", ");
     let text = format!(
         "[locks]\nnodes = [{nodes}]\nkey_prefix = 'billing:'\nclient_name = 'from-a-file'\n\
          restart_guard = false\nmax_ttl = '1m 1s'\nmax_hold = '55s'\nnode_timeout = '5s'\n\
@@ -32,21 +37,31 @@ fn a_file_makes_a_client_with_its_settings() {
     );
     let Configuration { locks } = toml::from_str(&text).unwrap();
     // If the tests run over TLS, it trusts their certificates.
-    let client = support::transport::trusting(Builder::from(locks)).build().unwrap();
+    let client = support::transport::trusting(Builder::from(locks))
+        .build()
+        .unwrap();
     let lock = client.lock("orders", LONG).unwrap();
     for server in servers.iter() {
         assert!(server.command(&["EXISTS", "billing:orders"]).integer() == 1);
         assert_eq!(support::locks::connections(server, "from-a-file"), 1);
     }
-    let LockState::Held(holder) = client.inspect("orders").unwrap().state else { panic!() };
+    let LockState::Held(holder) = client.inspect("orders").unwrap().state else {
+        panic!()
+    };
     assert!(holder.owner().is_some_and(|owner| owner == "me"));
     drop(lock);
     let longest = client.try_lock("orders", Duration::from_secs(55));
     assert!(longest.unwrap().is_some());
     let beyond = client.try_lock("orders", Duration::from_secs(61));
-    assert!(matches!(beyond, Err(Error::Ttl(TtlError::BeyondHold { .. }))), "{beyond:?}");
+    assert!(
+        matches!(beyond, Err(Error::Ttl(TtlError::BeyondHold { .. }))),
+        "{beyond:?}"
+    );
     let longer = client.try_lock("orders", Duration::from_secs(62));
-    assert!(matches!(longer, Err(Error::Ttl(TtlError::TooLong { .. }))), "{longer:?}");
+    assert!(
+        matches!(longer, Err(Error::Ttl(TtlError::TooLong { .. }))),
+        "{longer:?}"
+    );
 }
 
 #[test]
@@ -65,18 +80,31 @@ fn every_setting_reaches_the_builder() {
         ("session_timeout", "\"10s\""),
     ] {
         let text = format!(r#"{{"nodes": "redis://10.0.0.1", "{name}": {value}}}"#);
-        let error = build(json(&text).unwrap()).map(drop).unwrap_err().to_string();
+        let error = build(json(&text).unwrap())
+            .map(drop)
+            .unwrap_err()
+            .to_string();
         assert!(error.starts_with(&format!("setting {name}")), "{error}");
     }
     let text = r#"{"nodes": [], "nodes_from_env": "REDLATCH_TEST_NOT_SET"}"#;
-    let error = build(json(text).unwrap()).map(drop).unwrap_err().to_string();
-    assert!(error.starts_with("environment variable REDLATCH_TEST_NOT_SET"), "{error}");
+    let error = build(json(text).unwrap())
+        .map(drop)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("environment variable REDLATCH_TEST_NOT_SET"),
+        "{error}"
+    );
     let switches =
         r#""restart_guard": true, "wait_for_all": true, "io_thread": true, "queue": false"#;
     let text = format!(r#"{{"nodes": "redis://10.0.0.1", "max_hold": "1h 30m", {switches}}}"#);
     assert!(build(json(&text).unwrap()).is_ok());
     assert_eq!(
-        build(json("{}").unwrap()).unwrap_err().to_string().split(':').next(),
+        build(json("{}").unwrap())
+            .unwrap_err()
+            .to_string()
+            .split(':')
+            .next(),
         Some("no nodes")
     );
 }
@@ -85,8 +113,14 @@ fn every_setting_reaches_the_builder() {
 #[test]
 fn certificates_are_named_in_a_table_of_their_own() {
     let text = "nodes = 'rediss://10.0.0.1'\n[tls]\nca_files = ['/nowhere/ca.pem']\n";
-    let error = build(toml::from_str(text).unwrap()).map(drop).unwrap_err().to_string();
-    assert!(error.starts_with("setting tls: /nowhere/ca.pem cannot be read"), "{error}");
+    let error = build(toml::from_str(text).unwrap())
+        .map(drop)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.starts_with("setting tls: /nowhere/ca.pem cannot be read"),
+        "{error}"
+    );
     let text = "nodes = 'rediss://10.0.0.1'\n[tls.client_certificate]\nfile = 'a'\n";
     let error = toml::from_str::<ClientSettings>(text).unwrap_err();
     assert_eq!(error.message(), "missing field `key`");
@@ -96,15 +130,30 @@ fn certificates_are_named_in_a_table_of_their_own() {
 fn what_is_wrong_is_named_and_no_password_is_shown() {
     for (text, expected) in [
         (r#"{"node": "redis://:secret@a"}"#, "unknown field `node`"),
-        (r#"{"nodes": ["redis://:secret@a", 7]}"#, "invalid type: integer `7`"),
-        (r#"{"nodes": {"redis://:secret@a": 1}}"#, "invalid type: map, expected a list of URLs"),
-        (r#"{"max_ttl": 10}"#, "expected a duration with its unit, such as \"500ms\""),
+        (
+            r#"{"nodes": ["redis://:secret@a", 7]}"#,
+            "invalid type: integer `7`",
+        ),
+        (
+            r#"{"nodes": {"redis://:secret@a": 1}}"#,
+            "invalid type: map, expected a list of URLs",
+        ),
+        (
+            r#"{"max_ttl": 10}"#,
+            "expected a duration with its unit, such as \"500ms\"",
+        ),
         (r#"{"max_ttl": "10"}"#, "expected a duration with its unit"),
-        (r#"{"max_ttl": "ten"}"#, "invalid value: string \"ten\", expected a duration"),
+        (
+            r#"{"max_ttl": "ten"}"#,
+            "invalid value: string \"ten\", expected a duration",
+        ),
         (r#"{"tls": {"ca_file": "a"}}"#, "unknown field `ca_file`"),
     ] {
         let error = json(text).map(drop).unwrap_err();
-        assert!(error.contains(expected) && !error.contains("secret"), "{error}");
+        assert!(
+            error.contains(expected) && !error.contains("secret"),
+            "{error}"
+        );
     }
     let error = toml::from_str::<ClientSettings>("node = 'redis://:secret@a'").unwrap_err();
     assert!(!error.message().contains("secret"), "{}", error.message());

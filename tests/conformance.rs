@@ -61,9 +61,10 @@ fn every_command_of_the_authentication_table_has_the_same_reply() {
 fn seed() -> u64 {
     let seed = match std::env::var("REDLATCH_SEED") {
         Ok(seed) => seed.parse().expect("REDLATCH_SEED is a number"),
-        Err(_) => {
-            SystemTime::now().duration_since(UNIX_EPOCH).expect("1970 is over").as_nanos() as u64
-        }
+        Err(_) => SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .expect("1970 is over")
+            .as_nanos() as u64,
     };
     eprintln!("REDLATCH_SEED={seed}");
     seed
@@ -105,7 +106,9 @@ fn compare_shares(seed: u64) {
     let questions = random::Generator::sharing_questions();
     for _ in 0..250 * support::times() {
         let (words, wait) = generator.sharing_command();
-        ["k1", "k2"].iter().for_each(|key| sequence.wait_out(&format!("{key}:redlatch:floor")));
+        ["k1", "k2"]
+            .iter()
+            .for_each(|key| sequence.wait_out(&format!("{key}:redlatch:floor")));
         sequence.compare(&words);
         if wait {
             sequence.wait();
@@ -136,16 +139,23 @@ fn as_many_waiters_are_called() {
         };
         for waiter in [10, 42, 41, 24, 11] {
             let front = name(waiter);
-            sequence.run(&format!("EVAL {{share}} 1 k v{waiter} 900000 9 0 {front} 0 0 4"));
+            sequence.run(&format!(
+                "EVAL {{share}} 1 k v{waiter} 900000 9 0 {front} 0 0 4"
+            ));
             ask(&mut sequence);
             for gone in [13, 16, 40] {
                 sequence.run(&format!("DEL k:redlatch:lease:{}", name(gone)));
             }
-            sequence.run(&format!("SET k:redlatch:lease:{} {{empty}} PX 900000", name(18)));
+            sequence.run(&format!(
+                "SET k:redlatch:lease:{} {{empty}} PX 900000",
+                name(18)
+            ));
         }
         for token in ["a", "v10", "v42", "v41"] {
             let last = name(49);
-            sequence.run(&format!("EVAL {{release_shared}} 1 k {token} 9 {last} {{empty}} 5"));
+            sequence.run(&format!(
+                "EVAL {{release_shared}} 1 k {token} 9 {last} {{empty}} 5"
+            ));
             ask(&mut sequence);
         }
     }
@@ -157,7 +167,10 @@ fn as_many_waiters_are_called() {
 fn seconds_are_rounded_as_in_redis() {
     let server = Server::start(&[]);
     let nodes = Nodes::start(1).expect("a node");
-    let mut sides = [server.client(), Client::connect(nodes.port(0)).expect("a connection")];
+    let mut sides = [
+        server.client(),
+        Client::connect(nodes.port(0)).expect("a connection"),
+    ];
     for millis in [1, 400, 600, 1400, 1600, 10_400, 10_600] {
         let agree = eventually(Duration::from_secs(20), || {
             let replies = sides.each_mut().map(|side| {
@@ -179,18 +192,28 @@ fn in_redis_too_a_key_exists_until_the_end_of_its_last_millisecond() {
     let mut client = server.client();
     let seen_at_zero = eventually(Duration::from_secs(20), || {
         client.command(&["SET", "k", "v", "PX", "1"]);
-        client.send(&encode(&["PTTL", "k"]).repeat(QUESTIONS)).expect("the server reads");
-        let replies: Vec<_> = (0..QUESTIONS).map(|_| client.reply().expect("a reply")).collect();
+        client
+            .send(&encode(&["PTTL", "k"]).repeat(QUESTIONS))
+            .expect("the server reads");
+        let replies: Vec<_> = (0..QUESTIONS)
+            .map(|_| client.reply().expect("a reply"))
+            .collect();
         replies.contains(&b":0\r\n".to_vec())
     });
-    assert!(seen_at_zero, "no key was ever found in the millisecond in which its time ends");
+    assert!(
+        seen_at_zero,
+        "no key was ever found in the millisecond in which its time ends"
+    );
 }
 
 #[test]
 fn an_inline_command_has_the_same_reply() {
     let server = Server::start(&[]);
     let nodes = Nodes::start(1).expect("a node");
-    let mut sides = [server.client(), Client::connect(nodes.port(0)).expect("a connection")];
+    let mut sides = [
+        server.client(),
+        Client::connect(nodes.port(0)).expect("a connection"),
+    ];
     let lines: [&[u8]; 6] = [
         b"PING\r\n",
         b"ping\n",
@@ -200,8 +223,13 @@ fn an_inline_command_has_the_same_reply() {
         b"GET / HTTP/1.1\r\n",
     ];
     for line in lines {
-        let replies = sides.each_mut().map(|side| side.try_raw(line).expect("a reply"));
-        assert_eq!(replies[0].escape_ascii().to_string(), replies[1].escape_ascii().to_string());
+        let replies = sides
+            .each_mut()
+            .map(|side| side.try_raw(line).expect("a reply"));
+        assert_eq!(
+            replies[0].escape_ascii().to_string(),
+            replies[1].escape_ascii().to_string()
+        );
     }
     for side in &mut sides {
         assert_eq!(side.command(&["QUIT"]), Value::ok());
@@ -228,13 +256,20 @@ fn redis_cli_can_use_an_embedded_node() {
     if Command::new("redis-cli").arg("--version").output().is_err() {
         return skip("REDLATCH_REQUIRE_REDIS_CLI", "redis-cli is not on PATH");
     }
-    let nodes = Nodes::builder().password("secret").start(1).expect("a node");
+    let nodes = Nodes::builder()
+        .password("secret")
+        .start(1)
+        .expect("a node");
     let cli = |args: &[&str]| redis_cli(nodes.port(0), Some("secret"), args);
     assert_eq!(cli(&["SET", "a", "b", "NX", "PX", "10000"]), "OK");
     assert_eq!(cli(&["SET", "a", "c", "NX", "PX", "10000"]), "");
     assert_eq!(cli(&["GET", "a"]), "b");
     assert_eq!(cli(&["PING"]), "PONG");
     assert_eq!(cli(&["-3", "HELLO"]).lines().next(), Some("server redis"));
-    assert!(cli(&["INFO"]).lines().any(|line| line.trim_end() == "role:master"));
+    assert!(
+        cli(&["INFO"])
+            .lines()
+            .any(|line| line.trim_end() == "role:master")
+    );
     assert!(redis_cli(nodes.port(0), None, &["PING"]).starts_with("NOAUTH"));
 }

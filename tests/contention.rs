@@ -19,14 +19,21 @@ const ROUNDS: usize = 15;
 /// A client that retries often.
 fn eager(urls: Vec<String>) -> LockClient {
     let (base, cap) = (Duration::from_millis(1), Duration::from_millis(15));
-    with_long_timeout(urls).retry(base, cap).build().expect("the settings are good")
+    with_long_timeout(urls)
+        .retry(base, cap)
+        .build()
+        .expect("the settings are good")
 }
 
 /// A folder in memory: a busy disk could delay a thread for longer than its lock is valid, which
 /// these tests are not about.
 fn in_memory() -> TempDir {
     let memory = Path::new("/dev/shm");
-    let folder = if memory.is_dir() { memory.to_owned() } else { env::temp_dir() };
+    let folder = if memory.is_dir() {
+        memory.to_owned()
+    } else {
+        env::temp_dir()
+    };
     tempfile::tempdir_in(folder).expect("a folder can be made")
 }
 
@@ -60,14 +67,19 @@ fn four_processes_lose_no_update() {
     for mut process in processes {
         assert!(process.wait().unwrap().success());
     }
-    assert_eq!(fs::read_to_string(&file).unwrap(), (4 * 4 * ROUNDS).to_string());
+    assert_eq!(
+        fs::read_to_string(&file).unwrap(),
+        (4 * 4 * ROUNDS).to_string()
+    );
     assert!(gone(&servers, "counter"));
 }
 
 /// The code of the four processes. Does nothing without the environment variables.
 #[test]
 fn as_one_of_several_processes() {
-    let (Ok(urls), Some(file)) = (env::var(URLS), env::var_os(FILE)) else { return };
+    let (Ok(urls), Some(file)) = (env::var(URLS), env::var_os(FILE)) else {
+        return;
+    };
     let client = eager(urls.split(' ').map(str::to_owned).collect());
     thread::scope(|scope| {
         for _ in 0..4 {

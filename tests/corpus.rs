@@ -102,15 +102,28 @@ fn replay(corpus: &str, property: fn(&[u8])) {
 fn every_target_has_a_corpus_that_is_replayed() {
     let stems = |folder: &str| -> BTreeSet<String> {
         let stem = |path: PathBuf| Some(path.file_stem()?.to_str()?.to_owned());
-        entries(&fuzz().join(folder)).into_iter().filter_map(stem).collect()
+        entries(&fuzz().join(folder))
+            .into_iter()
+            .filter_map(stem)
+            .collect()
     };
-    let targets: BTreeSet<String> = REPLAYED.iter().map(|(target, _)| target.to_string()).collect();
-    let corpora: BTreeSet<String> = REPLAYED.iter().map(|(_, corpus)| corpus.to_string()).collect();
+    let targets: BTreeSet<String> = REPLAYED
+        .iter()
+        .map(|(target, _)| target.to_string())
+        .collect();
+    let corpora: BTreeSet<String> = REPLAYED
+        .iter()
+        .map(|(_, corpus)| corpus.to_string())
+        .collect();
     assert_eq!(stems("fuzz_targets"), targets);
     assert_eq!(stems("corpus"), corpora);
 
     let manifest = fs::read_to_string(fuzz().join("Cargo.toml")).expect("it is there");
-    let built = manifest.lines().filter_map(|line| line.strip_prefix("path = \"fuzz_targets/"));
-    let built = built.filter_map(|rest| rest.strip_suffix(".rs\"")).map(str::to_owned);
+    let built = manifest
+        .lines()
+        .filter_map(|line| line.strip_prefix("path = \"fuzz_targets/"));
+    let built = built
+        .filter_map(|rest| rest.strip_suffix(".rs\""))
+        .map(str::to_owned);
     assert_eq!(built.collect::<BTreeSet<_>>(), targets);
 }

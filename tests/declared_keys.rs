@@ -27,7 +27,9 @@ fn undeclared(monitor: &mut Client, end: &str) -> BTreeMap<String, BTreeSet<Stri
             assert!(scripts > 0, "no script was called before {end}");
             return found;
         }
-        let Some((head, command)) = line.split_once("] ") else { continue };
+        let Some((head, command)) = line.split_once("] ") else {
+            continue;
+        };
         let words = words(command.trim_end());
         let name = words[0].to_ascii_lowercase();
         if !head.ends_with(" lua") {
@@ -46,8 +48,15 @@ fn undeclared(monitor: &mut Client, end: &str) -> BTreeMap<String, BTreeSet<Stri
         let is_missing =
             |key: &&String| !declared.contains(key) && !key.contains(":redlatch:lease:");
         // One that declares nothing reads what it finds.
-        for key in keys.iter().filter(is_missing).filter(|_| !declared.is_empty()) {
-            found.entry(key.clone()).or_insert_with(BTreeSet::new).insert(name.clone());
+        for key in keys
+            .iter()
+            .filter(is_missing)
+            .filter(|_| !declared.is_empty())
+        {
+            found
+                .entry(key.clone())
+                .or_insert_with(BTreeSet::new)
+                .insert(name.clone());
         }
     }
 }
@@ -76,10 +85,14 @@ type Kind = fn(LockRequest<'_>) -> LockRequest<'_>;
 /// Takes a lock, extends it, and hands it to a client that waits for it.
 fn hand_over(servers: &Servers, held: Kind, wanted: Kind) {
     let client = || all_nodes_client(servers.urls());
-    let mut guard = held(client().request("name").ttl(LONG)).lock().expect("it is free");
+    let mut guard = held(client().request("name").ttl(LONG))
+        .lock()
+        .expect("it is free");
     let waiting = client();
     let waiter = thread::spawn(move || {
-        wanted(waiting.request("name").ttl(LONG)).lock().map(redlatch::LockGuard::release)
+        wanted(waiting.request("name").ttl(LONG))
+            .lock()
+            .map(redlatch::LockGuard::release)
     });
     await_queued(servers, "name", 1);
     guard.extend(LONG).expect("it is held");
@@ -93,7 +106,9 @@ fn scripts_declare_all_keys_but_the_entries_of_waiters() {
     let client = all_nodes_client(servers.urls());
     let lock = |kind: Kind| {
         for _ in 0..2 {
-            let mut guard = kind(client.request("name").ttl(LONG)).lock().expect("it is free");
+            let mut guard = kind(client.request("name").ttl(LONG))
+                .lock()
+                .expect("it is free");
             guard.extend(LONG).expect("it is held");
             drop(guard);
             assert!(eventually(LIMIT, || value(&servers[0], "name").is_none()));
@@ -109,7 +124,9 @@ fn scripts_declare_all_keys_but_the_entries_of_waiters() {
     let registers = || {
         client.registers().form(true).expect("the node is empty");
         let register = client.register("value").expect("the name is good");
-        register.change(|_| Some(b"1".to_vec())).expect("the node answers");
+        register
+            .change(|_| Some(b"1".to_vec()))
+            .expect("the node answers");
         assert!(register.read().expect("the node answers").is_some());
         register.delete().expect("the node answers");
     };
@@ -119,14 +136,28 @@ fn scripts_declare_all_keys_but_the_entries_of_waiters() {
         ("permit", &|| lock(|it| it.one_of(2))),
         ("fenced", &|| lock(|it| it.fenced())),
         ("fenced reader", &|| lock(|it| it.shared().fenced())),
-        ("kept", &|| lock(|it| it.hold_at_least(Duration::from_millis(30)))),
+        ("kept", &|| {
+            lock(|it| it.hold_at_least(Duration::from_millis(30)));
+        }),
         ("waited", &|| hand_over(&servers, |it| it, |it| it)),
-        ("fenced waiter", &|| hand_over(&servers, |it| it.fenced(), |it| it.fenced())),
-        ("reader waits", &|| hand_over(&servers, |it| it, |it| it.shared())),
-        ("reader waited for", &|| hand_over(&servers, |it| it.shared(), |it| it)),
-        ("permit waits", &|| hand_over(&servers, |it| it.one_of(1), |it| it.one_of(1))),
+        ("fenced waiter", &|| {
+            hand_over(&servers, |it| it.fenced(), |it| it.fenced());
+        }),
+        ("reader waits", &|| {
+            hand_over(&servers, |it| it, |it| it.shared());
+        }),
+        ("reader waited for", &|| {
+            hand_over(&servers, |it| it.shared(), |it| it);
+        }),
+        ("permit waits", &|| {
+            hand_over(&servers, |it| it.one_of(1), |it| it.one_of(1));
+        }),
         ("several", &|| {
-            let all = client.request_all(["name", "other"]).fenced().ttl(LONG).lock();
+            let all = client
+                .request_all(["name", "other"])
+                .fenced()
+                .ttl(LONG)
+                .lock();
             assert_eq!(all.expect("they are free").release(), Ok(()));
         }),
         ("once", &|| {

@@ -31,13 +31,21 @@ impl Setup {
         let servers = Servers::start(3);
         let relays: Vec<_> = servers.iter().map(Relay::doubling).collect();
         let client = all_nodes_client(urls(&relays));
-        Self { servers, client, _relays: relays }
+        Self {
+            servers,
+            client,
+            _relays: relays,
+        }
     }
 }
 
 #[test]
 fn with_repeated_commands_a_lock_is_acquired_extended_and_released_once() {
-    let Setup { servers, client, _relays } = Setup::start();
+    let Setup {
+        servers,
+        client,
+        _relays,
+    } = Setup::start();
     let other = all_nodes_client(servers.urls());
     for round in 0..20 {
         let mut guard = take(&client, "job", SHORT);
@@ -56,7 +64,11 @@ fn with_repeated_commands_a_lock_is_acquired_extended_and_released_once() {
         assert!(gone(&servers, "job"));
         let theirs = take(&other, "job", LONG);
         assert!(client.try_lock("job", LONG).unwrap().is_none());
-        assert_eq!(theirs.release(), Ok(()), "the failed attempt has removed nothing");
+        assert_eq!(
+            theirs.release(),
+            Ok(()),
+            "the failed attempt has removed nothing"
+        );
     }
     let held = client.with_lock("job", LONG, |guard| Ok(guard.ensure_held()));
     assert_eq!(held, Ok::<_, Error>(Ok(())));
@@ -65,14 +77,22 @@ fn with_repeated_commands_a_lock_is_acquired_extended_and_released_once() {
 
 #[test]
 fn with_repeated_commands_fencing_tokens_grow() {
-    let Setup { servers, client, _relays } = Setup::start();
+    let Setup {
+        servers,
+        client,
+        _relays,
+    } = Setup::start();
     let other = all_nodes_client(servers.urls());
     let mut last = 0;
     for round in 0..20 {
         let guard = fenced(if round % 3 == 0 { &other } else { &client }, "job");
         assert!(token(&guard) > last, "round {round}");
         last = token(&guard);
-        assert!(servers.iter().all(|server| counter(server, "job") >= Some(last)));
+        assert!(
+            servers
+                .iter()
+                .all(|server| counter(server, "job") >= Some(last))
+        );
         assert_eq!(guard.release(), Ok(()));
     }
     assert!(gone(&servers, "job"));
@@ -80,7 +100,11 @@ fn with_repeated_commands_fencing_tokens_grow() {
 
 #[test]
 fn with_repeated_commands_several_are_locked_together_or_not_at_all() {
-    let Setup { servers, client, _relays } = Setup::start();
+    let Setup {
+        servers,
+        client,
+        _relays,
+    } = Setup::start();
     let other = all_nodes_client(servers.urls());
     for _ in 0..10 {
         let both = |client: &LockClient| {
@@ -101,7 +125,11 @@ fn with_repeated_commands_several_are_locked_together_or_not_at_all() {
 
 #[test]
 fn with_repeated_commands_threads_hand_off_a_lock() {
-    let Setup { servers, client, _relays } = Setup::start();
+    let Setup {
+        servers,
+        client,
+        _relays,
+    } = Setup::start();
     let (guard, tokens) = (fenced(&client, "job"), Arc::new(Mutex::new(Vec::new())));
     let arrive = |_| {
         let (client, tokens) = (client.clone(), Arc::clone(&tokens));
@@ -115,7 +143,10 @@ fn with_repeated_commands_threads_hand_off_a_lock() {
     assert_eq!(guard.release(), Ok(()));
     threads.into_iter().for_each(finish);
     let tokens = tokens.lock().unwrap();
-    assert!(tokens.len() == 10 && tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+    assert!(
+        tokens.len() == 10 && tokens.is_sorted_by(|one, next| one < next),
+        "{tokens:?}"
+    );
     assert!(gone(&servers, "job"));
 }
 
@@ -137,7 +168,10 @@ fn commands_repeated_later_do_not_affect_their_own_lock() {
     relays.iter().for_each(Relay::deliver_again);
     assert_eq!(sight(&servers, "job"), before);
     let left: Vec<_> = servers.iter().map(|server| pttl(server, "job")).collect();
-    assert!(left.iter().all(|left| *left > BETWEEN), "PTTL says {left:?}");
+    assert!(
+        left.iter().all(|left| *left > BETWEEN),
+        "PTTL says {left:?}"
+    );
     assert_eq!(guard.release(), Ok(()));
 }
 
@@ -163,7 +197,10 @@ fn commands_repeated_later_do_not_affect_the_next_lock() {
     let before = ["plain", "fenced"].map(|name| sight(&servers, name));
     for _ in 0..2 {
         relays.iter().for_each(Relay::deliver_again);
-        assert_eq!(["plain", "fenced"].map(|name| sight(&servers, name)), before);
+        assert_eq!(
+            ["plain", "fenced"].map(|name| sight(&servers, name)),
+            before
+        );
         let is_long = |server| pttl(server, "plain") > BETWEEN && pttl(server, "fenced") > BETWEEN;
         assert!(servers.iter().all(is_long));
     }

@@ -43,12 +43,17 @@ fn a_stopped_node_cuts_its_connections_and_refuses_new_ones() {
     nodes.stop(0);
     nodes.stop(0);
     assert!(client.try_command(&["PING"]).is_err());
-    let refused = Client::connect(nodes.port(0)).err().map(|error| error.kind());
+    let refused = Client::connect(nodes.port(0))
+        .err()
+        .map(|error| error.kind());
     assert_eq!(refused, Some(ErrorKind::ConnectionRefused));
     // Neither has an effect on a node that is down.
     nodes.pause(0);
     nodes.resume(0);
-    assert_eq!(connect(&nodes, 1).command(&["PING"]), Value::Simple("PONG".to_owned()));
+    assert_eq!(
+        connect(&nodes, 1).command(&["PING"]),
+        Value::Simple("PONG".to_owned())
+    );
 }
 
 #[test]
@@ -62,14 +67,27 @@ fn a_restarted_node_has_the_same_port_and_no_keys() {
     nodes.restart(0).unwrap();
     assert!(client.try_command(&["PING"]).is_err());
     let mut client = connect(&nodes, 0);
-    assert_eq!((nodes.port(0), client.command(&["GET", "k"])), (port, Value::Null));
+    assert_eq!(
+        (nodes.port(0), client.command(&["GET", "k"])),
+        (port, Value::Null)
+    );
     let info = client.command(&["INFO"]);
     assert_ne!(info.field("run_id"), before);
-    assert_eq!(info.field("uptime_in_seconds").unwrap().parse::<u64>().unwrap() / 60, 0);
+    assert_eq!(
+        info.field("uptime_in_seconds")
+            .unwrap()
+            .parse::<u64>()
+            .unwrap()
+            / 60,
+        0
+    );
 
     nodes.stop(0);
     nodes.restart(0).unwrap();
-    assert_eq!(connect(&nodes, 0).command(&["PING"]), Value::Simple("PONG".to_owned()));
+    assert_eq!(
+        connect(&nodes, 0).command(&["PING"]),
+        Value::Simple("PONG".to_owned())
+    );
 }
 
 #[test]
@@ -81,9 +99,14 @@ fn a_paused_node_runs_pending_commands_when_it_resumes() {
     let mut during = TcpStream::connect(("127.0.0.1", nodes.port(0))).unwrap();
     for (stream, key) in [(&mut before, "a"), (&mut during, "b")] {
         stream.write_all(&encode(&["SET", key, "v"])).unwrap();
-        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_millis(50)))
+            .unwrap();
         let silence = stream.read_exact(&mut [0]).unwrap_err().kind();
-        assert!(matches!(silence, ErrorKind::WouldBlock | ErrorKind::TimedOut));
+        assert!(matches!(
+            silence,
+            ErrorKind::WouldBlock | ErrorKind::TimedOut
+        ));
     }
     // Commands that were sent are run, although their connection was closed.
     drop(during);
@@ -94,7 +117,8 @@ fn a_paused_node_runs_pending_commands_when_it_resumes() {
     before.read_exact(&mut reply).unwrap();
     assert_eq!(&reply, b"+OK\r\n");
     let mut client = connect(&nodes, 0);
-    assert!(eventually(LIMIT, || client.command(&["EXISTS", "a", "b"]) == Value::Integer(2)));
+    assert!(eventually(LIMIT, || client.command(&["EXISTS", "a", "b"])
+        == Value::Integer(2)));
 }
 
 #[test]
@@ -104,7 +128,10 @@ fn a_paused_node_can_be_stopped_and_restarted() {
     nodes.stop(0);
     nodes.pause(1);
     nodes.restart(1).unwrap();
-    assert_eq!(connect(&nodes, 1).command(&["PING"]), Value::Simple("PONG".to_owned()));
+    assert_eq!(
+        connect(&nodes, 1).command(&["PING"]),
+        Value::Simple("PONG".to_owned())
+    );
     nodes.pause(1);
     // Dropping paused nodes does not wait for a resume.
 }
@@ -140,14 +167,21 @@ fn a_foreign_script_runs_as_on_a_server() {
     let mut client = connect(&nodes, 0);
     let script = "redis.call('SET', KEYS[1], ARGV[1]) return redis.call('GET', KEYS[1])";
     assert_eq!(client.command(&["EVAL", script, "1", "k", "v"]).text(), "v");
-    assert!(client.command(&["EVAL", "no Lua", "0"]).text().starts_with("ERR"));
+    assert!(
+        client
+            .command(&["EVAL", "no Lua", "0"])
+            .text()
+            .starts_with("ERR")
+    );
 }
 
 #[test]
 fn bytes_that_are_no_command_get_an_error_and_the_connection_is_closed() {
     let nodes = Nodes::start(1).unwrap();
     let mut client = connect(&nodes, 0);
-    client.send(b"*1\r\n$4\r\nPING\r\n*1\r\n:4\r\n*1\r\n$4\r\nPING\r\n").unwrap();
+    client
+        .send(b"*1\r\n$4\r\nPING\r\n*1\r\n:4\r\n*1\r\n$4\r\nPING\r\n")
+        .unwrap();
     assert_eq!(client.reply().unwrap(), b"+PONG\r\n");
     assert!(client.reply().unwrap().starts_with(b"-ERR Protocol error"));
     assert!(client.reply().is_err());
@@ -161,19 +195,34 @@ fn a_node_stops_reading_from_a_client_that_does_not_read() {
     let nodes = Nodes::start(1).unwrap();
     let value = vec![b'x'; 60_000];
     let mut client = connect(&nodes, 0);
-    assert_eq!(client.command(&[b"SET".as_slice(), b"k", &value]), Value::ok());
-    client.send(&encode(&["GET", "k"]).repeat(COMMANDS)).unwrap();
+    assert_eq!(
+        client.command(&[b"SET".as_slice(), b"k", &value]),
+        Value::ok()
+    );
+    client
+        .send(&encode(&["GET", "k"]).repeat(COMMANDS))
+        .unwrap();
     // Other clients get replies meanwhile.
-    assert_eq!(connect(&nodes, 0).command(&["STRLEN", "k"]), Value::Integer(60_000));
+    assert_eq!(
+        connect(&nodes, 0).command(&["STRLEN", "k"]),
+        Value::Integer(60_000)
+    );
     for _ in 0..COMMANDS {
-        assert_eq!(client.reply().unwrap().len(), 60_000 + "$60000\r\n\r\n".len());
+        assert_eq!(
+            client.reply().unwrap().len(),
+            60_000 + "$60000\r\n\r\n".len()
+        );
     }
 }
 
 #[test]
 fn nodes_keep_registers_and_one_that_is_restarted_has_no_vote_until_it_is_repaired() {
     let nodes = Nodes::start(3).unwrap();
-    let client = LockClient::builder().nodes(nodes.urls()).node_timeout(LIMIT).build().unwrap();
+    let client = LockClient::builder()
+        .nodes(nodes.urls())
+        .node_timeout(LIMIT)
+        .build()
+        .unwrap();
     let register = client.register("a").unwrap();
     let set = |text: &str| register.change(|_| Some(text.as_bytes().to_vec())).unwrap();
     set("one");
@@ -181,13 +230,18 @@ fn nodes_keep_registers_and_one_that_is_restarted_has_no_vote_until_it_is_repair
     set("two");
     let votes = || {
         let registers = client.nodes().into_iter().map(|node| node.registers);
-        registers.map(|it| it.is_some_and(|it| it.is_member())).collect::<Vec<_>>()
+        registers
+            .map(|it| it.is_some_and(|it| it.is_member()))
+            .collect::<Vec<_>>()
     };
     assert!(eventually(LIMIT, || votes() == [false, true, true]));
     client.registers().repair().unwrap();
     assert_eq!(votes(), [true; 3]);
     assert_eq!(register.read().unwrap().unwrap().bytes(), b"two");
     let others = Nodes::builder().formed(false).start(1).unwrap();
-    let other = LockClient::new(others.urls()).unwrap().register("a").unwrap();
+    let other = LockClient::new(others.urls())
+        .unwrap()
+        .register("a")
+        .unwrap();
     assert!(matches!(other.read(), Err(RegisterError::NotFormed)));
 }

@@ -31,21 +31,35 @@ fn connect(ensemble: &Ensemble, timeout_ms: i32) -> Client {
 /// The same session on another connection.
 fn resume(ensemble: &Ensemble, client: &Client) -> Client {
     let (session, password) = (client.session, client.password.clone());
-    let greeting = Greeting { session, password, ..Greeting::new(client.timeout_ms) };
+    let greeting = Greeting {
+        session,
+        password,
+        ..Greeting::new(client.timeout_ms)
+    };
     Client::greet(ensemble.port(), &greeting).expect("an answer")
 }
 
 #[test]
 fn it_says_where_it_is_and_what_it_is() {
     let ensemble = Ensemble::start().unwrap();
-    assert_eq!(ensemble.url(), format!("zk://127.0.0.1:{}", ensemble.port()));
+    assert_eq!(
+        ensemble.url(),
+        format!("zk://127.0.0.1:{}", ensemble.port())
+    );
     let mut client = connect(&ensemble, 10_000);
     client.ask(&create(CREATE2, "/a", 1));
     assert_eq!(ensemble.children("/"), ["a", "zookeeper"]);
     assert_eq!(ensemble.children("/none"), [""; 0]);
-    assert_eq!(four_letters(ensemble.port(), b"ruok").as_deref(), Some("imok"));
+    assert_eq!(
+        four_letters(ensemble.port(), b"ruok").as_deref(),
+        Some("imok")
+    );
     let text = four_letters(ensemble.port(), b"srvr").unwrap();
-    for line in ["Zookeeper version: 3.8.0-redlatch", "Zxid: 0x2\n", "Mode: standalone\n"] {
+    for line in [
+        "Zookeeper version: 3.8.0-redlatch",
+        "Zxid: 0x2\n",
+        "Mode: standalone\n",
+    ] {
         assert!(text.contains(line), "{text}");
     }
 }
@@ -86,7 +100,10 @@ fn a_stopped_server_keeps_its_tree_and_its_sessions() {
     assert_eq!((again.session, again.timeout_ms), (client.session, 300));
     ensemble.restart().unwrap();
     let gone = || ensemble.children("/") == ["zookeeper"];
-    assert!(eventually(LIMIT, gone), "the session ends when it is silent");
+    assert!(
+        eventually(LIMIT, gone),
+        "the session ends when it is silent"
+    );
 }
 
 #[test]
@@ -101,7 +118,10 @@ fn a_paused_server_is_silent_and_goes_on() {
     slow.send(&sync).unwrap();
     slow.set_limit(Duration::from_millis(300));
     let silence = slow.event().unwrap_err().kind();
-    assert!(matches!(silence, ErrorKind::WouldBlock | ErrorKind::TimedOut));
+    assert!(matches!(
+        silence,
+        ErrorKind::WouldBlock | ErrorKind::TimedOut
+    ));
     // Its port accepts, and nobody answers.
     drop(TcpStream::connect(("127.0.0.1", ensemble.port())).unwrap());
     ensemble.resume();
@@ -127,7 +147,10 @@ fn sessions_can_be_ended_at_once() {
     // It had a session, or not, when the znode was deleted; its connection is closed anyway.
     assert!(other.is_closed() || other.is_closed());
     let gone = resume(&ensemble, &one);
-    assert_eq!((gone.session, gone.timeout_ms, gone.password), (0, 0, vec![0; 16]));
+    assert_eq!(
+        (gone.session, gone.timeout_ms, gone.password),
+        (0, 0, vec![0; 16])
+    );
     let mut new = connect(&ensemble, 60_000);
     assert!(new.ask(&create(CREATE2, "/a", 1)).contains("error 0"));
 }
@@ -138,11 +161,24 @@ fn things_that_happen_by_themselves(port: u16) {
     watcher.ask(&create(CREATE_CONTAINER, "/box", 4));
     let (silent, began) = {
         let mut silent = Client::connect(port, 1_000).expect("a session");
-        assert!(silent.ask(&create(CREATE2, "/box/a", 1)).contains("error 0"));
+        assert!(
+            silent
+                .ask(&create(CREATE2, "/box/a", 1))
+                .contains("error 0")
+        );
         (silent, Instant::now())
     };
-    assert!(watcher.ask(&read(EXISTS, "/box/a", true)).contains("error 0"));
-    assert!(watcher.event().expect("its end").starts_with("event 2 /box/a "));
+    assert!(
+        watcher
+            .ask(&read(EXISTS, "/box/a", true))
+            .contains("error 0")
+    );
+    assert!(
+        watcher
+            .event()
+            .expect("its end")
+            .starts_with("event 2 /box/a ")
+    );
     let lived = began.elapsed();
     assert!(lived >= Duration::from_millis(900), "{lived:?}");
     drop(silent);

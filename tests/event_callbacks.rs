@@ -16,7 +16,9 @@ use support::queue::finish;
 use support::servers::Servers;
 
 fn builder(servers: &Servers) -> Builder {
-    with_long_timeout(servers.urls()).wait_for_all(true).restart_guard(false)
+    with_long_timeout(servers.urls())
+        .wait_for_all(true)
+        .restart_guard(false)
 }
 
 /// A client whose callback panics at events of this kind, a given number of times.
@@ -41,7 +43,9 @@ fn a_callback_may_use_the_client_that_calls_it() {
     let got = Arc::clone(&gots);
     let client = builder(&servers).on_event(move |event| {
         write(event);
-        let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else { return };
+        let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else {
+            return;
+        };
         // Another lock, and the same lock: without a time limit if it is free.
         client.lock("other", LONG).unwrap().release().unwrap();
         client.lock("another", LONG).unwrap().extend(LONG).unwrap();
@@ -68,7 +72,10 @@ fn a_callback_may_use_the_client_that_calls_it() {
     let events = [("attempt", false), ("acquired", false), ("released", true)];
     assert_eq!(gots.lock().unwrap()[1..], events);
     assert!(
-        journal.take_lock_events().iter().all(|entry| entry.about == "same"),
+        journal
+            .take_lock_events()
+            .iter()
+            .all(|entry| entry.about == "same"),
         "a callback's own calls cause no events"
     );
     assert!(gone(&servers, "same") && gone(&servers, "other") && gone(&servers, "another"));
@@ -85,7 +92,9 @@ fn waits_in_a_callback(kind: &'static str, builder: impl Fn(&Servers) -> Builder
     let client = builder(&servers).on_event(move |event| {
         // Called by a thread that waits for this lock, at the head of its wait queue.
         if event.name() == kind && held.lock().unwrap().take().is_some() {
-            let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else { return };
+            let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else {
+                return;
+            };
             client.lock("same", LONG).unwrap().release().unwrap();
         }
     });
@@ -105,7 +114,9 @@ fn a_callback_does_not_wait_behind_the_call_that_reports_to_it() {
 fn a_callback_waits_behind_its_call_in_the_nodes_queue_until_that_place_expires() {
     let second = Duration::from_secs(1);
     waits_in_a_callback("queued", |servers| {
-        builder(servers).node_timeout(second).waiter_lease(second * 2)
+        builder(servers)
+            .node_timeout(second)
+            .waiter_lease(second * 2)
     });
 }
 
@@ -118,7 +129,9 @@ fn handoffs_and_callbacks_that_acquire_the_same_lock_do_not_deadlock() {
     let client = builder(&servers).on_event(move |event| {
         write(event);
         if matches!(event, Event::Released { .. }) {
-            let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else { return };
+            let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else {
+                return;
+            };
             drop(client.lock("round", LONG).unwrap());
         }
     });
@@ -129,8 +142,16 @@ fn handoffs_and_callbacks_that_acquire_the_same_lock_do_not_deadlock() {
         }
     });
     let events = journal.take_lock_events();
-    let count = |name| events.iter().filter(|entry: &&Entry| entry.name == name).count();
-    assert_eq!((count("acquired"), count("released"), count("lost")), (40, 40, 0));
+    let count = |name| {
+        events
+            .iter()
+            .filter(|entry: &&Entry| entry.name == name)
+            .count()
+    };
+    assert_eq!(
+        (count("acquired"), count("released"), count("lost")),
+        (40, 40, 0)
+    );
     assert!(gone(&servers, "round"));
 }
 
@@ -177,7 +198,9 @@ fn a_panic_while_a_lock_is_held_reaches_the_caller_and_changes_nothing() {
     let guard = take(&client, "panic", LONG);
     assert!(catch_unwind(AssertUnwindSafe(|| guard.release())).is_err());
     assert_eq!(holders(&servers, "panic"), 0, "it was released before");
-    take(&all_nodes_client(servers.urls()), "panic", LONG).release().unwrap();
+    take(&all_nodes_client(servers.urls()), "panic", LONG)
+        .release()
+        .unwrap();
 }
 
 #[test]
@@ -204,8 +227,17 @@ fn a_panic_of_a_callback_in_a_drop_is_caught() {
 fn the_last_callback_replaces_earlier_ones() {
     let servers = Servers::start(1);
     let (first, last) = (Journal::default(), Journal::default());
-    let builder = builder(&servers).on_event(first.recorder()).on_event(last.recorder());
-    drop(take(&builder.build().unwrap(), "any", Duration::from_secs(1)));
-    assert_eq!(names(&last.entries()), ["node_up", "attempt", "acquired", "released"]);
+    let builder = builder(&servers)
+        .on_event(first.recorder())
+        .on_event(last.recorder());
+    drop(take(
+        &builder.build().unwrap(),
+        "any",
+        Duration::from_secs(1),
+    ));
+    assert_eq!(
+        names(&last.entries()),
+        ["node_up", "attempt", "acquired", "released"]
+    );
     assert_eq!(first.entries().len(), 0);
 }

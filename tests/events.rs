@@ -24,13 +24,20 @@ fn acquiring_and_releasing_a_free_lock_gives_three_events() {
     let names_at_first = names(&journal.entries());
     assert_eq!(
         names_at_first,
-        ["node_up", "node_up", "node_up", "attempt", "acquired", "released"],
+        [
+            "node_up", "node_up", "node_up", "attempt", "acquired", "released"
+        ],
         "events about nodes come first"
     );
     let events = journal.take_lock_events();
     assert!(events.iter().all(|entry| entry.about == "free"));
-    let [attempt, acquired, released] = &events[..] else { panic!("{events:?}") };
-    assert_eq!((attempt.attempts, attempt.outcome), (1, Some(AttemptOutcome::Granted)));
+    let [attempt, acquired, released] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        (attempt.attempts, attempt.outcome),
+        (1, Some(AttemptOutcome::Granted))
+    );
     assert_eq!(acquired.attempts, 1);
     assert!(acquired.span >= attempt.span && attempt.span > Duration::ZERO);
     assert!(acquired.validity < LONG && acquired.validity > LONG / 2);
@@ -49,12 +56,19 @@ fn acquiring_and_releasing_a_free_lock_gives_three_events() {
 fn events_name_the_resource_without_the_key_prefix() {
     let servers = Servers::start(1);
     let journal = Journal::default();
-    let builder = with_long_timeout(servers.urls()).key_prefix("billing:").restart_guard(false);
+    let builder = with_long_timeout(servers.urls())
+        .key_prefix("billing:")
+        .restart_guard(false);
     let client = builder.on_event(journal.recorder()).build().unwrap();
     drop(take(&client, [b'a', b'\n', 0xFF], LONG));
     let events = journal.take_lock_events();
     assert_eq!(events.len(), 3);
-    assert!(events.iter().all(|entry| entry.text.starts_with("'a\\n\\xff' ")), "{events:?}");
+    assert!(
+        events
+            .iter()
+            .all(|entry| entry.text.starts_with("'a\\n\\xff' ")),
+        "{events:?}"
+    );
 }
 
 #[test]
@@ -73,7 +87,10 @@ fn each_attempt_for_a_held_lock_is_an_event() {
     let builder = with_long_timeout(servers.urls()).queue(false);
     let (client, journal) = recorded_client(builder);
     let waiting = std::thread::spawn(move || client.lock("held", LONG).unwrap());
-    assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.attempts == 3)));
+    assert!(eventually(LIMIT, || journal
+        .entries()
+        .iter()
+        .any(|entry| entry.attempts == 3)));
     held.release().unwrap();
     drop(finish(waiting));
     let events = journal.take_lock_events();
@@ -82,7 +99,11 @@ fn each_attempt_for_a_held_lock_is_an_event() {
     for (index, entry) in events[..attempts].iter().enumerate() {
         assert_eq!((entry.name, entry.attempts), ("attempt", index as u64 + 1));
         let is_last = index + 1 == attempts;
-        let expected = if is_last { AttemptOutcome::Granted } else { AttemptOutcome::Contended };
+        let expected = if is_last {
+            AttemptOutcome::Granted
+        } else {
+            AttemptOutcome::Contended
+        };
         assert_eq!(entry.outcome, Some(expected));
     }
     assert_eq!(names(&events[attempts..]), ["acquired", "released"]);
@@ -96,7 +117,14 @@ fn a_handoff_is_an_event_released_and_an_event_acquired() {
     let servers = Servers::start(3);
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let guard = take(&client, "line", LONG);
-    assert!(client.request("line").ttl(LONG).try_lock_for(SHORT).unwrap().is_none());
+    assert!(
+        client
+            .request("line")
+            .ttl(LONG)
+            .try_lock_for(SHORT)
+            .unwrap()
+            .is_none()
+    );
     let waiting = client.clone();
     let next = spawn_waiter(move || waiting.lock("line", LONG).unwrap());
     let own_wait = "held_by_this_thread";
@@ -109,8 +137,14 @@ fn a_handoff_is_an_event_released_and_an_event_acquired() {
     // From two threads, at the same time.
     events.sort_by_key(|entry| entry.name);
     assert_eq!(names(&events), ["acquired", "attempt", "released"]);
-    assert_eq!((events[0].attempts, events[2].released), (1, Some(Released::InTime)));
-    assert!(events[0].span > events[1].span, "it waited in the queue, and then for the nodes");
+    assert_eq!(
+        (events[0].attempts, events[2].released),
+        (1, Some(Released::InTime))
+    );
+    assert!(
+        events[0].span > events[1].span,
+        "it waited in the queue, and then for the nodes"
+    );
     assert!(events[2].span > Duration::ZERO);
 
     drop(guard);
@@ -123,10 +157,20 @@ fn a_thread_that_only_waited_in_the_queue_reports_no_attempt() {
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let _guard = take(&client, "line", LONG);
     journal.take_lock_events();
-    assert!(client.request("line").ttl(LONG).try_lock_for(SHORT).unwrap().is_none());
+    assert!(
+        client
+            .request("line")
+            .ttl(LONG)
+            .try_lock_for(SHORT)
+            .unwrap()
+            .is_none()
+    );
     let events = journal.take_lock_events();
     assert_eq!(names(&events), ["held_by_this_thread", "contended"]);
-    assert!(events[1].attempts == 0 && events[1].span >= SHORT, "{events:?}");
+    assert!(
+        events[1].attempts == 0 && events[1].span >= SHORT,
+        "{events:?}"
+    );
 }
 
 #[test]
@@ -142,7 +186,9 @@ fn extensions_are_reported_and_a_loss_is_reported_once() {
     assert!(matches!(guard.extend(Duration::MAX), Err(Error::Ttl(_))));
     assert_eq!(journal.take_lock_events().len(), 0, "nothing was sent");
 
-    servers.iter().for_each(|server| drop(server.command(&["DEL", "extended"])));
+    servers
+        .iter()
+        .for_each(|server| drop(server.command(&["DEL", "extended"])));
     for _ in 0..2 {
         assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Gone));
     }
@@ -157,7 +203,9 @@ fn extensions_are_reported_and_a_loss_is_reported_once() {
 fn an_attempt_without_replies_is_reported_as_failed() {
     let servers = Servers::start(3);
     let journal = Journal::default();
-    let builder = LockClient::builder().nodes(servers.urls()).restart_guard(false);
+    let builder = LockClient::builder()
+        .nodes(servers.urls())
+        .restart_guard(false);
     let builder = builder.node_timeout(SHORT * 3).on_event(journal.recorder());
     let client = builder.build().unwrap();
     let mut guard = client.lock("before", LONG).unwrap();
@@ -169,9 +217,16 @@ fn an_attempt_without_replies_is_reported_as_failed() {
     assert!(guard.release().is_err());
     resume(&servers, 2);
     let events = journal.take_lock_events();
-    assert_eq!(names(&events), ["attempt", "failed", "not_extended", "released"]);
+    assert_eq!(
+        names(&events),
+        ["attempt", "failed", "not_extended", "released"]
+    );
     assert_eq!(events[0].outcome, Some(AttemptOutcome::NoQuorum));
-    assert!(events[1].text.ends_with(&error.to_string()), "{}", events[1].text);
+    assert!(
+        events[1].text.ends_with(&error.to_string()),
+        "{}",
+        events[1].text
+    );
     assert!(events[2].validity > Duration::ZERO);
     assert_eq!(events[3].released, None);
     // A request that is refused before anything is sent.
@@ -184,8 +239,14 @@ fn an_attempt_without_replies_is_reported_as_failed() {
 fn a_wait_for_the_end_of_a_quarantine_is_reported_once() {
     let servers = Servers::start(3);
     let (journal, max_ttl) = (Journal::default(), Duration::from_secs(4));
-    let builder = with_long_timeout(servers.urls()).restart_guard(true).max_ttl(max_ttl);
-    let client = builder.wait_for_all(true).on_event(journal.recorder()).build().unwrap();
+    let builder = with_long_timeout(servers.urls())
+        .restart_guard(true)
+        .max_ttl(max_ttl);
+    let client = builder
+        .wait_for_all(true)
+        .on_event(journal.recorder())
+        .build()
+        .unwrap();
     assert!(client.try_lock("fresh", SHORT).is_err());
     assert_eq!(
         names(&journal.take_lock_events()),
@@ -197,18 +258,46 @@ fn a_wait_for_the_end_of_a_quarantine_is_reported_once() {
         let client = client.clone();
         move || client.lock("fresh", max_ttl).unwrap().release()
     });
-    let is_reported = || journal.entries().iter().any(|entry| entry.name == "quarantined");
-    assert!(eventually(LIMIT, is_reported) && !waiting.is_finished(), "reported before the wait");
+    let is_reported = || {
+        journal
+            .entries()
+            .iter()
+            .any(|entry| entry.name == "quarantined")
+    };
+    assert!(
+        eventually(LIMIT, is_reported) && !waiting.is_finished(),
+        "reported before the wait"
+    );
     finish(waiting).unwrap();
     let events = journal.take_lock_events();
-    let [attempt, quarantined, rest @ ..] = &events[..] else { panic!("{events:?}") };
-    assert_eq!((attempt.outcome, &*attempt.about), (Some(AttemptOutcome::NoQuorum), "fresh"));
-    assert_eq!((quarantined.name, &*quarantined.about), ("quarantined", "fresh"));
-    assert!(quarantined.span > Duration::ZERO && quarantined.span <= max_ttl, "{events:?}");
+    let [attempt, quarantined, rest @ ..] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!(
+        (attempt.outcome, &*attempt.about),
+        (Some(AttemptOutcome::NoQuorum), "fresh")
+    );
+    assert_eq!(
+        (quarantined.name, &*quarantined.about),
+        ("quarantined", "fresh")
+    );
+    assert!(
+        quarantined.span > Duration::ZERO && quarantined.span <= max_ttl,
+        "{events:?}"
+    );
     let text = &quarantined.text;
-    assert!(servers.urls().iter().all(|url| text.contains(url)), "{text}");
-    assert!(text.contains("max_ttl") && text.contains("restart_guard"), "{text}");
-    assert!(rest.iter().all(|entry| entry.name != "quarantined"), "{events:?}");
+    assert!(
+        servers.urls().iter().all(|url| text.contains(url)),
+        "{text}"
+    );
+    assert!(
+        text.contains("max_ttl") && text.contains("restart_guard"),
+        "{text}"
+    );
+    assert!(
+        rest.iter().all(|entry| entry.name != "quarantined"),
+        "{events:?}"
+    );
     assert_eq!(names(&rest[rest.len() - 2..]), ["acquired", "released"]);
 }
 
@@ -225,8 +314,9 @@ fn no_event_shows_a_password_or_a_token() {
     // A server that quotes what the client sent.
     let wrong = servers[1].url().replace(SECRET, &format!("{SECRET}-wrong"));
     let journal_of_wrong = Journal::default();
-    let builder =
-        with_long_timeout([wrong]).restart_guard(false).on_event(journal_of_wrong.recorder());
+    let builder = with_long_timeout([wrong])
+        .restart_guard(false)
+        .on_event(journal_of_wrong.recorder());
     assert!(builder.build().unwrap().try_lock("quiet", LONG).is_err());
 
     // The journal checks each event for the password.
@@ -234,5 +324,8 @@ fn no_event_shows_a_password_or_a_token() {
     assert!(names(&wrong).contains(&"node_down") && names(&wrong).contains(&"failed"));
     assert!(names(&events).contains(&"node_down") && names(&events).contains(&"extended"));
     let token = token.escape_ascii().to_string();
-    assert!(events.iter().all(|entry| !entry.text.contains(&token)), "{events:?}");
+    assert!(
+        events.iter().all(|entry| !entry.text.contains(&token)),
+        "{events:?}"
+    );
 }

@@ -17,11 +17,16 @@ use support::waiters::await_queued;
 const HOLD: Duration = Duration::from_millis(100);
 
 fn delayed(each_way: Duration) -> Mode {
-    Mode::Delay { to_server: each_way, to_client: each_way }
+    Mode::Delay {
+        to_server: each_way,
+        to_client: each_way,
+    }
 }
 
 fn client(urls: &[String]) -> LockClient {
-    without_restart_guard(urls).build().expect("the settings are good")
+    without_restart_guard(urls)
+        .build()
+        .expect("the settings are good")
 }
 
 /// Its rounds, and what is a part of them, do not end too early on a busy machine.
@@ -65,7 +70,10 @@ fn the_first_lock_of_a_client_lies_on_a_node_that_is_farther_away() {
 fn handoffs(count: usize) -> usize {
     let servers = Servers::start(3);
     let (proxies, slow) = proxied(&servers);
-    let (holder, waiter) = (connected(slow_client(&slow)), connected(slow_client(&servers.urls())));
+    let (holder, waiter) = (
+        connected(slow_client(&slow)),
+        connected(slow_client(&servers.urls())),
+    );
     proxies[2].set(delayed(Duration::from_millis(5)));
     let handoff = |index: usize| -> LockGuard {
         let name = format!("handoff {index}");
@@ -85,7 +93,9 @@ fn handoffs(count: usize) -> usize {
         let values: Vec<_> = servers.iter().map(|server| value(server, &name)).collect();
         drop(lock);
         // A reservation is longer than a token.
-        values.iter().all(|value| value.as_ref().is_some_and(|value| value.len() == 20))
+        values
+            .iter()
+            .all(|value| value.as_ref().is_some_and(|value| value.len() == 20))
             && values.windows(2).all(|pair| pair[0] == pair[1])
     };
     (0..count).filter(is_everywhere).count()
@@ -115,7 +125,9 @@ fn cold(round_trip: u64, node_timeout: u64) {
         drop(take(&first, format!("cold {index}"), LONG));
         let nodes = client().nodes();
         assert!(
-            nodes.iter().all(|node| node.is_connected && node.round_trip.is_some()),
+            nodes
+                .iter()
+                .all(|node| node.is_connected && node.round_trip.is_some()),
             "{nodes:?}"
         );
         let found = client().inspect(format!("cold {index}"));
@@ -134,10 +146,19 @@ fn a_new_client_reaches_nodes_that_take_several_rounds_to_connect() {
 fn a_new_client_reaches_nodes_that_a_round_is_too_short_for() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
-    proxies.iter().for_each(|proxy| proxy.set(delayed(Duration::from_millis(75))));
+    proxies
+        .iter()
+        .for_each(|proxy| proxy.set(delayed(Duration::from_millis(75))));
     let lock = take(&client(&urls), "far", LONG);
     assert!(lock.remaining() > LONG / 2);
-    assert_eq!(client(&urls).nodes().iter().filter(|node| node.is_connected).count(), 3);
+    assert_eq!(
+        client(&urls)
+            .nodes()
+            .iter()
+            .filter(|node| node.is_connected)
+            .count(),
+        3
+    );
 }
 
 #[test]
@@ -147,18 +168,36 @@ fn a_node_that_never_answers_delays_no_new_client_beyond_a_round() {
     let connecting = Duration::from_secs(60);
     let client = || {
         let settings = without_restart_guard(&urls).node_timeout(Duration::from_secs(1));
-        settings.connect_timeout(connecting).build().expect("the settings are good")
+        settings
+            .connect_timeout(connecting)
+            .build()
+            .expect("the settings are good")
     };
     for mode in [Mode::Vanish, Mode::Refuse] {
         proxies[2].set(mode);
         let start = Instant::now();
         drop(take(&client(), format!("{mode:?}"), LONG));
-        assert_eq!(client().nodes().iter().filter(|node| node.is_connected).count(), 2);
+        assert_eq!(
+            client()
+                .nodes()
+                .iter()
+                .filter(|node| node.is_connected)
+                .count(),
+            2
+        );
         // Others hold it.
         let lock = take(&client(), format!("{mode:?} held"), LONG);
-        assert!(client().try_lock(format!("{mode:?} held"), LONG).is_ok_and(|it| it.is_none()));
+        assert!(
+            client()
+                .try_lock(format!("{mode:?} held"), LONG)
+                .is_ok_and(|it| it.is_none())
+        );
         drop(lock);
-        assert!(start.elapsed() < connecting / 2, "{mode:?}: {:?}", start.elapsed());
+        assert!(
+            start.elapsed() < connecting / 2,
+            "{mode:?}: {:?}",
+            start.elapsed()
+        );
     }
 }
 
@@ -170,8 +209,15 @@ fn the_callers_deadline_ends_the_first_round_too() {
     let settings = without_restart_guard(servers.urls()).connect_timeout(connecting);
     let client = settings.build().expect("the settings are good");
     let start = Instant::now();
-    let taken = client.request("name").ttl(LONG).try_lock_for(Duration::from_millis(100));
-    assert!(taken.is_err() && start.elapsed() < connecting / 2, "{:?}", start.elapsed());
+    let taken = client
+        .request("name")
+        .ttl(LONG)
+        .try_lock_for(Duration::from_millis(100));
+    assert!(
+        taken.is_err() && start.elapsed() < connecting / 2,
+        "{:?}",
+        start.elapsed()
+    );
 }
 
 #[test]

@@ -5,40 +5,76 @@ use redlatch::embedded::{Ensemble, Nodes};
 use std::time::{Duration, Instant};
 
 #[path = "../examples/catalog.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod catalog;
 #[path = "../examples/cron_once.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod cron_once;
 #[path = "../examples/doctor.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod doctor;
 #[path = "../examples/fenced_register.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod fenced_register;
 #[path = "../examples/fenced_write.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod fenced_write;
 #[path = "../examples/leader_election.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod leader_election;
 #[path = "../examples/leader_epoch.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod leader_epoch;
 #[path = "../examples/licences.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod licences;
 #[path = "../examples/once.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod once;
 #[path = "../examples/once_per.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod once_per;
 #[path = "../examples/sets_of_nodes.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod sets_of_nodes;
 #[path = "../examples/transfer.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod transfer;
 
 /// For a very busy machine; on an idle one, each takes a few seconds at most.

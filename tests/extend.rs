@@ -17,7 +17,11 @@ const HALF: Duration = Duration::from_secs(25);
 
 /// The shortest remaining time to live of the key on any of the servers, in milliseconds.
 fn shortest(servers: &[Server], key: &str) -> i64 {
-    servers.iter().map(|server| pttl(server, key)).min().expect("there are servers")
+    servers
+        .iter()
+        .map(|server| pttl(server, key))
+        .min()
+        .expect("there are servers")
 }
 
 #[test]
@@ -50,12 +54,18 @@ fn a_shorter_extension_shortens_no_ttl_on_any_node() {
 #[test]
 fn the_ttl_of_an_unconfirmed_extension_is_not_shortened() {
     let servers = Servers::start(3);
-    let client =
-        with_long_timeout(servers.urls()).node_timeout(Duration::from_millis(300)).build().unwrap();
+    let client = with_long_timeout(servers.urls())
+        .node_timeout(Duration::from_millis(300))
+        .build()
+        .unwrap();
     let mut guard = take(&client, "half", HALF);
-    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    assert!(eventually(LIMIT, || client
+        .nodes()
+        .iter()
+        .all(|node| node.is_connected)));
     // The node that was connected last may have missed the lock, and gets it with an extension.
-    assert!(eventually(LIMIT, || guard.extend(HALF).is_ok() && pttl(&servers[2], "half") > 0));
+    assert!(eventually(LIMIT, || guard.extend(HALF).is_ok()
+        && pttl(&servers[2], "half") > 0));
     pause(&servers, 2);
     assert!(matches!(guard.extend(LONG), Err(Error::NoQuorum(_))));
     resume(&servers, 2);
@@ -71,13 +81,22 @@ fn an_expired_lock_is_not_extended_and_nothing_is_sent() {
     let mut guard = take(&client, "over", BRIEF);
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
     assert_eq!(loss(&guard), Some(LossReason::Expired));
-    let scripts = |server| ["evalsha", "eval"].map(|name| calls(server, name)).iter().sum::<u64>();
+    let scripts = |server| {
+        ["evalsha", "eval"]
+            .map(|name| calls(server, name))
+            .iter()
+            .sum::<u64>()
+    };
     let before: Vec<u64> = servers.iter().map(scripts).collect();
     assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Expired));
     // The replies to anything sent before would come before this one.
     assert!(client.nodes().iter().all(|node| node.is_connected));
     for (server, before) in servers.iter().zip(before) {
-        assert_eq!(scripts(server), before + 1, "that of `nodes`, which looks at a mark");
+        assert_eq!(
+            scripts(server),
+            before + 1,
+            "that of `nodes`, which looks at a mark"
+        );
         assert_eq!(calls(server, "set"), 1);
     }
     assert!(matches!(guard.release(), Err(Error::Lost(_))));
@@ -91,7 +110,10 @@ fn without_a_majority_the_old_validity_stands_and_nothing_is_released() {
         .wait_for_all(true)
         .build()
         .unwrap();
-    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    assert!(eventually(LIMIT, || client
+        .nodes()
+        .iter()
+        .all(|node| node.is_connected)));
     let mut guard = take(&client, "failed", HALF);
     let (before, token) = (guard.remaining(), value(&servers[4], "failed"));
     pause(&servers, 3);
@@ -100,8 +122,15 @@ fn without_a_majority_the_old_validity_stands_and_nothing_is_released() {
         other => panic!("{other:?}"),
     };
     assert_eq!((error.needed(), error.answered()), (3, 2));
-    let expected = ["timed out waiting for an answer"; 3].into_iter().chain(["granted"; 2]);
-    assert!(report_texts(&error).iter().eq(expected.collect::<Vec<_>>().iter()), "{error}");
+    let expected = ["timed out waiting for an answer"; 3]
+        .into_iter()
+        .chain(["granted"; 2]);
+    assert!(
+        report_texts(&error)
+            .iter()
+            .eq(expected.collect::<Vec<_>>().iter()),
+        "{error}"
+    );
     assert!(guard.ensure_held().is_ok());
     assert!(guard.remaining() <= before && guard.remaining() > Duration::from_secs(10));
     resume(&servers, 3);
@@ -126,7 +155,11 @@ fn a_lock_whose_key_a_majority_no_longer_has_is_lost() {
     assert_eq!(guard.remaining(), Duration::ZERO);
     assert_eq!(loss(&guard), Some(LossReason::Gone));
     assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Gone));
-    assert_eq!(holders(&servers[..3], "gone"), 0, "without a majority no key is restored");
+    assert_eq!(
+        holders(&servers[..3], "gone"),
+        0,
+        "without a majority no key is restored"
+    );
     assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert!(gone(&servers, "gone"));
 }
@@ -163,7 +196,10 @@ fn a_foreign_key_on_a_minority_is_not_changed() {
     guard.extend(LONG).unwrap();
     guard.release().unwrap();
     assert!(gone(&servers[2..], "foreign"));
-    assert_eq!(value(&servers[0], "foreign").as_deref(), Some(&b"another's"[..]));
+    assert_eq!(
+        value(&servers[0], "foreign").as_deref(),
+        Some(&b"another's"[..])
+    );
     assert_eq!(servers[1].command(&["LLEN", "foreign"]), Value::Integer(1));
 }
 

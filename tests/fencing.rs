@@ -35,7 +35,9 @@ fn tokens_grow_in_the_order_in_which_threads_and_clients_hold_the_lock() {
     let servers = Servers::start(3);
     // From the wall clock, and from the counters only.
     for (name, first) in [("wall", 0), ("counted", AHEAD)] {
-        servers.iter().for_each(|server| set_counter(server, name, &first));
+        servers
+            .iter()
+            .for_each(|server| set_counter(server, name, &first));
         let tokens = Arc::new(Mutex::new(Vec::new()));
         let clients = [0; 2].map(|_| with_long_timeout(servers.urls()).build().unwrap());
         let threads = (0..6).map(|thread| {
@@ -51,7 +53,10 @@ fn tokens_grow_in_the_order_in_which_threads_and_clients_hold_the_lock() {
         threads.collect::<Vec<_>>().into_iter().for_each(finish);
         let tokens = tokens.lock().unwrap();
         assert_eq!(tokens.len(), 120);
-        assert!(tokens[0] > first && tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+        assert!(
+            tokens[0] > first && tokens.is_sorted_by(|one, next| one < next),
+            "{tokens:?}"
+        );
     }
 }
 
@@ -70,7 +75,11 @@ fn a_token_needs_no_additional_round_where_the_nodes_agree() {
     let second_rounds = |server| calls(server, "set").saturating_sub(2 * calls(server, "del"));
     for server in &servers[..] {
         let settled = || value(server, "name").is_none() && second_rounds(server) * 100 <= GRANTS;
-        assert!(eventually(LIMIT, settled), "{} of {GRANTS}", second_rounds(server));
+        assert!(
+            eventually(LIMIT, settled),
+            "{} of {GRANTS}",
+            second_rounds(server)
+        );
     }
     let taken: u64 = servers.iter().map(|server| calls(server, "del")).sum();
     assert!(taken >= 3 * GRANTS, "by a majority each time: {taken}");
@@ -92,7 +101,11 @@ fn a_counter_that_is_ahead_on_one_node_is_on_all_nodes_after_one_grant() {
     set_counter(&servers[2], "name", &AHEAD);
     let ahead = scripts_of_a_grant(&servers, &client, 3);
     assert!(ahead == AHEAD + 1 && ahead > first);
-    assert!(servers.iter().all(|server| counter(server, "name") == Some(ahead)));
+    assert!(
+        servers
+            .iter()
+            .all(|server| counter(server, "name") == Some(ahead))
+    );
     assert_eq!(scripts_of_a_grant(&servers, &client, 2), AHEAD + 2);
     // A grant without that node's reply learns of it from the others.
     servers[2].kill();
@@ -109,17 +122,31 @@ fn tokens_grow_where_nodes_have_lost_their_data() {
         let token = scripts_of_a_grant(&servers, &client, 2);
         assert!(token > last, "before {lost} nodes lost their data");
         last = token;
-        servers[..lost].iter().for_each(|server| drop(server.command(&["FLUSHALL"])));
+        servers[..lost]
+            .iter()
+            .for_each(|server| drop(server.command(&["FLUSHALL"])));
     }
     // Where the counters are ahead of the wall clock, a majority that has lost them gets them from
     // the remaining nodes.
-    servers.iter().for_each(|server| set_counter(server, "name", &AHEAD));
+    servers
+        .iter()
+        .for_each(|server| set_counter(server, "name", &AHEAD));
     for (lost, rounds) in [(1, 2), (2, 3), (1, 2)] {
-        servers[..lost].iter().for_each(|server| drop(server.command(&["FLUSHALL"])));
+        servers[..lost]
+            .iter()
+            .for_each(|server| drop(server.command(&["FLUSHALL"])));
         let expected = counter(&servers[2], "name").unwrap() + 1;
-        assert_eq!(scripts_of_a_grant(&servers, &client, rounds), expected, "{lost} lost it");
+        assert_eq!(
+            scripts_of_a_grant(&servers, &client, rounds),
+            expected,
+            "{lost} lost it"
+        );
         if rounds == 3 {
-            assert!(servers.iter().all(|server| counter(server, "name") == Some(expected)));
+            assert!(
+                servers
+                    .iter()
+                    .all(|server| counter(server, "name") == Some(expected))
+            );
         }
     }
 }
@@ -127,7 +154,9 @@ fn tokens_grow_where_nodes_have_lost_their_data() {
 #[test]
 fn a_minority_paused_in_turn_delays_no_token() {
     let mut servers = Servers::start(3);
-    servers.iter().for_each(|server| set_counter(server, "name", &AHEAD));
+    servers
+        .iter()
+        .for_each(|server| set_counter(server, "name", &AHEAD));
     let clients = [0; 2].map(|_| with_long_timeout(servers.urls()).build().unwrap());
     let mut last = AHEAD;
     for turn in 0..6 {
@@ -146,14 +175,20 @@ fn a_minority_paused_in_turn_delays_no_token() {
 #[test]
 fn an_extension_keeps_the_token_and_a_handoff_gives_a_new_one() {
     let servers = Servers::start(3);
-    let client = with_long_timeout(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
+    let client = with_long_timeout(servers.urls())
+        .wait_for_all(true)
+        .handoff_limit(u32::MAX, LONG);
     let client = client.build().unwrap();
     let mut guard = fenced(&client, "name");
     let first = token(&guard);
     guard.extend(LONG).unwrap();
     guard.extend(LONG / 2).unwrap();
     assert_eq!(token(&guard), first);
-    assert!(servers.iter().all(|server| counter(server, "name") == Some(first)));
+    assert!(
+        servers
+            .iter()
+            .all(|server| counter(server, "name") == Some(first))
+    );
 
     let waiting = {
         let client = client.clone();
@@ -163,8 +198,16 @@ fn an_extension_keeps_the_token_and_a_handoff_gives_a_new_one() {
     assert_eq!(guard.release(), Ok(()));
     let next = finish(waiting);
     assert!(token(&next) > first);
-    assert_eq!(scripts(&servers[0]) - before, 1, "one round for both of them");
-    assert!(servers.iter().all(|server| counter(server, "name") == Some(token(&next))));
+    assert_eq!(
+        scripts(&servers[0]) - before,
+        1,
+        "one round for both of them"
+    );
+    assert!(
+        servers
+            .iter()
+            .all(|server| counter(server, "name") == Some(token(&next)))
+    );
     // To a thread without a token, and from there to a thread with one.
     let waiting = {
         let client = client.clone();
@@ -174,7 +217,11 @@ fn an_extension_keeps_the_token_and_a_handoff_gives_a_new_one() {
     drop(next);
     let plain = finish(waiting);
     assert_eq!(plain.fencing_token(), None);
-    assert!(servers.iter().all(|server| counter(server, "name") == Some(second)));
+    assert!(
+        servers
+            .iter()
+            .all(|server| counter(server, "name") == Some(second))
+    );
     let waiting = spawn_waiter(move || fenced(&client, "name"));
     let key = value(&servers[0], "name");
     assert_eq!(plain.release(), Ok(()));
@@ -189,7 +236,11 @@ fn a_lock_without_a_token_does_not_touch_counters() {
     let client = all_nodes_client(servers.urls());
     let guard = take(&client, "name", LONG);
     assert_eq!(guard.fencing_token(), None);
-    assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 1, "the lock's key and nothing else");
+    assert_eq!(
+        servers[0].command(&["DBSIZE"]).integer(),
+        1,
+        "the lock's key and nothing else"
+    );
     assert_eq!(guard.release(), Ok(()));
     // Once on a connection, a removal goes by its source and by its digest.
     assert_eq!(take(&client, "name", LONG).release(), Ok(()));
@@ -197,14 +248,20 @@ fn a_lock_without_a_token_does_not_touch_counters() {
     let token = client.with_lock("name", LONG, |held| Ok::<_, Error>(held.fencing_token()));
     assert_eq!(token, Ok(None));
     drop(take(&client, "name", LONG));
-    assert!(servers.iter().all(|server| counter(server, "name") == Some(first)));
+    assert!(
+        servers
+            .iter()
+            .all(|server| counter(server, "name") == Some(first))
+    );
 }
 
 #[test]
 fn a_second_round_is_not_reported_as_an_attempt() {
     let servers = Servers::start(3);
     let journal = Journal::default();
-    let client = with_long_timeout(servers.urls()).wait_for_all(true).on_event(journal.recorder());
+    let client = with_long_timeout(servers.urls())
+        .wait_for_all(true)
+        .on_event(journal.recorder());
     let client = client.build().unwrap();
     set_counter(&servers[0], "name", &AHEAD);
     assert_eq!(scripts_of_a_grant(&servers, &client, 3), AHEAD + 1);
@@ -222,12 +279,27 @@ fn automatic_extensions_keep_the_token() {
         .node_timeout(Duration::from_millis(400))
         .build()
         .unwrap();
-    let guard = client.request("name").ttl(ttl).fenced().keep_alive().lock().unwrap();
+    let guard = client
+        .request("name")
+        .ttl(ttl)
+        .fenced()
+        .keep_alive()
+        .lock()
+        .unwrap();
     let first = token(&guard);
-    let renewed = || servers.iter().filter(|server| calls(server, "pexpire") >= 3).count() >= 2;
+    let renewed = || {
+        servers
+            .iter()
+            .filter(|server| calls(server, "pexpire") >= 3)
+            .count()
+            >= 2
+    };
     assert!(eventually(LIMIT, renewed));
     assert_eq!((guard.ensure_held(), token(&guard)), (Ok(()), first));
-    let agreeing = servers.iter().filter(|server| counter(server, "name") == Some(first)).count();
+    let agreeing = servers
+        .iter()
+        .filter(|server| counter(server, "name") == Some(first))
+        .count();
     assert!(agreeing >= 2, "extensions do not count");
     assert_eq!(guard.release(), Ok(()));
     assert!(token(&fenced(&client, "name")) > first);

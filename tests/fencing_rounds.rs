@@ -39,7 +39,9 @@ impl Rig {
     fn start() -> Self {
         let servers = Servers::start(3);
         set_counter(&servers[2], "name", &AHEAD);
-        let between: Vec<_> = (0..3).map(|_| Arc::new(Mutex::new(Between::Nothing))).collect();
+        let between: Vec<_> = (0..3)
+            .map(|_| Arc::new(Mutex::new(Between::Nothing)))
+            .collect();
         let confirmations = Arc::new(Mutex::new(0));
         let peer = |(server, between): (&support::redis::Server, &Arc<Mutex<Between>>)| {
             let (port, between) = (server.port(), Arc::clone(between));
@@ -65,7 +67,9 @@ impl Rig {
                             }
                         }
                     }
-                    let Ok(reply) = server.forward(&encode(&words)) else { return };
+                    let Ok(reply) = server.forward(&encode(&words)) else {
+                        return;
+                    };
                     if !conversation.send(&reply) {
                         return;
                     }
@@ -73,7 +77,12 @@ impl Rig {
             })
         };
         let peers = servers.iter().zip(&between).map(peer).collect();
-        Self { servers, peers, between, confirmations }
+        Self {
+            servers,
+            peers,
+            between,
+            confirmations,
+        }
     }
 
     fn urls(&self) -> Vec<String> {
@@ -88,7 +97,10 @@ impl Rig {
     }
 
     fn confirmations(&self) -> u64 {
-        *self.confirmations.lock().unwrap_or_else(PoisonError::into_inner)
+        *self
+            .confirmations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -101,7 +113,11 @@ fn is_confirmation(words: &[Vec<u8>]) -> bool {
 #[test]
 fn without_a_majority_that_confirms_the_token_there_is_no_lock_and_no_key() {
     use Between::{Loss, Nothing, Raise};
-    for between in [[Loss, Loss, Nothing], [Raise, Nothing, Raise], [Loss, Raise, Loss]] {
+    for between in [
+        [Loss, Loss, Nothing],
+        [Raise, Nothing, Raise],
+        [Loss, Raise, Loss],
+    ] {
         let rig = Rig::start();
         let (client, journal) = recorded_client(with_long_timeout(rig.urls()));
         rig.set(between);
@@ -111,11 +127,19 @@ fn without_a_majority_that_confirms_the_token_there_is_no_lock_and_no_key() {
         let events = journal.take_lock_events();
         assert_eq!(names(&events), ["attempt", "contended"], "{between:?}");
         assert_eq!(events[0].outcome, Some(AttemptOutcome::Contended));
-        assert_eq!((events[0].attempts, events[1].attempts), (1, 1), "one attempt of two rounds");
+        assert_eq!(
+            (events[0].attempts, events[1].attempts),
+            (1, 1),
+            "one attempt of two rounds"
+        );
         assert!(gone(&rig.servers, "name"));
         // The wait queue is free, and the next token is above all counters.
         rig.set([Nothing; 3]);
-        let most = rig.servers.iter().filter_map(|server| counter(server, "name")).max();
+        let most = rig
+            .servers
+            .iter()
+            .filter_map(|server| counter(server, "name"))
+            .max();
         assert!(token(&fenced(&client, "name")) > most.unwrap());
     }
 }
@@ -123,9 +147,11 @@ fn without_a_majority_that_confirms_the_token_there_is_no_lock_and_no_key() {
 #[test]
 fn a_minority_that_does_not_confirm_the_token_is_no_problem() {
     use Between::{Loss, Nothing, Raise, Silence};
-    for between in
-        [[Loss, Nothing, Nothing], [Nothing, Raise, Nothing], [Nothing, Nothing, Silence]]
-    {
+    for between in [
+        [Loss, Nothing, Nothing],
+        [Nothing, Raise, Nothing],
+        [Nothing, Nothing, Silence],
+    ] {
         let rig = Rig::start();
         // It would wait for the silent node for the whole node timeout.
         let client = without_restart_guard(rig.urls())
@@ -153,7 +179,9 @@ fn without_replies_about_the_token_the_request_fails_and_its_lock_is_removed() {
     rig.set([Silence, Silence, Nothing]);
     let request = client.request("name").ttl(LONG).fenced();
     let error = request.try_lock().unwrap_err();
-    let Error::NoQuorum(reports) = &error else { panic!("{error}") };
+    let Error::NoQuorum(reports) = &error else {
+        panic!("{error}")
+    };
     assert_eq!(reports.reports().len(), 3);
     let events = journal.take_lock_events();
     assert_eq!(names(&events), ["attempt", "failed"]);
@@ -196,22 +224,43 @@ fn a_waiting_request_retries_until_the_token_is_confirmed() {
     rig.set([Loss, Loss, Nothing]);
     let guard = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| fenced(&client, "name"));
-        assert!(eventually(LIMIT, || rig.confirmations() >= 9), "attempt by attempt");
+        assert!(
+            eventually(LIMIT, || rig.confirmations() >= 9),
+            "attempt by attempt"
+        );
         rig.set([Nothing; 3]);
         waiting.join().unwrap()
     });
     assert!(token(&guard) >= AHEAD + 4, "one for each attempt");
     let agreeing = |server: &&_| counter(server, "name") == Some(token(&guard));
     // A majority is enough for the client; the third server may be told a little later.
-    assert!(eventually(LIMIT, || rig.servers.iter().filter(agreeing).count() == 3));
+    assert!(eventually(LIMIT, || rig
+        .servers
+        .iter()
+        .filter(agreeing)
+        .count()
+        == 3));
     let events = journal.take_lock_events();
     let (last, before) = events.split_last().unwrap();
-    let attempts: Vec<_> = before.iter().filter(|event| event.name == "attempt").collect();
-    assert_eq!((last.name, last.attempts), ("acquired", attempts.len() as u64));
+    let attempts: Vec<_> = before
+        .iter()
+        .filter(|event| event.name == "attempt")
+        .collect();
+    assert_eq!(
+        (last.name, last.attempts),
+        ("acquired", attempts.len() as u64)
+    );
     for (index, attempt) in attempts.iter().enumerate() {
         let is_last = index + 1 == attempts.len();
-        let expected = if is_last { AttemptOutcome::Granted } else { AttemptOutcome::Contended };
-        assert_eq!((attempt.attempts, attempt.outcome), (index as u64 + 1, Some(expected)));
+        let expected = if is_last {
+            AttemptOutcome::Granted
+        } else {
+            AttemptOutcome::Contended
+        };
+        assert_eq!(
+            (attempt.attempts, attempt.outcome),
+            (index as u64 + 1, Some(expected))
+        );
     }
     assert_eq!(guard.release(), Ok(()));
 }

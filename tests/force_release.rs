@@ -47,14 +47,21 @@ fn keys_on_single_nodes_are_removed_as_well() {
 #[test]
 fn a_lock_acquired_after_the_inspection_stays() {
     let servers = Servers::start(3);
-    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
+    let (client, other) = (
+        all_nodes_client(servers.urls()),
+        all_nodes_client(servers.urls()),
+    );
     for is_free in [true, false] {
         let before = (!is_free).then(|| take(&client, "job", LONG));
         let seen = look(&other);
         before.into_iter().for_each(|guard| drop(guard.release()));
         let mut next = take(&client, "job", LONG);
         let token = value(&servers[0], "job");
-        assert_eq!(other.force_release(&seen), Ok(false), "the inspected lock is gone");
+        assert_eq!(
+            other.force_release(&seen),
+            Ok(false),
+            "the inspected lock is gone"
+        );
         assert!(servers.iter().all(|server| value(server, "job") == token));
         next.extend(LONG).expect("it was not removed");
         assert_eq!(next.release(), Ok(()));
@@ -87,7 +94,10 @@ fn a_value_that_is_no_lock_is_refused_and_stays() {
 #[test]
 fn a_value_that_changed_after_the_inspection_stays() {
     let servers = Servers::start(3);
-    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
+    let (client, other) = (
+        all_nodes_client(servers.urls()),
+        all_nodes_client(servers.urls()),
+    );
     for thing in ["HSET job field value", "RPUSH job element", "SET job value"] {
         let guard = take(&client, "job", LONG);
         let seen = look(&other);
@@ -96,7 +106,10 @@ fn a_value_that_changed_after_the_inspection_stays() {
         // Counted as gone or as no lock, it is not changed.
         let forced = other.force_release(&seen);
         assert!(!matches!(forced, Ok(true)), "{thing}: {forced:?}");
-        assert!(servers.iter().all(|server| pttl(server, "job") == -1), "{thing}: it stays");
+        assert!(
+            servers.iter().all(|server| pttl(server, "job") == -1),
+            "{thing}: it stays"
+        );
         assert!(matches!(guard.release(), Err(Error::Lost(_))));
         run_on_each(&servers, "DEL job");
     }
@@ -170,14 +183,24 @@ fn a_lock_is_removed_although_another_node_has_a_value_that_is_no_lock() {
         servers[1].command(&["DEL", "data"]);
         servers[1].command(words);
         let error = force(&client, "data").unwrap_err();
-        let Error::NotALock { urls, .. } = &error else { panic!("{error}") };
+        let Error::NotALock { urls, .. } = &error else {
+            panic!("{error}")
+        };
         assert_eq!(urls.len(), 1);
         assert!(error.to_string().contains(&*urls[0]), "{error}");
-        assert_eq!(servers[1].command(&["EXISTS", "data"]).integer(), 1, "{words:?}");
+        assert_eq!(
+            servers[1].command(&["EXISTS", "data"]).integer(),
+            1,
+            "{words:?}"
+        );
         // The lock on the other nodes is removed anyway, and that value stays.
         servers[0].command(&["SET", "data", "lock", "PX", "60000"]);
         assert!(force(&client, "data").unwrap(), "{words:?}");
         assert_eq!(servers[0].command(&["EXISTS", "data"]).integer(), 0);
-        assert_eq!(servers[1].command(&["EXISTS", "data"]).integer(), 1, "{words:?}");
+        assert_eq!(
+            servers[1].command(&["EXISTS", "data"]).integer(),
+            1,
+            "{words:?}"
+        );
     }
 }

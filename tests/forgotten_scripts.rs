@@ -46,7 +46,9 @@ fn a_release_soon_after_another_names_the_script_by_its_digest() {
     // The server counts the bytes that it has read, those of this question included.
     let read = || {
         let stats = servers[0].command(&["INFO", "stats"]);
-        let bytes = stats.field("total_net_input_bytes").expect("it counts them");
+        let bytes = stats
+            .field("total_net_input_bytes")
+            .expect("it counts them");
         bytes.parse::<u64>().expect("a number")
     };
     let question = {
@@ -96,7 +98,10 @@ fn the_end_of_the_client_removes_what_no_call_did_on_servers_that_forgot_the_scr
     let left = |round: &usize| {
         let client = connected(with_long_timeout(servers.urls()).build().unwrap());
         use_digests(&client, &servers);
-        let (released, dropped) = (take(&client, "released", LONG), take(&client, "dropped", LONG));
+        let (released, dropped) = (
+            take(&client, "released", LONG),
+            take(&client, "dropped", LONG),
+        );
         servers.iter().for_each(flush);
         // Decided by a majority: the others answer later that they do not know the script.
         assert_eq!(released.release(), Ok(()));
@@ -119,7 +124,10 @@ fn a_client_that_was_not_in_use_leaves_no_key_on_servers_that_forgot_the_scripts
     let servers = Servers::start(5);
     let client = connected(with_long_timeout(servers.urls()).build().unwrap());
     use_digests(&client, &servers);
-    let (released, dropped) = (take(&client, "released", LONG), take(&client, "dropped", LONG));
+    let (released, dropped) = (
+        take(&client, "released", LONG),
+        take(&client, "dropped", LONG),
+    );
     thread::sleep(UNUSED);
     servers.iter().for_each(flush);
     // This client is not used any more.

@@ -4,10 +4,16 @@
 use redlatch::embedded::Nodes;
 
 #[path = "examples/from_axum.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod from_axum;
 #[path = "examples/from_tokio.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod from_tokio;
 
 #[test]

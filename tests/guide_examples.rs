@@ -10,7 +10,9 @@ use std::time::Duration;
 async fn charge(client: &LockClient) -> Result<String, Box<dyn std::error::Error>> {
     let client = client.clone();
     let receipt = tokio::task::spawn_blocking(move || {
-        client.with_lock("orders:42", Duration::from_secs(10), |_lock| Ok("charged".to_owned()))
+        client.with_lock("orders:42", Duration::from_secs(10), |_lock| {
+            Ok("charged".to_owned())
+        })
     });
     Ok(receipt.await??) // the first `?` is for a closure that panicked
 }
@@ -87,7 +89,9 @@ fn take_the_amount() -> Result<(), OrderError> {
 
 // src/guide/monitoring.md
 /// In seconds: from a round within a rack to a ttl.
-const BUCKETS: [f64; 11] = [0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0, 60.0];
+const BUCKETS: [f64; 11] = [
+    0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0, 60.0,
+];
 
 fn install() -> Result<PrometheusHandle, BuildError> {
     PrometheusBuilder::new()
@@ -99,13 +103,20 @@ fn install() -> Result<PrometheusHandle, BuildError> {
 fn a_task_of_tokio_runs_work_under_a_lock() {
     let nodes = Nodes::start(3).expect("ports are free");
     let client = LockClient::new(nodes.urls()).expect("the URLs are good");
-    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts");
-    assert_eq!(runtime.block_on(charge(&client)).expect("the lock is free"), "charged");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime starts");
+    assert_eq!(
+        runtime.block_on(charge(&client)).expect("the lock is free"),
+        "charged"
+    );
 }
 
 /// A client for a busy machine.
 fn patient(nodes: &Nodes) -> LockClient {
-    let client = LockClient::builder().nodes(nodes.urls()).node_timeout(Duration::from_secs(2));
+    let client = LockClient::builder()
+        .nodes(nodes.urls())
+        .node_timeout(Duration::from_secs(2));
     client.build().expect("the settings are good")
 }
 
@@ -126,8 +137,16 @@ fn an_application_returns_errors_of_its_own_from_under_a_lock() {
     for charged in [sendable::charge_once, sendable::charge_under_a_lock] {
         assert_eq!(charged(&client).unwrap_err().to_string(), declined);
     }
-    let refused = client.lock("", Duration::from_secs(10)).map_err(OrderError::from).unwrap_err();
-    assert!(refused.to_string().starts_with("the order is not charged: "), "{refused}");
+    let refused = client
+        .lock("", Duration::from_secs(10))
+        .map_err(OrderError::from)
+        .unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .starts_with("the order is not charged: "),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -143,8 +162,16 @@ fn no_type_has_to_be_named_where_the_body_fails_only_as_locks_do() -> anyhow::Re
 fn prometheus_gets_histograms_with_the_buckets_of_the_guide() {
     let prometheus = install().expect("there is no other recorder");
     let nodes = Nodes::start(3).expect("ports are free");
-    let client = LockClient::builder().nodes(nodes.urls()).metrics().build().expect("good URLs");
-    drop(client.lock("orders:42", Duration::from_secs(10)).expect("the lock is free"));
+    let client = LockClient::builder()
+        .nodes(nodes.urls())
+        .metrics()
+        .build()
+        .expect("good URLs");
+    drop(
+        client
+            .lock("orders:42", Duration::from_secs(10))
+            .expect("the lock is free"),
+    );
     let shown = prometheus.render();
     let bucket = |le| {
         let start = format!("redlatch_hold_duration_seconds_bucket{{le=\"{le}\"}}");

@@ -13,7 +13,9 @@ use support::servers::Servers;
 
 /// A client that hands a lock off as long as threads wait for it, without limit.
 fn endless(urls: Vec<String>) -> LockClient {
-    let endless = with_long_timeout(urls).wait_for_all(true).handoff_limit(u32::MAX, LONG);
+    let endless = with_long_timeout(urls)
+        .wait_for_all(true)
+        .handoff_limit(u32::MAX, LONG);
     endless.build().expect("the settings are good")
 }
 
@@ -41,7 +43,9 @@ fn a_handoff_takes_one_round_and_no_release() {
     let servers = Servers::start(3);
     let client = endless(servers.urls());
     let guard = take(&client, "rounds", LONG);
-    let threads: Vec<_> = (0..HANDOFFS).map(|_| stand_for(&client, "rounds")).collect();
+    let threads: Vec<_> = (0..HANDOFFS)
+        .map(|_| stand_for(&client, "rounds"))
+        .collect();
     let before: Vec<_> = servers.iter().map(work).collect();
     assert_eq!(guard.release(), Ok(()));
     let mut last = None;
@@ -54,7 +58,11 @@ fn a_handoff_takes_one_round_and_no_release() {
         // One script for each handoff, which sets the key. No key was deleted, and none was set
         // without a script: there was no `SET NX`.
         let work = difference(before, work(server));
-        assert_eq!(work, (HANDOFFS, 0, HANDOFFS), "scripts, deletions, settings");
+        assert_eq!(
+            work,
+            (HANDOFFS, 0, HANDOFFS),
+            "scripts, deletions, settings"
+        );
     }
     assert_eq!(last.unwrap().release(), Ok(()));
     assert!(gone(&servers, "rounds"));
@@ -86,7 +94,10 @@ fn a_lock_is_never_free_between_handoffs() {
         thread::spawn(move || {
             let mut attempts = 0;
             while !last.load(Ordering::SeqCst) {
-                assert!(other.try_lock("busy", LONG).unwrap().is_none(), "it was free");
+                assert!(
+                    other.try_lock("busy", LONG).unwrap().is_none(),
+                    "it was free"
+                );
                 attempts += 1;
             }
             attempts
@@ -109,7 +120,9 @@ fn a_lock_is_never_free_between_handoffs() {
 #[test]
 fn with_a_handoff_limit_of_zero_each_lock_is_released_before_the_next() {
     let servers = Servers::start(3);
-    let client = with_long_timeout(servers.urls()).wait_for_all(true).handoff_limit(0, LONG);
+    let client = with_long_timeout(servers.urls())
+        .wait_for_all(true)
+        .handoff_limit(0, LONG);
     let client = client.build().unwrap();
     let guard = take(&client, "zero", LONG);
     let next = stand_for(&client, "zero");
@@ -117,7 +130,11 @@ fn with_a_handoff_limit_of_zero_each_lock_is_released_before_the_next() {
     assert_eq!(guard.release(), Ok(()));
     let guard = finish(next);
     for (server, before) in servers.iter().zip(before) {
-        assert_eq!(difference(before, work(server)), (1, 1, 1), "release, its DEL, a SET");
+        assert_eq!(
+            difference(before, work(server)),
+            (1, 1, 1),
+            "release, its DEL, a SET"
+        );
     }
     drop(guard);
 }
@@ -133,7 +150,11 @@ fn after_an_extension_waiters_wait_beyond_the_old_ttl() {
     let extended = calls(&servers[0], "set") - settings;
     thread::sleep(Duration::from_millis(2_300));
     assert!(!next.is_finished());
-    assert_eq!(calls(&servers[0], "set") - settings, extended, "no waiter has sent a request");
+    assert_eq!(
+        calls(&servers[0], "set") - settings,
+        extended,
+        "no waiter has sent a request"
+    );
     assert_eq!(guard.release(), Ok(()));
     drop(finish(next));
     assert!(gone(&servers, "extended"));
@@ -148,7 +169,11 @@ fn a_handoff_to_another_thread_does_not_delay_a_deadline() {
     let start = Instant::now();
     let (waiting, wait) = (client.clone(), Duration::from_secs(2));
     let waiting = spawn_waiter(move || {
-        waiting.request("deadline").ttl(LONG).try_lock_for(wait).map(|it| it.is_some())
+        waiting
+            .request("deadline")
+            .ttl(LONG)
+            .try_lock_for(wait)
+            .map(|it| it.is_some())
     });
     // The nodes do not reply to the thread that takes the lock over.
     pause(&servers, 3);

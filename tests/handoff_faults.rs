@@ -59,7 +59,11 @@ fn a_waiter_that_times_out_leaves_the_queue_and_the_next_gets_the_lock() {
     let settings = calls(&servers[0], "set");
     drop(guard);
     assert!(finish(next).unwrap().is_some());
-    assert_eq!(calls(&servers[0], "set") - settings, 1, "it was handed off to the only waiter");
+    assert_eq!(
+        calls(&servers[0], "set") - settings,
+        1,
+        "it was handed off to the only waiter"
+    );
 }
 
 #[test]
@@ -73,7 +77,9 @@ fn a_timeout_at_the_moment_of_a_handoff_loses_no_lock() {
             scope.spawn(move || {
                 let mut random: u64 = thread + 1;
                 for _ in 0..150 {
-                    random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    random = random
+                        .wrapping_mul(6_364_136_223_846_793_005)
+                        .wrapping_add(1);
                     let wait = Duration::from_micros((random >> 33) % 4_000);
                     let hold = Duration::from_micros((random >> 40) % 400);
                     // Some have less time than the nodes need to reply.
@@ -83,7 +89,11 @@ fn a_timeout_at_the_moment_of_a_handoff_loses_no_lock() {
                     thread::sleep(hold);
                     assert!(is_inside.swap(false, Ordering::SeqCst));
                     taken.fetch_add(1, Ordering::SeqCst);
-                    if random % 2 == 0 { drop(guard) } else { drop(guard.release()) }
+                    if random % 2 == 0 {
+                        drop(guard);
+                    } else {
+                        drop(guard.release());
+                    }
                 }
             });
         }
@@ -144,10 +154,16 @@ fn waiters_behind_a_thread_without_replies_all_report_no_quorum() {
     let threads: Vec<_> = waits.into_iter().map(wait).collect();
     for (thread, wait) in threads.into_iter().zip(waits) {
         let attempt = finish(thread);
-        assert!(matches!(attempt, Err(Error::NoQuorum(_))), "{wait}: {attempt:?}");
+        assert!(
+            matches!(attempt, Err(Error::NoQuorum(_))),
+            "{wait}: {attempt:?}"
+        );
     }
     servers[1].restart();
-    assert!(eventually(LIMIT, || matches!(client.try_lock("down", LONG), Ok(Some(_)))));
+    assert!(eventually(LIMIT, || matches!(
+        client.try_lock("down", LONG),
+        Ok(Some(_))
+    )));
 }
 
 #[test]
@@ -181,7 +197,10 @@ fn a_paused_node_that_forgot_the_scripts_keeps_no_key() {
     // The node gets the digest of a script that it does not know, and then the removal.
     drop(finish(next));
     resume(&servers, 1);
-    assert!(client.nodes().iter().all(|node| node.is_connected), "the connections are good");
+    assert!(
+        client.nodes().iter().all(|node| node.is_connected),
+        "the connections are good"
+    );
     assert!(gone(&servers, "forgotten"));
 }
 
@@ -192,11 +211,15 @@ fn cut_off(handoffs: usize, is_back: bool) {
     let proxy = Proxy::start(servers[0].port());
     let mut urls = servers.urls();
     urls[0] = proxy.url();
-    let client = with_long_timeout(urls).build().expect("the settings are good");
+    let client = with_long_timeout(urls)
+        .build()
+        .expect("the settings are good");
     warm_up(&client);
     let mut guard = take(&client, "cut", LONG);
     assert!(eventually(LIMIT, || holders(&servers, "cut") == 3));
-    let threads: Vec<_> = (0..handoffs).map(|_| next_in_line(&client, "cut")).collect();
+    let threads: Vec<_> = (0..handoffs)
+        .map(|_| next_in_line(&client, "cut"))
+        .collect();
     proxy.set(Mode::Refuse);
     if is_back {
         proxy.set(Mode::Pass);
@@ -252,7 +275,12 @@ fn a_handoff_respects_foreign_keys_and_sets_missing_keys() {
     let client = all_nodes_client(servers.urls());
     // How many nodes have lost the key, whether to another client, and whether the handoff
     // succeeds.
-    let table = [(1, true, true), (2, true, false), (1, false, true), (3, false, true)];
+    let table = [
+        (1, true, true),
+        (2, true, false),
+        (1, false, true),
+        (3, false, true),
+    ];
     for (count, is_stolen, is_got) in table {
         let guard = take(&client, "stolen", LONG);
         let next = stand_for(&client, "stolen", Duration::from_secs(1));

@@ -19,8 +19,12 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// Does a reply to PING come within 150 ms? (A later one is possible.)
 fn answers_soon(port: u16) -> bool {
-    let Ok(stream) = std::net::TcpStream::connect(("127.0.0.1", port)) else { return false };
-    stream.set_read_timeout(Some(Duration::from_millis(150))).expect("a timeout above zero");
+    let Ok(stream) = std::net::TcpStream::connect(("127.0.0.1", port)) else {
+        return false;
+    };
+    stream
+        .set_read_timeout(Some(Duration::from_millis(150)))
+        .expect("a timeout above zero");
     Client::over(stream).try_command(&["PING"]).is_ok()
 }
 
@@ -31,7 +35,10 @@ fn a_server_can_be_paused_killed_restarted_and_stopped() {
     assert_eq!(server.command(&["SET", "k", "v"]), Value::ok());
     assert_eq!(server.command(&["GET", "k"]), Value::bulk("v"));
     let info = server.command(&["INFO", "server"]);
-    assert_eq!(info.field("process_id").unwrap(), pid.as_raw_nonzero().to_string());
+    assert_eq!(
+        info.field("process_id").unwrap(),
+        pid.as_raw_nonzero().to_string()
+    );
 
     server.pause();
     assert!(!answers_soon(server.port()));
@@ -43,7 +50,10 @@ fn a_server_can_be_paused_killed_restarted_and_stopped() {
     let refused = Client::connect(port).err().map(|error| error.kind());
     assert_eq!(refused, Some(ErrorKind::ConnectionRefused));
     server.restart();
-    assert_eq!((server.port(), server.command(&["GET", "k"])), (port, Value::Null));
+    assert_eq!(
+        (server.port(), server.command(&["GET", "k"])),
+        (port, Value::Null)
+    );
     assert_ne!(server.pid(), pid);
 
     server.pause();
@@ -57,10 +67,16 @@ fn servers_start_together_and_listen_on_unix_sockets_as_well() {
     assert_eq!((servers.len(), servers.urls().len()), (3, 3));
     for server in servers.iter() {
         assert_eq!(server.command(&["PING"]), Value::Simple("PONG".to_owned()));
-        assert_eq!(server.url(), format!("redis://:secret@127.0.0.1:{}", server.port()));
+        assert_eq!(
+            server.url(),
+            format!("redis://:secret@127.0.0.1:{}", server.port())
+        );
         let stream = std::os::unix::net::UnixStream::connect(server.unix_socket()).unwrap();
         let reply = Client::over(stream).command(&["PING"]);
-        assert_eq!(reply, Value::Error("NOAUTH Authentication required.".to_owned()));
+        assert_eq!(
+            reply,
+            Value::Error("NOAUTH Authentication required.".to_owned())
+        );
     }
 }
 
@@ -78,7 +94,10 @@ fn the_proxy_forwards_delays_and_splits_bytes() {
     assert_eq!(client.command(&["ECHO", "passed"]), Value::bulk("passed"));
 
     let delay = Duration::from_millis(30);
-    proxy.set(Mode::Delay { to_server: delay, to_client: delay });
+    proxy.set(Mode::Delay {
+        to_server: delay,
+        to_client: delay,
+    });
     let start = Instant::now();
     assert_eq!(client.command(&["ECHO", "late"]), Value::bulk("late"));
     assert!(start.elapsed() >= 2 * delay);
@@ -128,7 +147,11 @@ fn the_proxy_resets_after_a_byte_repeats_replies_and_becomes_unreachable() {
         proxy.set(Mode::ResetAfter(limit));
         let mut client = Client::connect(proxy.port()).unwrap();
         client.send(&encode(&["PING"])).unwrap();
-        assert_eq!(client.reply().unwrap_err().kind(), ErrorKind::ConnectionReset, "{limit}");
+        assert_eq!(
+            client.reply().unwrap_err().kind(),
+            ErrorKind::ConnectionReset,
+            "{limit}"
+        );
     }
     proxy.set(Mode::Twice);
     let mut client = Client::connect(proxy.port()).unwrap();
@@ -138,7 +161,10 @@ fn the_proxy_resets_after_a_byte_repeats_replies_and_becomes_unreachable() {
 
     proxy.set(Mode::Vanish);
     client.send(&encode(&["SET", "k", "v"])).unwrap();
-    assert!(!answers_soon(proxy.port()), "a connection is made, but nothing is forwarded");
+    assert!(
+        !answers_soon(proxy.port()),
+        "a connection is made, but nothing is forwarded"
+    );
     assert_eq!(server.command(&["GET", "k"]), Value::Null);
     proxy.set(Mode::Pass);
     assert!(eventually(LIMIT, || answers_soon(proxy.port())));
@@ -169,10 +195,15 @@ fn the_proxy_resets_and_refuses_and_recovers() {
     let mut client = Client::connect(proxy.port()).unwrap();
     assert_eq!(client.command(&["PING"]), Value::Simple("PONG".to_owned()));
     proxy.set(Mode::Reset);
-    assert_eq!(client.reply().unwrap_err().kind(), ErrorKind::ConnectionReset);
+    assert_eq!(
+        client.reply().unwrap_err().kind(),
+        ErrorKind::ConnectionReset
+    );
 
     proxy.set(Mode::Refuse);
-    let refused = Client::connect(proxy.port()).err().map(|error| error.kind());
+    let refused = Client::connect(proxy.port())
+        .err()
+        .map(|error| error.kind());
     assert_eq!(refused, Some(ErrorKind::ConnectionRefused));
 
     proxy.set(Mode::Pass);
@@ -214,7 +245,11 @@ fn each_peer_behaves_as_its_name_says() {
 #[test]
 fn the_server_that_is_named_is_tested_and_else_one_of_the_system_or_a_fetched_one() {
     let folder = tempfile::tempdir().expect("a folder");
-    for name in ["redis-6.2/redis-server", "redis-7.0/redis-server", "valkey-9.0/valkey-server"] {
+    for name in [
+        "redis-6.2/redis-server",
+        "redis-7.0/redis-server",
+        "valkey-9.0/valkey-server",
+    ] {
         let program = folder.path().join(name);
         std::fs::create_dir(program.parent().expect("it has one")).expect("a folder");
         std::fs::write(program, "").expect("a file");
@@ -242,12 +277,26 @@ fn the_server_that_is_named_is_tested_and_else_one_of_the_system_or_a_fetched_on
 #[test]
 fn without_a_server_the_cause_is_said_once_and_the_tests_are_counted() {
     let mut program = Command::new(env::current_exe().expect("it has a path"));
-    program.arg("harness::a_server").env("REDLATCH_REDIS_SERVER", "/no/such/server");
+    program
+        .arg("harness::a_server")
+        .env("REDLATCH_REDIS_SERVER", "/no/such/server");
     let output = program.output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(101), "{text}");
-    assert_eq!(text.matches("apt-get install redis-server").count(), 1, "{text}");
-    assert!(text.contains("FAILED: none of these can be run: /no/such/server"), "{text}");
-    let count = text.split("the ").find_map(|it| it.split_once(" tests of this program"));
-    assert!(count.and_then(|(count, _)| count.parse().ok()) > Some(300), "{text}");
+    assert_eq!(
+        text.matches("apt-get install redis-server").count(),
+        1,
+        "{text}"
+    );
+    assert!(
+        text.contains("FAILED: none of these can be run: /no/such/server"),
+        "{text}"
+    );
+    let count = text
+        .split("the ")
+        .find_map(|it| it.split_once(" tests of this program"));
+    assert!(
+        count.and_then(|(count, _)| count.parse().ok()) > Some(300),
+        "{text}"
+    );
 }

@@ -29,7 +29,10 @@ fn another_lock_under_the_key_keeps_its_ttl() {
     servers[0].command(&["DEL", "lost"]);
     let other = take(&all_nodes_client(servers.urls()), "lost", LONG);
     assert!(matches!(guard.release(), Err(Error::Lost(_))));
-    assert!(pttl(&servers[0], "lost") > 10_000, "its time to live was changed");
+    assert!(
+        pttl(&servers[0], "lost") > 10_000,
+        "its time to live was changed"
+    );
     drop(other);
 }
 
@@ -37,7 +40,10 @@ fn another_lock_under_the_key_keeps_its_ttl() {
 fn an_event_says_for_how_long_the_lock_stays_taken() {
     let servers = Servers::start(3);
     let journal = Journal::default();
-    let client = with_long_timeout(servers.urls()).on_event(journal.recorder()).build().unwrap();
+    let client = with_long_timeout(servers.urls())
+        .on_event(journal.recorder())
+        .build()
+        .unwrap();
     drop(request(&client, "cron").lock().unwrap());
     let events = journal.take_lock_events();
     assert_eq!(names(&events), ["attempt", "acquired", "released"]);
@@ -66,21 +72,41 @@ fn it_may_be_much_longer_than_max_ttl() {
         assert!(eventually(LIMIT, || servers.iter().all(stays)), "{name}");
     }
     // Not even if another client's setting is shorter.
-    let other = with_long_timeout(servers.urls()).max_ttl(LEAST).build().unwrap();
+    let other = with_long_timeout(servers.urls())
+        .max_ttl(LEAST)
+        .build()
+        .unwrap();
     assert!(other.try_lock("cron", TTL).unwrap().is_none());
-    assert!(other.request("permit").ttl(TTL).one_of(1).try_lock().unwrap().is_none());
+    assert!(
+        other
+            .request("permit")
+            .ttl(TTL)
+            .one_of(1)
+            .try_lock()
+            .unwrap()
+            .is_none()
+    );
 }
 
 #[test]
 fn a_minority_that_forgets_a_lock_that_stays_taken_does_not_free_it() {
     let mut servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let request = client.request("cron").ttl(TTL).hold_at_least(Duration::from_secs(60 * 60));
+    let request = client
+        .request("cron")
+        .ttl(TTL)
+        .hold_at_least(Duration::from_secs(60 * 60));
     assert_eq!(request.lock().unwrap().release(), Ok(()));
     servers[0].restart();
-    let other = without_restart_guard(servers.urls()).node_timeout(LIMIT).build().unwrap();
+    let other = without_restart_guard(servers.urls())
+        .node_timeout(LIMIT)
+        .build()
+        .unwrap();
     assert!(other.try_lock("cron", TTL).unwrap().is_none());
-    assert!(gone(&servers[..1], "cron"), "what the attempt left there is removed");
+    assert!(
+        gone(&servers[..1], "cron"),
+        "what the attempt left there is removed"
+    );
     // A majority that forgets it ends it, without the restart guard at once.
     servers[1].restart();
     assert!(eventually(LIMIT, || can_be_acquired(&other, "cron")));
@@ -89,18 +115,35 @@ fn a_minority_that_forgets_a_lock_that_stays_taken_does_not_free_it() {
 #[test]
 fn it_is_at_most_max_hold_or_a_day() {
     let servers = Servers::start(1);
-    let client = with_long_timeout(servers.urls()).max_ttl(LEAST).build().unwrap();
+    let client = with_long_timeout(servers.urls())
+        .max_ttl(LEAST)
+        .build()
+        .unwrap();
     let day = Duration::from_secs(24 * 60 * 60);
     let hold_at_least = day + Duration::from_millis(1);
-    let refused = request(&client, "long").hold_at_least(hold_at_least).try_lock();
-    let error = TtlError::HoldTooLong { hold_at_least, longest: day };
+    let refused = request(&client, "long")
+        .hold_at_least(hold_at_least)
+        .try_lock();
+    let error = TtlError::HoldTooLong {
+        hold_at_least,
+        longest: day,
+    };
     assert_eq!(refused.map(drop), Err(Error::Ttl(error)));
     let refused = request(&client, "long").max_hold(TTL).try_lock();
-    let error = TtlError::HoldTooLong { hold_at_least: LEAST, longest: TTL };
+    let error = TtlError::HoldTooLong {
+        hold_at_least: LEAST,
+        longest: TTL,
+    };
     assert_eq!(refused.map(drop), Err(Error::Ttl(error)));
     let year = Duration::from_secs(366 * day.as_secs() / 60 * 60);
-    let refused = request(&client, "long").max_hold(Duration::MAX).hold_at_least(year).try_lock();
-    let error = TtlError::HoldTooLong { hold_at_least: year, longest: day * 365 };
+    let refused = request(&client, "long")
+        .max_hold(Duration::MAX)
+        .hold_at_least(year)
+        .try_lock();
+    let error = TtlError::HoldTooLong {
+        hold_at_least: year,
+        longest: day * 365,
+    };
     assert_eq!(refused.map(drop), Err(Error::Ttl(error)));
     assert_eq!(holders(&servers, "long"), 0);
     let guard = request(&client, "long").max_hold(LEAST).try_lock().unwrap();

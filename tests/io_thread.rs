@@ -43,7 +43,9 @@ const KEPT: Duration = Duration::from_millis(1_500);
 fn run(program: &str) -> Servers {
     let (servers, shim) = (Servers::start(2), Shim::stop());
     let mut command = test_process(program);
-    command.envs(shim.environment(STOP)).env(URLS, servers.urls().join(" "));
+    command
+        .envs(shim.environment(STOP))
+        .env(URLS, servers.urls().join(" "));
     succeed(&mut command);
     servers
 }
@@ -61,13 +63,19 @@ fn with_an_io_thread_a_stopped_caller_delays_no_other_thread() {
 #[test]
 fn callers_keep_their_deadlines_when_the_io_thread_is_stopped() {
     let servers = run("program_with_the_io_thread_stopped");
-    assert!(["left", "after", "dropped"].iter().all(|name| gone(&servers, name)));
+    assert!(
+        ["left", "after", "dropped"]
+            .iter()
+            .all(|name| gone(&servers, name))
+    );
 }
 
 /// The settings of a client of two servers and a silent node: a round over all nodes takes the
 /// whole node timeout.
 fn builder(urls: &str, silent: &Peer) -> Builder {
-    without_restart_guard(urls.split(' ')).nodes([silent.url()]).node_timeout(NODE_TIMEOUT)
+    without_restart_guard(urls.split(' '))
+        .nodes([silent.url()])
+        .node_timeout(NODE_TIMEOUT)
 }
 
 /// What another thread sees while a caller is stopped, which leads if there is no I/O thread: how
@@ -132,7 +140,9 @@ fn program_with_an_io_thread() {
 fn program_with_the_io_thread_stopped() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
-    let client = without_restart_guard(urls.split(' ')).node_timeout(NODE_TIMEOUT).io_thread(true);
+    let client = without_restart_guard(urls.split(' '))
+        .node_timeout(NODE_TIMEOUT)
+        .io_thread(true);
     let client = connected(client.build().unwrap());
     let (left, dropped) = (take(&client, "left", LONG), take(&client, "dropped", LONG));
     let kept = kept(&client);
@@ -141,11 +151,16 @@ fn program_with_the_io_thread_stopped() {
     expect_timeouts(&client, left, dropped);
     let lost = kept.wait_lost(LIMIT).map(reason);
     assert_eq!(lost, Some(LossReason::Expired));
-    assert!(start.elapsed() < STOPPED_FOR, "the loss is reported while the thread is stopped");
+    assert!(
+        start.elapsed() < STOPPED_FOR,
+        "the loss is reported while the thread is stopped"
+    );
     // When it continues, it sends the requests in the inbox in order, as if it had not been
     // stopped.
     assert!(eventually(LIMIT, || client.try_lock("after", LONG).is_ok()));
-    assert!(eventually(LIMIT, || client.try_lock("left", LONG).is_ok_and(|lock| lock.is_some())));
+    assert!(eventually(LIMIT, || client
+        .try_lock("left", LONG)
+        .is_ok_and(|lock| lock.is_some())));
     drop(client);
 }
 
@@ -153,7 +168,10 @@ fn program_with_the_io_thread_stopped() {
 fn expect_timeouts(client: &LockClient, left: LockGuard, dropped: LockGuard) {
     let in_time = |start: Instant| {
         let took = start.elapsed();
-        assert!(took < 2 * NODE_TIMEOUT + Duration::from_millis(200), "{took:?}");
+        assert!(
+            took < 2 * NODE_TIMEOUT + Duration::from_millis(200),
+            "{took:?}"
+        );
     };
     let start = Instant::now();
     drop(dropped);
@@ -164,7 +182,10 @@ fn expect_timeouts(client: &LockClient, left: LockGuard, dropped: LockGuard) {
     in_time(start);
     let queued = NodeAnswer::Failed(NodeError::TimedOut(Phase::Queued));
     assert_eq!(error.reports().len(), 2);
-    assert!(error.reports().iter().all(|report| report.answer == queued), "{error}");
+    assert!(
+        error.reports().iter().all(|report| report.answer == queued),
+        "{error}"
+    );
     let start = Instant::now();
     assert!(client.nodes().iter().all(|node| !node.is_connected));
     in_time(start);
@@ -180,11 +201,19 @@ fn expect_timeouts(client: &LockClient, left: LockGuard, dropped: LockGuard) {
 fn the_io_thread_ends_with_the_last_clone_after_all_removals() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let servers = Servers::start(3);
-    let client =
-        with_long_timeout(servers.urls()).wait_for_all(true).io_thread(true).build().unwrap();
-    assert!(eventually(LIMIT, || io_threads().len() == 1), "the thread sets its name itself");
+    let client = with_long_timeout(servers.urls())
+        .wait_for_all(true)
+        .io_thread(true)
+        .build()
+        .unwrap();
+    assert!(
+        eventually(LIMIT, || io_threads().len() == 1),
+        "the thread sets its name itself"
+    );
     let other = client.clone();
-    let guards: Vec<_> = (0..50).map(|n| take(&client, format!("many-{n}"), LONG)).collect();
+    let guards: Vec<_> = (0..50)
+        .map(|n| take(&client, format!("many-{n}"), LONG))
+        .collect();
     assert_eq!(take(&other, "one", LONG).release(), Ok(()));
     drop(client);
     drop(other);
@@ -222,15 +251,21 @@ fn drop_beside_a_slow_server() {
             if words[0].starts_with(b"EVAL") {
                 thread::sleep(PAUSE);
             }
-            let Ok(reply) = server.forward(&encode(&words)) else { return };
+            let Ok(reply) = server.forward(&encode(&words)) else {
+                return;
+            };
             if !conversation.send(&reply) {
                 return;
             }
         }
     });
-    let builder = without_restart_guard([slow.url()]).node_timeout(TIMEOUT).io_thread(true);
+    let builder = without_restart_guard([slow.url()])
+        .node_timeout(TIMEOUT)
+        .io_thread(true);
     let client = builder.build().expect("the settings are good");
-    let guards: Vec<_> = (0..LOCKS).map(|n| take(&client, format!("slow-{n}"), LONG)).collect();
+    let guards: Vec<_> = (0..LOCKS)
+        .map(|n| take(&client, format!("slow-{n}"), LONG))
+        .collect();
     drop((guards, client));
     assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 0);
 }
@@ -247,12 +282,17 @@ fn stop(thread: Pid) {
     let text = format!("{} {}", thread.as_raw_nonzero(), STOPPED_FOR.as_millis());
     fs::write(&orders, text).expect("the file can be written");
     kill_process(getpid(), Signal::USR2).expect("it is this process");
-    assert!(eventually(LIMIT, || !orders.exists()), "the thread has not stopped");
+    assert!(
+        eventually(LIMIT, || !orders.exists()),
+        "the thread has not stopped"
+    );
 }
 
 /// The I/O threads in this process.
 fn io_threads() -> Vec<Pid> {
-    let tasks = fs::read_dir("/proc/self/task").expect("Linux lists threads").flatten();
+    let tasks = fs::read_dir("/proc/self/task")
+        .expect("Linux lists threads")
+        .flatten();
     let named = tasks.filter(|task| {
         fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name == "redlatch-io\n")
     });

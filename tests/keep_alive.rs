@@ -27,7 +27,10 @@ fn client(servers: &Servers) -> LockClient {
 #[track_caller]
 fn keep(client: &LockClient, resource: &str) -> LockGuard {
     let request = client.request(resource).ttl(TTL).keep_alive();
-    request.try_lock().expect("a majority answers").expect("no other client holds the lock")
+    request
+        .try_lock()
+        .expect("a majority answers")
+        .expect("no other client holds the lock")
 }
 
 /// Checks again and again that the lock is held, for `time`.
@@ -63,8 +66,13 @@ fn a_stopped_minority_does_not_affect_automatic_extensions() {
 #[test]
 fn a_lock_survives_a_majority_stopped_for_less_than_its_validity() {
     let servers = Servers::start(3);
-    let guard =
-        keep(&settings(&servers).node_timeout(Duration::from_millis(100)).build().unwrap(), "gap");
+    let guard = keep(
+        &settings(&servers)
+            .node_timeout(Duration::from_millis(100))
+            .build()
+            .unwrap(),
+        "gap",
+    );
     for _ in 0..3 {
         // An extension was just confirmed.
         assert!(eventually(LIMIT, || guard.remaining() > TTL * 8 / 10));
@@ -83,7 +91,10 @@ fn no_extension_is_sent_after_a_release_or_a_drop() {
     for give_up in ways {
         let guard = keep(&client, "given up");
         let before = scripts(&servers);
-        assert!(eventually(LIMIT, || scripts(&servers) >= before + 3), "it is extended");
+        assert!(
+            eventually(LIMIT, || scripts(&servers) >= before + 3),
+            "it is extended"
+        );
         give_up(guard);
         assert!(gone(&servers, "given up"));
         // All earlier replies have come when this one has.
@@ -122,7 +133,10 @@ fn a_waiter_waits_as_long_as_the_lock_is_extended() {
     });
     assert_held_for(&guard, 2 * TTL);
     let sets = calls(&servers[0], "set");
-    assert_eq!(sets, 1, "a waiter sends nothing as long as the lock is held");
+    assert_eq!(
+        sets, 1,
+        "a waiter sends nothing as long as the lock is held"
+    );
     drop(guard);
     assert!(waiting.join().unwrap() >= 2 * TTL);
 }
@@ -137,16 +151,37 @@ fn invalid_requests_are_refused_before_anything_is_sent() {
         panic!("{refused}")
     };
     assert!(shortest > 3 * NODE_TIMEOUT && shortest < 4 * NODE_TIMEOUT);
-    let refused = request.clone().ttl(TTL).max_hold(TTL / 2).lock().unwrap_err();
-    assert!(matches!(refused, Error::Ttl(TtlError::BeyondHold { .. })), "{refused}");
+    let refused = request
+        .clone()
+        .ttl(TTL)
+        .max_hold(TTL / 2)
+        .lock()
+        .unwrap_err();
+    assert!(
+        matches!(refused, Error::Ttl(TtlError::BeyondHold { .. })),
+        "{refused}"
+    );
     let strict = settings(&servers).max_hold(TTL / 2).build().unwrap();
-    let refused = strict.request("odd").keep_alive().ttl(TTL).max_hold(LIMIT).lock();
-    assert!(matches!(refused, Err(Error::Ttl(TtlError::BeyondHold { .. }))));
+    let refused = strict
+        .request("odd")
+        .keep_alive()
+        .ttl(TTL)
+        .max_hold(LIMIT)
+        .lock();
+    assert!(matches!(
+        refused,
+        Err(Error::Ttl(TtlError::BeyondHold { .. }))
+    ));
     assert_eq!(calls(&servers[0], "set"), 0);
     drop(request.ttl(shortest).lock().unwrap());
 
     // Without `keep_alive`, `max_hold` limits the holder's own extensions.
-    let mut plain = strict.request("odd").ttl(TTL / 2).max_hold(TTL * 2).lock().unwrap();
+    let mut plain = strict
+        .request("odd")
+        .ttl(TTL / 2)
+        .max_hold(TTL * 2)
+        .lock()
+        .unwrap();
     let refused = plain.extend(TTL);
     assert!(matches!(refused, Err(Error::HeldTooLong { .. })));
 }

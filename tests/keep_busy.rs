@@ -15,7 +15,10 @@ fn away(servers: &Servers, round_trip: Duration) -> (Vec<Proxy>, Builder) {
     let half = round_trip / 2;
     let delayed = |server: &support::redis::Server| {
         let proxy = Proxy::start(server.port());
-        proxy.set(Mode::Delay { to_server: half, to_client: half });
+        proxy.set(Mode::Delay {
+            to_server: half,
+            to_client: half,
+        });
         proxy
     };
     let proxies: Vec<Proxy> = servers.iter().map(delayed).collect();
@@ -38,7 +41,10 @@ fn locks_that_expire_delay_no_automatic_extension() {
     let servers = Servers::start(3);
     let (_proxies, builder) = away(&servers, Duration::from_millis(15));
     // On a busy machine only a round may take longer, not the series of expiries.
-    let client = builder.node_timeout(Duration::from_millis(300)).build().unwrap();
+    let client = builder
+        .node_timeout(Duration::from_millis(300))
+        .build()
+        .unwrap();
     let kept = keep(&client, "kept", Duration::from_secs(3));
     let (start, is_over) = (Instant::now(), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -67,11 +73,16 @@ fn locks_that_expire_delay_no_automatic_extension() {
 fn a_lock_beyond_the_capacity_is_refused_before_it_is_requested_and_the_others_are_kept() {
     let servers = Servers::start(3);
     let (_proxies, builder) = away(&servers, Duration::from_millis(200));
-    let client = builder.node_timeout(Duration::from_millis(800)).build().unwrap();
+    let client = builder
+        .node_timeout(Duration::from_millis(800))
+        .build()
+        .unwrap();
     // Names so long that only a few commands may be in flight.
     let long = "long".repeat(15_000);
     let take = |index: usize| {
-        let request = client.request(format!("{long}{index}")).ttl(Duration::from_millis(2_600));
+        let request = client
+            .request(format!("{long}{index}"))
+            .ttl(Duration::from_millis(2_600));
         request.keep_alive().try_lock_for(LIMIT)
     };
     let mut guards = Vec::new();
@@ -83,13 +94,26 @@ fn a_lock_beyond_the_capacity_is_refused_before_it_is_requested_and_the_others_a
         assert!(guards.len() < 100, "there is a limit");
     };
     let sets = calls(&servers[0], "set");
-    let Error::TooManyKeptAlive { kept, most, ttl, round } = refused else { panic!("{refused}") };
+    let Error::TooManyKeptAlive {
+        kept,
+        most,
+        ttl,
+        round,
+    } = refused
+    else {
+        panic!("{refused}")
+    };
     assert_eq!((kept, ttl), (guards.len(), Duration::from_millis(2_600)));
-    assert!(most <= kept && most > 0 && round >= Duration::from_millis(200), "{refused}");
+    assert!(
+        most <= kept && most > 0 && round >= Duration::from_millis(200),
+        "{refused}"
+    );
     assert!(take(100).is_err());
     thread::sleep(Duration::from_millis(3_000));
     assert_eq!(calls(&servers[0], "set"), sets, "nothing was sent");
-    guards.iter().for_each(|guard| assert_eq!(guard.ensure_held(), Ok(())));
+    guards
+        .iter()
+        .for_each(|guard| assert_eq!(guard.ensure_held(), Ok(())));
     guards.truncate(guards.len() / 2);
     guards.push(take(100).expect("there is room again").expect("it is free"));
 }
@@ -103,25 +127,48 @@ fn figures_of_ten_thousand_locks_at_a_distance() {
     let locks = std::env::var("REDLATCH_LOCKS").map_or(10_000, |it| it.parse().expect("a number"));
     let servers = Servers::start(3);
     let (_proxies, builder) = away(&servers, Duration::from_millis(50));
-    let client = builder.node_timeout(Duration::from_millis(250)).build().unwrap();
+    let client = builder
+        .node_timeout(Duration::from_millis(250))
+        .build()
+        .unwrap();
     let (start, ttl) = (Instant::now(), Duration::from_secs(3));
     let take = &|thread: usize| {
         let names = (0..locks / THREADS).map(|index| format!("many:{thread}:{index}"));
-        names.map(|name| client.request(name).ttl(ttl).keep_alive().lock()).collect::<Vec<_>>()
+        names
+            .map(|name| client.request(name).ttl(ttl).keep_alive().lock())
+            .collect::<Vec<_>>()
     };
     let taken: Vec<_> = thread::scope(|scope| {
-        let threads: Vec<_> =
-            (0..THREADS).map(|thread| scope.spawn(move || take(thread))).collect();
-        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| scope.spawn(move || take(thread)))
+            .collect();
+        threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect()
     });
     let (guards, refused): (Vec<_>, Vec<_>) = taken.into_iter().partition(Result::is_ok);
     let guards: Vec<LockGuard> = guards.into_iter().map(Result::unwrap).collect();
-    println!("{} taken in {:.1?}, {} refused", guards.len(), start.elapsed(), refused.len());
-    refused.first().inspect(|refused| println!("{}", refused.as_ref().unwrap_err()));
+    println!(
+        "{} taken in {:.1?}, {} refused",
+        guards.len(),
+        start.elapsed(),
+        refused.len()
+    );
+    refused
+        .first()
+        .inspect(|refused| println!("{}", refused.as_ref().unwrap_err()));
     thread::sleep(Duration::from_secs(10));
-    let held = guards.iter().filter(|guard| guard.ensure_held().is_ok()).count();
+    let held = guards
+        .iter()
+        .filter(|guard| guard.ensure_held().is_ok())
+        .count();
     let mut left: Vec<_> = guards.iter().map(LockGuard::remaining).collect();
     left.sort_unstable();
-    println!("{held} of {} held after 10 s; least left {:.1?}", guards.len(), left[0]);
+    println!(
+        "{held} of {} held after 10 s; least left {:.1?}",
+        guards.len(),
+        left[0]
+    );
     assert_eq!(held, guards.len());
 }

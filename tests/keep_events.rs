@@ -14,14 +14,24 @@ use support::servers::Servers;
 fn kept(ttl: Duration) -> (Servers, Journal, LockGuard) {
     let (servers, journal) = (Servers::start(3), Journal::default());
     let settings = without_restart_guard(servers.urls()).node_timeout(Duration::from_millis(200));
-    let client = settings.on_event(journal.recorder()).build().expect("the settings are good");
-    let guard = client.request("kept").ttl(ttl).keep_alive().lock().expect("a majority answers");
+    let client = settings
+        .on_event(journal.recorder())
+        .build()
+        .expect("the settings are good");
+    let guard = client
+        .request("kept")
+        .ttl(ttl)
+        .keep_alive()
+        .lock()
+        .expect("a majority answers");
     assert!(await_event(&journal, "extended"));
     (servers, journal, guard)
 }
 
 fn await_event(journal: &Journal, name: &str) -> bool {
-    eventually(LIMIT, || journal.entries().iter().any(|entry| entry.name == name))
+    eventually(LIMIT, || {
+        journal.entries().iter().any(|entry| entry.name == name)
+    })
 }
 
 fn count(events: &[&str], name: &str) -> usize {
@@ -36,7 +46,10 @@ fn extensions_that_fail_until_the_lock_is_lost_are_reported_now_and_then() {
     assert!(await_event(&journal, "lost"));
     let events = names(&journal.take_lock_events());
     let failed = count(&events, "not_extended");
-    assert!((1..=10).contains(&failed), "a tenth of the ttl between them: {events:?}");
+    assert!(
+        (1..=10).contains(&failed),
+        "a tenth of the ttl between them: {events:?}"
+    );
     assert_eq!(count(&events, "lost"), 1);
     assert_eq!(events.last(), Some(&"lost"), "that ends it: {events:?}");
 }
@@ -68,23 +81,46 @@ fn automatic_extensions_and_node_failures_are_reported_when_they_happen() {
     // Nine times as long is a part of the ttl, after which the extension is tried again.
     let settings = without_restart_guard(servers.urls()).node_timeout(Duration::from_millis(80));
     let client = settings.on_event(journal.recorder()).build().unwrap();
-    let nodes: Vec<_> = client.nodes().iter().map(|node| node.url.to_string()).collect();
+    let nodes: Vec<_> = client
+        .nodes()
+        .iter()
+        .map(|node| node.url.to_string())
+        .collect();
     let guard = client.request("kept").ttl(TTL).keep_alive().lock().unwrap();
     journal.take_lock_events();
     // From here on the test makes no call.
-    assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.name == "extended")));
+    assert!(eventually(LIMIT, || journal
+        .entries()
+        .iter()
+        .any(|entry| entry.name == "extended")));
     let events = journal.take_lock_events();
-    assert!(events.iter().all(|entry| entry.about == "kept"), "{events:?}");
-    assert!(events[0].text.contains("automatic") && events[0].validity > TTL / 2, "{events:?}");
-    assert!(events[0].span > Duration::ZERO && events[0].span < TTL, "{events:?}");
+    assert!(
+        events.iter().all(|entry| entry.about == "kept"),
+        "{events:?}"
+    );
+    assert!(
+        events[0].text.contains("automatic") && events[0].validity > TTL / 2,
+        "{events:?}"
+    );
+    assert!(
+        events[0].span > Duration::ZERO && events[0].span < TTL,
+        "{events:?}"
+    );
 
     servers[0].kill();
     // A server that gets no processor for a while is slow, but its connection stays.
     let changes = || {
         let events = journal.node_events(&nodes[0]);
-        events.into_iter().filter(|name| *name != "node_slow").collect::<Vec<_>>()
+        events
+            .into_iter()
+            .filter(|name| *name != "node_slow")
+            .collect::<Vec<_>>()
     };
-    assert!(eventually(LIMIT, || changes() == ["node_up", "node_down"]), "{:?}", changes());
+    assert!(
+        eventually(LIMIT, || changes() == ["node_up", "node_down"]),
+        "{:?}",
+        changes()
+    );
     assert_eq!(guard.ensure_held(), Ok(()));
     servers[0].restart();
     let back = ["node_up", "node_down", "node_up"];
@@ -92,7 +128,10 @@ fn automatic_extensions_and_node_failures_are_reported_when_they_happen() {
     journal.take_lock_events();
 
     pause(&servers, 3);
-    assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.name == "lost")));
+    assert!(eventually(LIMIT, || journal
+        .entries()
+        .iter()
+        .any(|entry| entry.name == "lost")));
     resume(&servers, 3);
     let events = names(&journal.take_lock_events());
     assert!(events.contains(&"not_extended"), "{events:?}");
@@ -102,5 +141,9 @@ fn automatic_extensions_and_node_failures_are_reported_when_they_happen() {
         "{events:?}"
     );
     drop(guard);
-    assert_eq!(names(&journal.take_lock_events()), ["released"], "and the loss only once");
+    assert_eq!(
+        names(&journal.take_lock_events()),
+        ["released"],
+        "and the loss only once"
+    );
 }

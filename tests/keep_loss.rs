@@ -27,7 +27,10 @@ fn settings(servers: &Servers) -> Builder {
 #[track_caller]
 fn keep(client: &LockClient, resource: &str, ttl: Duration) -> LockGuard {
     let request = client.request(resource).ttl(ttl).keep_alive();
-    request.try_lock().expect("a majority answers").expect("no other client holds the lock")
+    request
+        .try_lock()
+        .expect("a majority answers")
+        .expect("no other client holds the lock")
 }
 
 /// The argument and the time of each call of `on_lost`.
@@ -42,14 +45,20 @@ fn watch(guard: &LockGuard) -> Receiver<(LossReason, Instant)> {
 /// The callback was called once, and then dropped: it cannot be called again.
 #[track_caller]
 fn assert_called_once(losses: &Receiver<(LossReason, Instant)>, expected: LossReason) {
-    assert_eq!(losses.recv_timeout(LIMIT).map(|(lost, _)| lost), Ok(expected));
+    assert_eq!(
+        losses.recv_timeout(LIMIT).map(|(lost, _)| lost),
+        Ok(expected)
+    );
     assert_not_called(losses);
 }
 
 /// The callback was dropped without a call.
 #[track_caller]
 fn assert_not_called(losses: &Receiver<(LossReason, Instant)>) {
-    assert_eq!(losses.recv_timeout(LIMIT), Err(RecvTimeoutError::Disconnected));
+    assert_eq!(
+        losses.recv_timeout(LIMIT),
+        Err(RecvTimeoutError::Disconnected)
+    );
 }
 
 #[test]
@@ -57,7 +66,10 @@ fn with_all_nodes_stopped_a_lock_is_lost_when_its_validity_ends() {
     let servers = Servers::start(3);
     let client = settings(&servers).build().unwrap();
     let guard = keep(&client, "stopped", TTL);
-    assert!(eventually(LIMIT, || calls(&servers[0], "evalsha") > 0), "it is renewed");
+    assert!(
+        eventually(LIMIT, || calls(&servers[0], "evalsha") > 0),
+        "it is renewed"
+    );
     let losses = watch(&guard);
     pause(&servers, 3);
     // The last confirmed extension determines the end.
@@ -65,7 +77,10 @@ fn with_all_nodes_stopped_a_lock_is_lost_when_its_validity_ends() {
     let end = Instant::now() + left;
     let (lost, when) = losses.recv_timeout(LIMIT).unwrap();
     assert_eq!(lost, LossReason::Expired);
-    assert!(when + Duration::from_millis(5) >= end, "not before its validity has passed");
+    assert!(
+        when + Duration::from_millis(5) >= end,
+        "not before its validity has passed"
+    );
     assert!(when < end + Duration::from_secs(5), "{:?} late", when - end);
     assert_eq!(loss(&guard), Some(LossReason::Expired));
     assert_eq!(guard.remaining(), Duration::ZERO);
@@ -73,7 +88,10 @@ fn with_all_nodes_stopped_a_lock_is_lost_when_its_validity_ends() {
     // Whatever the nodes reply now, it stays lost.
     thread::sleep(TTL);
     assert_eq!(loss(&guard), Some(LossReason::Expired));
-    assert_eq!(guard.wait_lost(Duration::ZERO).map(reason), Some(LossReason::Expired));
+    assert_eq!(
+        guard.wait_lost(Duration::ZERO).map(reason),
+        Some(LossReason::Expired)
+    );
     assert_not_called(&losses);
     assert!(matches!(guard.release(), Err(Error::Lost(_))));
     assert!(gone(&servers, "stopped"));
@@ -87,7 +105,9 @@ fn the_next_extension_finds_a_lock_lost_whose_key_a_majority_lost() {
     let guard = keep(&client, "deleted", ttl);
     let losses = watch(&guard);
     let start = Instant::now();
-    servers.iter().for_each(|server| _ = server.command(&["DEL", "deleted"]));
+    servers
+        .iter()
+        .for_each(|server| _ = server.command(&["DEL", "deleted"]));
     assert_called_once(&losses, LossReason::Gone);
     assert!(start.elapsed() < ttl + LIMIT);
     assert_eq!(loss(&guard), Some(LossReason::Gone));
@@ -103,7 +123,9 @@ fn an_automatic_extension_restores_a_key_that_a_minority_lost() {
     let guard = keep(&client, "minority", TTL);
     // A node that was connected to last may have missed the lock, and gets it with a renewal.
     assert!(eventually(LIMIT, || holders(&servers, "minority") == 5));
-    servers[..2].iter().for_each(|server| _ = server.command(&["DEL", "minority"]));
+    servers[..2]
+        .iter()
+        .for_each(|server| _ = server.command(&["DEL", "minority"]));
     assert!(eventually(LIMIT, || holders(&servers, "minority") == 5));
     assert_eq!(guard.release(), Ok(()));
     assert!(gone(&servers, "minority"));
@@ -115,12 +137,19 @@ const URLS: &str = "REDLATCH_TEST_FROZEN_URLS";
 fn a_process_that_was_stopped_does_not_get_its_lock_back() {
     let servers = Servers::start(3);
     let mut frozen = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "keep_loss::in_the_frozen_process", "--test-threads=1", "--nocapture"])
+        .args([
+            "--exact",
+            "keep_loss::in_the_frozen_process",
+            "--test-threads=1",
+            "--nocapture",
+        ])
         .env(URLS, servers.urls().join(" "))
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(frozen.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut lines = BufReader::new(frozen.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
     assert!(lines.any(|line| line.contains("frozen: holds it")));
     let pid = Pid::from_child(&frozen);
     kill_process(pid, Signal::STOP).unwrap();
@@ -130,7 +159,10 @@ fn a_process_that_was_stopped_does_not_get_its_lock_back() {
     kill_process(pid, Signal::CONT).unwrap();
     let rest: Vec<String> = lines.collect();
     let says = |text: &str| rest.iter().any(|line| line.contains(text));
-    assert!(says("frozen: lost Expired") && says("frozen: called with Expired"), "{rest:?}");
+    assert!(
+        says("frozen: lost Expired") && says("frozen: called with Expired"),
+        "{rest:?}"
+    );
     assert!(frozen.wait().unwrap().success());
     assert_eq!(value(&servers[0], "frozen"), token);
     assert_eq!(own.release(), Ok(()));
@@ -152,7 +184,10 @@ fn in_the_frozen_process() {
         thread::sleep(Duration::from_millis(1));
     }
     println!("frozen: lost {:?}", loss(&guard).unwrap());
-    println!("frozen: called with {:?}", losses.recv_timeout(LIMIT).unwrap().0);
+    println!(
+        "frozen: called with {:?}",
+        losses.recv_timeout(LIMIT).unwrap().0
+    );
     thread::sleep(TTL);
     assert!(guard.ensure_held().is_err());
     assert!(matches!(guard.release(), Err(Error::Lost(_))));

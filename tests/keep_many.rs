@@ -22,7 +22,9 @@ fn watchdogs() -> usize {
 }
 
 fn threads() -> usize {
-    fs::read_dir("/proc/self/task").expect("this is about Linux").count()
+    fs::read_dir("/proc/self/task")
+        .expect("this is about Linux")
+        .count()
 }
 
 fn settings(servers: &Servers, node_timeout: Duration) -> Builder {
@@ -31,8 +33,14 @@ fn settings(servers: &Servers, node_timeout: Duration) -> Builder {
 
 fn keep_many(client: &LockClient, ttl: Duration) -> Vec<LockGuard> {
     let keep = |index: usize| {
-        let request = client.request(format!("many:{index}")).ttl(ttl).keep_alive();
-        request.try_lock().expect("a majority answers").expect("no other client holds the lock")
+        let request = client
+            .request(format!("many:{index}"))
+            .ttl(ttl)
+            .keep_alive();
+        request
+            .try_lock()
+            .expect("a majority answers")
+            .expect("no other client holds the lock")
     };
     (0..LOCKS).map(keep).collect()
 }
@@ -44,7 +52,9 @@ fn renewals(servers: &Servers) -> u64 {
 #[test]
 fn a_thousand_locks_cost_one_thread_that_ends_with_the_client() {
     let servers = Servers::start(3);
-    let client = settings(&servers, Duration::from_millis(500)).build().unwrap();
+    let client = settings(&servers, Duration::from_millis(500))
+        .build()
+        .unwrap();
     let ttl = Duration::from_secs(4);
     drop(take(&client, "plain", ttl));
     let before = threads();
@@ -52,7 +62,9 @@ fn a_thousand_locks_cost_one_thread_that_ends_with_the_client() {
     let guards = keep_many(&client, ttl);
     let start = Instant::now();
     while start.elapsed() < 2 * ttl {
-        guards.iter().for_each(|guard| assert_eq!(guard.ensure_held(), Ok(())));
+        guards
+            .iter()
+            .for_each(|guard| assert_eq!(guard.ensure_held(), Ok(())));
         thread::sleep(Duration::from_millis(20));
     }
     assert_eq!((watchdogs(), threads()), (1, before + 1));
@@ -66,9 +78,16 @@ fn a_thousand_locks_cost_one_thread_that_ends_with_the_client() {
 /// The processor time of this process, in user mode and in the kernel.
 fn processor_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").expect("this is about Linux");
-    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
-    let ticks: u64 =
-        fields[11..13].iter().map(|ticks| ticks.parse::<u64>().expect("a number of ticks")).sum();
+    let fields: Vec<&str> = stat
+        .rsplit(") ")
+        .next()
+        .unwrap_or_default()
+        .split(' ')
+        .collect();
+    let ticks: u64 = fields[11..13]
+        .iter()
+        .map(|ticks| ticks.parse::<u64>().expect("a number of ticks"))
+        .sum();
     // A hundred ticks a second on Linux.
     Duration::from_millis(ticks * 10)
 }
@@ -79,18 +98,25 @@ fn processor_time() -> Duration {
 #[ignore = "takes over a minute"]
 fn figures_of_a_thousand_locks_kept_for_a_minute() {
     let servers = Servers::start(5);
-    let client = settings(&servers, Duration::from_millis(50)).build().unwrap();
+    let client = settings(&servers, Duration::from_millis(50))
+        .build()
+        .unwrap();
     let guards = keep_many(&client, Duration::from_secs(3));
     let (sender, losses) = channel();
     for guard in &guards {
         let sender = sender.clone();
-        guard.on_lost(move |lost| sender.send(lost).unwrap()).unwrap();
+        guard
+            .on_lost(move |lost| sender.send(lost).unwrap())
+            .unwrap();
     }
     drop(sender);
     let (start, spent, before) = (Instant::now(), processor_time(), renewals(&servers));
     thread::sleep(Duration::from_secs(60));
     let (took, spent) = (start.elapsed(), processor_time() - spent);
-    let held = guards.iter().filter(|guard| guard.ensure_held().is_ok()).count();
+    let held = guards
+        .iter()
+        .filter(|guard| guard.ensure_held().is_ok())
+        .count();
     let renewed = renewals(&servers) - before;
     println!(
         "{LOCKS} locks of 3 s for {took:.1?}: {held} held, {} watchdog, {renewed} renewals at 5 \
@@ -105,7 +131,11 @@ fn figures_of_a_thousand_locks_kept_for_a_minute() {
     assert!(client.nodes().iter().all(|node| node.is_connected));
     let after = renewals(&servers);
     thread::sleep(Duration::from_secs(4));
-    assert_eq!(renewals(&servers), after, "none is extended after its release");
+    assert_eq!(
+        renewals(&servers),
+        after,
+        "none is extended after its release"
+    );
 }
 
 /// How late a loss is reported with all nodes stopped, compared with how late a thread is that
@@ -114,29 +144,48 @@ fn figures_of_a_thousand_locks_kept_for_a_minute() {
 #[ignore = "a figure, and takes a minute"]
 fn figures_of_losses_with_all_nodes_stopped() {
     let servers = Servers::start(5);
-    let client = settings(&servers, Duration::from_millis(50)).build().unwrap();
+    let client = settings(&servers, Duration::from_millis(50))
+        .build()
+        .unwrap();
     let ttl = Duration::from_millis(600);
     let (mut reported, mut woken) = (Vec::new(), Vec::new());
     for round in 0..40 {
-        let request = client.request(format!("late:{round}")).ttl(ttl).keep_alive();
+        let request = client
+            .request(format!("late:{round}"))
+            .ttl(ttl)
+            .keep_alive();
         let guard = request.lock().unwrap();
         thread::sleep(ttl / 2);
         pause(&servers, 5);
         let (sender, lost) = channel();
-        guard.on_lost(move |_| sender.send(Instant::now()).unwrap()).unwrap();
+        guard
+            .on_lost(move |_| sender.send(Instant::now()).unwrap())
+            .unwrap();
         // Extensions in flight fail from here on.
         thread::sleep(Duration::from_millis(60));
         let end = Instant::now() + guard.remaining();
         thread::sleep(end.saturating_duration_since(Instant::now()));
         woken.push(thread::spawn(move || end.elapsed()).join().unwrap());
-        reported.push(lost.recv_timeout(LIMIT).unwrap().saturating_duration_since(end));
+        reported.push(
+            lost.recv_timeout(LIMIT)
+                .unwrap()
+                .saturating_duration_since(end),
+        );
         assert_eq!(loss(&guard), Some(LossReason::Expired));
         resume(&servers, 5);
     }
-    for (what, mut late) in [("a reported loss", reported), ("a thread that just sleeps", woken)] {
+    for (what, mut late) in [
+        ("a reported loss", reported),
+        ("a thread that just sleeps", woken),
+    ] {
         late.sort_unstable();
         let at = |share: usize| late[(late.len() - 1) * share / 100];
-        println!("{what}: median {:?}, p90 {:?}, worst {:?} late", at(50), at(90), at(100));
+        println!(
+            "{what}: median {:?}, p90 {:?}, worst {:?} late",
+            at(50),
+            at(90),
+            at(100)
+        );
         assert!(at(50) < Duration::from_millis(50), "on any machine");
     }
 }

@@ -53,15 +53,25 @@ impl Setup {
         let journal = Journal::default();
         // A connection is abandoned after ten of these.
         let builder = without_restart_guard(urls).node_timeout(Duration::from_millis(200));
-        let client = builder.on_event(journal.recorder()).build().expect("the settings are good");
-        Self { client: connected(client), servers, relays, journal }
+        let client = builder
+            .on_event(journal.recorder())
+            .build()
+            .expect("the settings are good");
+        Self {
+            client: connected(client),
+            servers,
+            relays,
+            journal,
+        }
     }
 
     /// Acquires a lock on all nodes, so that each has run the commands for it.
     #[track_caller]
     fn take(&self, name: &str, ttl: Duration) -> LockGuard {
         let guard = self.client.request(name).ttl(ttl).try_lock_for(LIMIT);
-        let guard = guard.expect("a majority answers").expect("no other client holds the lock");
+        let guard = guard
+            .expect("a majority answers")
+            .expect("no other client holds the lock");
         assert!(eventually(LIMIT, || holders(&self.servers, name) == self.servers.len()));
         guard
     }
@@ -69,10 +79,22 @@ impl Setup {
     /// Each node keeps the key for long, and no other client gets the lock.
     #[track_caller]
     fn assert_extended(&self, name: &str) {
-        let left: Vec<_> = self.servers.iter().map(|server| pttl(server, name)).collect();
-        assert!(left.iter().all(|left| *left > BETWEEN), "PTTL says {left:?}");
+        let left: Vec<_> = self
+            .servers
+            .iter()
+            .map(|server| pttl(server, name))
+            .collect();
+        assert!(
+            left.iter().all(|left| *left > BETWEEN),
+            "PTTL says {left:?}"
+        );
         let other = all_nodes_client(self.servers.urls());
-        assert!(other.try_lock(name, LONG).expect("all nodes are up").is_none());
+        assert!(
+            other
+                .try_lock(name, LONG)
+                .expect("all nodes are up")
+                .is_none()
+        );
     }
 }
 
@@ -81,7 +103,12 @@ impl Setup {
 fn extend_and_deliver(setup: &Setup, mut guard: LockGuard) {
     reconnect(&setup.client, &setup.relays[..2]);
     assert!(eventually(LIMIT, || guard.extend(LONG).is_ok()));
-    let is_long = || setup.servers.iter().all(|server| pttl(server, "late") > BETWEEN);
+    let is_long = || {
+        setup
+            .servers
+            .iter()
+            .all(|server| pttl(server, "late") > BETWEEN)
+    };
     assert!(eventually(LIMIT, is_long));
     setup.relays.iter().for_each(Relay::deliver);
     setup.assert_extended("late");
@@ -115,10 +142,15 @@ fn a_late_extension_does_not_shorten_the_ttl_without_the_right_to_kill_connectio
 fn check_late_automatic_extensions(rights: Rights) {
     let setup = Setup::start(3, rights);
     let request = setup.client.request("late").ttl(SHORT).keep_alive();
-    let guard = request.try_lock_for(LIMIT).expect("a majority answers").expect("it is free");
+    let guard = request
+        .try_lock_for(LIMIT)
+        .expect("a majority answers")
+        .expect("it is free");
     assert!(eventually(LIMIT, || holders(&setup.servers, "late") == 3));
     setup.relays[..2].iter().for_each(Relay::hold);
-    assert!(eventually(LIMIT, || setup.relays[..2].iter().all(|relay| relay.held() > 0)));
+    assert!(eventually(LIMIT, || setup.relays[..2]
+        .iter()
+        .all(|relay| relay.held() > 0)));
     extend_and_deliver(&setup, guard);
 }
 
@@ -151,9 +183,20 @@ fn late_commands_leave_no_key_after_a_release() {
     let setup = Setup::start(5, Rights::All);
     released_before_it_arrives(&setup, LONG);
     setup.relays.iter().for_each(Relay::deliver);
-    assert_eq!(holders(&setup.servers, "late") + holders(&setup.servers, "later"), 0);
-    let is_empty = || setup.servers.iter().all(|it| it.command(&["DBSIZE"]) == Value::Integer(0));
-    assert!(eventually(LIMIT, is_empty), "there are no other keys either");
+    assert_eq!(
+        holders(&setup.servers, "late") + holders(&setup.servers, "later"),
+        0
+    );
+    let is_empty = || {
+        setup
+            .servers
+            .iter()
+            .all(|it| it.command(&["DBSIZE"]) == Value::Integer(0))
+    };
+    assert!(
+        eventually(LIMIT, is_empty),
+        "there are no other keys either"
+    );
 }
 
 #[test]
@@ -166,7 +209,12 @@ fn without_the_right_to_kill_connections_a_late_key_stays_for_its_ttl_at_most() 
     let theirs = take(&other, "late", LONG);
     let token = value(&setup.servers[0], "late");
     setup.relays.iter().for_each(Relay::deliver);
-    assert!(setup.servers.iter().all(|server| value(server, "late") == token));
+    assert!(
+        setup
+            .servers
+            .iter()
+            .all(|server| value(server, "late") == token)
+    );
     let left = |server| pttl(server, "later") <= i64::try_from(SHORT.as_millis()).unwrap();
     assert!(setup.servers.iter().all(left));
     let also_theirs = take(&other, "later", LONG);

@@ -20,7 +20,10 @@ pub(crate) fn names(locks: Locks<'_>) -> Vec<Vec<u8>> {
     for lock in locks {
         let lock = lock.unwrap_or_else(|error| panic!("a majority answers: {error}"));
         let name = lock.resource();
-        assert!(names.insert(name.as_bytes().to_vec()), "{name} is listed twice");
+        assert!(
+            names.insert(name.as_bytes().to_vec()),
+            "{name} is listed twice"
+        );
     }
     names.into_iter().collect()
 }
@@ -33,12 +36,40 @@ fn locks_of_all_kinds_are_listed_once_and_nothing_else() {
     assert_eq!(names(client.locks("*")), [b""; 0]);
 
     let held = take(&client, "held", LONG);
-    let fenced = client.request("fenced").fenced().ttl(LONG).try_lock().unwrap().unwrap();
-    let read = client.request("read").shared().ttl(LONG).try_lock().unwrap().unwrap();
-    let both = client.request_all(["one", "two"]).ttl(LONG).try_lock().unwrap().unwrap();
-    let permit = client.request("pool").one_of(2).ttl(LONG).try_lock().unwrap().unwrap();
-    let labelled =
-        client.request(b"\xff\n").owner("x".repeat(200)).ttl(LONG).try_lock().unwrap().unwrap();
+    let fenced = client
+        .request("fenced")
+        .fenced()
+        .ttl(LONG)
+        .try_lock()
+        .unwrap()
+        .unwrap();
+    let read = client
+        .request("read")
+        .shared()
+        .ttl(LONG)
+        .try_lock()
+        .unwrap()
+        .unwrap();
+    let both = client
+        .request_all(["one", "two"])
+        .ttl(LONG)
+        .try_lock()
+        .unwrap()
+        .unwrap();
+    let permit = client
+        .request("pool")
+        .one_of(2)
+        .ttl(LONG)
+        .try_lock()
+        .unwrap()
+        .unwrap();
+    let labelled = client
+        .request(b"\xff\n")
+        .owner("x".repeat(200))
+        .ttl(LONG)
+        .try_lock()
+        .unwrap()
+        .unwrap();
     let other = all_nodes_client(servers.urls());
     let waiting = support::queue::spawn_waiter(move || {
         drop(other.request("held").ttl(LONG).lock().unwrap());
@@ -53,8 +84,9 @@ fn locks_of_all_kinds_are_listed_once_and_nothing_else() {
     servers[1].command(&["RPUSH", "list", "a"]);
     servers[1].command(&["PEXPIRE", "list", "50000"]);
 
-    let expected: [&[u8]; 8] =
-        [b"fenced", b"held", b"left", b"one", b"pool", b"read", b"two", b"\xff\n"];
+    let expected: [&[u8]; 8] = [
+        b"fenced", b"held", b"left", b"one", b"pool", b"read", b"two", b"\xff\n",
+    ];
     assert_eq!(names(client.locks("*")), expected);
     assert_eq!(names(client.locks("[ho]*e[dl]*")), [b"held"]);
     assert_eq!(names(client.locks("t?o")), [b"two"]);
@@ -71,7 +103,10 @@ fn locks_of_all_kinds_are_listed_once_and_nothing_else() {
 fn the_prefix_is_no_pattern_and_no_part_of_a_name() {
     let servers = Servers::start(1);
     let prefix = r"a*[b]?\:";
-    let client = with_long_timeout(servers.urls()).key_prefix(prefix).build().unwrap();
+    let client = with_long_timeout(servers.urls())
+        .key_prefix(prefix)
+        .build()
+        .unwrap();
     let lock = take(&client, "job", LONG);
     for key in ["axb?:job", r"axxb\:job", "job", r"a*[b]x\:job"] {
         servers[0].command(&["SET", key, "value", "PX", "50000"]);
@@ -85,16 +120,22 @@ fn the_prefix_is_no_pattern_and_no_part_of_a_name() {
 fn many_locks_are_listed_in_steps_and_long_names_too() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let locks: Vec<LockGuard> =
-        (0..2_500).map(|number| take(&client, format!("job:{number:04}"), LONG)).collect();
+    let locks: Vec<LockGuard> = (0..2_500)
+        .map(|number| take(&client, format!("job:{number:04}"), LONG))
+        .collect();
     let found = names(client.locks("job:*"));
     assert_eq!(found.len(), locks.len());
     let asked = support::locks::calls(&servers[0], "scan");
-    assert!(asked >= 5, "a server does not list thousands of names in one step, but in {asked}");
+    assert!(
+        asked >= 5,
+        "a server does not list thousands of names in one step, but in {asked}"
+    );
     drop(locks);
     // More than a reply may have in all.
     let long = |number| format!("{number:02}{}", "x".repeat(20_000));
-    let locks: Vec<LockGuard> = (0..40).map(|number| take(&client, long(number), LONG)).collect();
+    let locks: Vec<LockGuard> = (0..40)
+        .map(|number| take(&client, long(number), LONG))
+        .collect();
     assert_eq!(names(client.locks("*")).len(), locks.len());
 }
 
@@ -107,7 +148,10 @@ fn a_majority_of_the_nodes_is_enough_and_fewer_are_an_error_at_the_end() {
     assert_eq!(names(client.locks("*")), [b"job"]);
     servers[1].kill();
     let mut locks = client.locks("*");
-    assert!(locks.next().unwrap().unwrap().resource() == "job", "the third node has it");
+    assert!(
+        locks.next().unwrap().unwrap().resource() == "job",
+        "the third node has it"
+    );
     let Some(Err(Error::NoQuorum(error))) = locks.next() else {
         panic!("two of three nodes are down")
     };
@@ -122,14 +166,21 @@ fn a_node_that_is_slow_once_is_asked_again() {
     let (proxies, urls) = proxied(&servers);
     let timeout = Duration::from_millis(300);
     // Without an I/O thread, the round itself would wait for the node.
-    let client = without_restart_guard(urls).node_timeout(timeout).io_thread(true);
+    let client = without_restart_guard(urls)
+        .node_timeout(timeout)
+        .io_thread(true);
     let client = connected(client.build().unwrap());
-    let guards: Vec<LockGuard> = (0..600).map(|number| take_when_quick(&client, number)).collect();
+    let guards: Vec<LockGuard> = (0..600)
+        .map(|number| take_when_quick(&client, number))
+        .collect();
     let mut locks = client.locks("*");
     assert!(locks.next().unwrap().is_ok());
     // The next step's answer comes after its deadline, and that of the step after it in time.
     let before = proxies[0].forwarded();
-    proxies[0].set(Mode::Delay { to_server: Duration::ZERO, to_client: timeout + timeout / 3 });
+    proxies[0].set(Mode::Delay {
+        to_server: Duration::ZERO,
+        to_client: timeout + timeout / 3,
+    });
     let rest = thread::scope(|scope| {
         let rest = scope.spawn(|| locks.map(|lock| lock.map(|_| 1)).sum::<Result<usize, _>>());
         // Not once the server has carried it out: the proxy may read the answer only after that.
@@ -156,7 +207,10 @@ fn take_when_quick(client: &LockClient, number: usize) -> LockGuard {
 /// shrink: each listing has each of them once. `REDLATCH_LISTINGS` is how many, for longer runs.
 /// Were the tables small in some listings and large in others?
 fn has_varied(sizes: &BTreeSet<usize>) -> bool {
-    sizes.first().zip(sizes.last()).is_some_and(|(least, most)| least * 2 < *most)
+    sizes
+        .first()
+        .zip(sizes.last())
+        .is_some_and(|(least, most)| least * 2 < *most)
 }
 
 #[test]
@@ -164,8 +218,12 @@ fn locks_that_stay_are_listed_once_while_the_tables_grow_and_shrink() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
     let name = |number: usize| format!("job:{number:04}");
-    let held: Vec<LockGuard> = (0..700).map(|number| take(&client, name(number), LONG)).collect();
-    let expected: Vec<Vec<u8>> = (0..held.len()).map(|number| name(number).into_bytes()).collect();
+    let held: Vec<LockGuard> = (0..700)
+        .map(|number| take(&client, name(number), LONG))
+        .collect();
+    let expected: Vec<Vec<u8>> = (0..held.len())
+        .map(|number| name(number).into_bytes())
+        .collect();
     let is_over = AtomicBool::new(false);
     // Before the locks end.
     let end = Instant::now() + LONG / 5 * 4;

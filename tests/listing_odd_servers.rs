@@ -37,14 +37,19 @@ fn a_missing_right_is_an_error_and_no_empty_list() {
         for server in servers.iter() {
             server.command(&["ACL", "SETUSER", "default", "+@all", &format!("-{right}")]);
         }
-        let Error::NoQuorum(error) = error(&client, "*") else { panic!("no {right}") };
+        let Error::NoQuorum(error) = error(&client, "*") else {
+            panic!("no {right}")
+        };
         for report in error.reports() {
             let NodeAnswer::Failed(NodeError::Server(error)) = &report.answer else {
                 panic!("{report}")
             };
             assert_eq!(error.kind, ServerErrorKind::NoPermission, "{report}");
         }
-        assert!(can_be_acquired(&client, "job"), "locks do not need that right");
+        assert!(
+            can_be_acquired(&client, "job"),
+            "locks do not need that right"
+        );
     }
     drop(lock);
 }
@@ -55,7 +60,9 @@ fn a_command_that_a_server_has_lost_is_an_error_and_no_empty_list() {
         let servers = Servers::start_with(1, &["--rename-command", command, ""]);
         let client = all_nodes_client(servers.urls());
         let lock = take(&client, "held", LONG);
-        let Error::NoQuorum(error) = error(&client, "*") else { panic!("no {command}") };
+        let Error::NoQuorum(error) = error(&client, "*") else {
+            panic!("no {command}")
+        };
         let texts = report_texts(&error);
         assert!(texts[0].contains("command called from"), "{texts:?}");
         drop(lock);
@@ -85,8 +92,17 @@ fn a_key_that_is_longer_than_that_of_any_lock_hides_no_lock() {
         servers[0].command(&["SET", &"y".repeat(length), "value", "PX", "50000"]);
     }
     let other = take(&client, "job", LONG);
-    assert_eq!(names(client.locks("*")).iter().map(Vec::len).collect::<Vec<_>>(), [3, 63 * 1024]);
-    assert!(client.nodes()[0].last_error.is_none(), "the connection has lasted");
+    assert_eq!(
+        names(client.locks("*"))
+            .iter()
+            .map(Vec::len)
+            .collect::<Vec<_>>(),
+        [3, 63 * 1024]
+    );
+    assert!(
+        client.nodes()[0].last_error.is_none(),
+        "the connection has lasted"
+    );
     drop((lock, other));
 }
 
@@ -127,9 +143,14 @@ fn a_listing_ends_although_a_node_begins_it_again_and_again() {
         let client = without_restart_guard(vec![peer.url()]).build().unwrap();
         let mut locks = client.locks("*");
         assert!(locks.next().unwrap().unwrap().resource() == "job");
-        let Some(Err(Error::NoQuorum(error))) = locks.next() else { panic!("it ends") };
+        let Some(Err(Error::NoQuorum(error))) = locks.next() else {
+            panic!("it ends")
+        };
         let texts = report_texts(&error);
-        assert!(texts[0].contains("its list of keys has no end"), "{texts:?}");
+        assert!(
+            texts[0].contains("its list of keys has no end"),
+            "{texts:?}"
+        );
         assert!(locks.next().is_none());
     }
 }
@@ -141,9 +162,17 @@ fn what_a_node_lists_without_end_is_not_all_remembered() {
     let peer = endless(long);
     let client = without_restart_guard(vec![peer.url()]).build().unwrap();
     let mut count = 0;
-    let error = client.locks("*").inspect(|_| count += 1).find_map(Result::err);
-    let Some(Error::NoQuorum(error)) = error else { panic!("{error:?}") };
+    let error = client
+        .locks("*")
+        .inspect(|_| count += 1)
+        .find_map(Result::err);
+    let Some(Error::NoQuorum(error)) = error else {
+        panic!("{error:?}")
+    };
     let texts = report_texts(&error);
-    assert!(texts[0].contains("its list of keys has no end"), "{texts:?}");
+    assert!(
+        texts[0].contains("its list of keys has no end"),
+        "{texts:?}"
+    );
     assert!((1_000..10_000).contains(&count), "{count} names of 60 kB");
 }

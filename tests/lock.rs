@@ -44,12 +44,22 @@ fn every_attempt_has_its_own_token() {
     assert_eq!(tokens.len(), 50);
 
     // Also attempts that failed: MONITOR shows the commands. In the nodes' queue there is only one.
-    let hasty = with_long_timeout([server.url()]).queue(false).build().unwrap();
+    let hasty = with_long_timeout([server.url()])
+        .queue(false)
+        .build()
+        .unwrap();
     server.command(&["SET", "fresh", "another's", "PX", "60000"]);
     let mut monitor = server.client();
     assert_eq!(monitor.command(&["MONITOR"]), Value::ok());
     let wait = Duration::from_millis(200);
-    assert!(hasty.request("fresh").ttl(LONG).try_lock_for(wait).unwrap().is_none());
+    assert!(
+        hasty
+            .request("fresh")
+            .ttl(LONG)
+            .try_lock_for(wait)
+            .unwrap()
+            .is_none()
+    );
     server.command(&["ECHO", "the end"]);
     let mut sets = Vec::new();
     loop {
@@ -57,7 +67,10 @@ fn every_attempt_has_its_own_token() {
         if line.contains("the end") {
             break;
         }
-        sets.extend(line.split_once("\"SET\" \"fresh\" ").map(|(_, args)| args.to_owned()));
+        sets.extend(
+            line.split_once("\"SET\" \"fresh\" ")
+                .map(|(_, args)| args.to_owned()),
+        );
     }
     let distinct: HashSet<_> = sets.iter().collect();
     assert!(sets.len() > 1 && distinct.len() == sets.len(), "{sets:?}");
@@ -82,11 +95,19 @@ fn any_number_of_nodes_needs_a_majority() {
         for (before, node) in nodes[..=spare].iter().enumerate() {
             node.command(&["SET", &name, "another's", "PX", "60000"]);
             let guard = client.try_lock(&name, LONG).unwrap();
-            assert_eq!(guard.is_some(), before < spare, "{} of {count} taken", before + 1);
+            assert_eq!(
+                guard.is_some(),
+                before < spare,
+                "{} of {count} taken",
+                before + 1
+            );
             drop(guard);
         }
         let untouched = || holders(nodes, &name) == spare + 1;
-        assert!(eventually(LIMIT, untouched), "only the client's own keys are removed");
+        assert!(
+            eventually(LIMIT, untouched),
+            "only the client's own keys are removed"
+        );
     }
 }
 
@@ -126,7 +147,9 @@ fn the_key_is_in_the_database_of_the_url() {
         assert_eq!(client.command(&["EXISTS", "db"]), Value::Integer(1));
     }
     // Another database is another lock.
-    take(&all_nodes_client(servers.urls()), "db", LONG).release().unwrap();
+    take(&all_nodes_client(servers.urls()), "db", LONG)
+        .release()
+        .unwrap();
     guard.release().unwrap();
 }
 
@@ -141,11 +164,20 @@ fn the_client_authenticates_with_password_and_user() {
         let user = ["ACL", "SETUSER", "locker", "on", &rule, "~*", "+@all"];
         assert_eq!(server.command(&user), Value::ok());
     }
-    take(&all_nodes_client(servers.urls()), "password", LONG).release().unwrap();
-    let as_user = servers.iter().map(|server| server.url_of(&format!("locker:{encoded}")));
+    take(&all_nodes_client(servers.urls()), "password", LONG)
+        .release()
+        .unwrap();
+    let as_user = servers
+        .iter()
+        .map(|server| server.url_of(&format!("locker:{encoded}")));
     let client = all_nodes_client(as_user);
     take(&client, "user", LONG).release().unwrap();
-    assert!(servers[0].command(&["CLIENT", "LIST"]).text().contains(" user=locker"));
+    assert!(
+        servers[0]
+            .command(&["CLIENT", "LIST"])
+            .text()
+            .contains(" user=locker")
+    );
 }
 
 #[test]
@@ -169,13 +201,18 @@ fn nodes_behind_unix_sockets_work_like_others() {
 #[test]
 fn threads_and_clones_share_one_connection_to_each_node() {
     let servers = Servers::start(3);
-    let client = with_long_timeout(servers.urls()).client_name("one-each").build().unwrap();
+    let client = with_long_timeout(servers.urls())
+        .client_name("one-each")
+        .build()
+        .unwrap();
     thread::scope(|scope| {
         for thread in 0..16 {
             let client = client.clone();
             scope.spawn(move || {
                 for round in 0..10 {
-                    take(&client, format!("{thread}-{round}"), LONG).release().unwrap();
+                    take(&client, format!("{thread}-{round}"), LONG)
+                        .release()
+                        .unwrap();
                 }
             });
         }
@@ -184,14 +221,20 @@ fn threads_and_clones_share_one_connection_to_each_node() {
         assert_eq!(connections(server, "one-each"), 1);
     }
     drop(client);
-    let closed = || servers.iter().all(|server| connections(server, "one-each") == 0);
+    let closed = || {
+        servers
+            .iter()
+            .all(|server| connections(server, "one-each") == 0)
+    };
     assert!(eventually(LIMIT, closed));
 }
 
 #[test]
 fn connections_have_a_name_on_the_server() {
     let server = Server::start(&[]);
-    let client = trusting(LockClient::builder().nodes([server.url()])).build().unwrap();
+    let client = trusting(LockClient::builder().nodes([server.url()]))
+        .build()
+        .unwrap();
     assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
     assert_eq!(connections(&server, "redlatch"), 1);
 }
@@ -199,10 +242,14 @@ fn connections_have_a_name_on_the_server() {
 #[test]
 fn building_a_client_opens_no_connection() {
     let server = Server::start(&[]);
-    let before = server.command(&["INFO", "stats"]).field("total_connections_received");
+    let before = server
+        .command(&["INFO", "stats"])
+        .field("total_connections_received");
     let client = LockClient::new([server.url(), "redis://127.0.0.1:1".to_owned()]).unwrap();
     let mut plain = Client::connect(server.port()).unwrap();
-    let after = plain.command(&["INFO", "stats"]).field("total_connections_received");
+    let after = plain
+        .command(&["INFO", "stats"])
+        .field("total_connections_received");
     let count = |text: Option<String>| text.unwrap().parse::<u64>().unwrap();
     assert_eq!(count(after), count(before) + 1);
     drop(client);

@@ -20,7 +20,10 @@ fn sent(guard: LockGuard) -> LockToken {
 
 /// The client that acquires a lock, and one of another process.
 fn two(servers: &Servers) -> [LockClient; 2] {
-    [all_nodes_client(servers.urls()), all_nodes_client(servers.urls())]
+    [
+        all_nodes_client(servers.urls()),
+        all_nodes_client(servers.urls()),
+    ]
 }
 
 #[test]
@@ -29,13 +32,20 @@ fn another_client_resumes_a_lock_and_has_it_until_it_releases_it() {
     let [api, worker] = two(&servers);
     let token = sent(take(&api, "video", LONG));
     assert_eq!(holders(&servers, "video"), 3, "nothing was released");
-    assert!(api.try_lock("video", LONG).unwrap().is_none(), "it is not the first client's now");
+    assert!(
+        api.try_lock("video", LONG).unwrap().is_none(),
+        "it is not the first client's now"
+    );
     drop(api);
     assert_eq!(holders(&servers, "video"), 3);
 
     let mut lock = worker.request("video").ttl(LONG).resume(&token).unwrap();
     assert_eq!(lock.resource(), "video");
-    assert!(lock.remaining() > LONG / 2 && lock.remaining() < LONG, "{:?}", lock.remaining());
+    assert!(
+        lock.remaining() > LONG / 2 && lock.remaining() < LONG,
+        "{:?}",
+        lock.remaining()
+    );
     lock.extend(LONG).unwrap();
     let other = all_nodes_client(servers.urls());
     assert!(other.try_lock("video", LONG).unwrap().is_none());
@@ -57,7 +67,12 @@ fn a_lock_is_extended_by_one_side_only() {
     assert_eq!(loss_in(lost.map(drop)), Some(LossReason::Gone));
 
     let token = sent(api.request("kept").ttl(TTL).keep_alive().lock().unwrap());
-    let kept = worker.request("kept").ttl(TTL).keep_alive().resume(&token).unwrap();
+    let kept = worker
+        .request("kept")
+        .ttl(TTL)
+        .keep_alive()
+        .resume(&token)
+        .unwrap();
     let start = Instant::now();
     while start.elapsed() < 2 * TTL {
         std::thread::sleep(TTL / 20);
@@ -76,26 +91,44 @@ fn only_who_has_the_token_has_the_lock() {
     let before = value(&servers[0], "video");
     for name in ["video", "nobody"] {
         let refused = worker.request(name).ttl(LONG).resume(&other_lock).map(drop);
-        assert_eq!(refused, Err(Error::NotResumable(NotResumable::OtherNames)), "{name}");
+        assert_eq!(
+            refused,
+            Err(Error::NotResumable(NotResumable::OtherNames)),
+            "{name}"
+        );
     }
     assert_eq!(holders(&servers, "nobody"), 0, "resuming sets nothing");
     assert_eq!(value(&servers[0], "video"), before);
     assert_eq!(held.release(), Ok(()));
-    assert!(!can_be_acquired(&worker, "other"), "a wrong name has released nothing");
+    assert!(
+        !can_be_acquired(&worker, "other"),
+        "a wrong name has released nothing"
+    );
 }
 
 #[test]
 fn a_lock_goes_with_its_fencing_token_its_slot_its_owner_and_all_its_names() {
     let servers = Servers::start(3);
     let [api, worker] = two(&servers);
-    let fenced = api.request("fenced").ttl(LONG).fenced().owner("the API").lock().unwrap();
+    let fenced = api
+        .request("fenced")
+        .ttl(LONG)
+        .fenced()
+        .owner("the API")
+        .lock()
+        .unwrap();
     let fence = fenced.fencing_token();
     let token = sent(fenced);
     assert!(fence.is_some() && token.fencing_token() == fence);
     let lock = worker.request("fenced").ttl(LONG).resume(&token).unwrap();
     assert_eq!(lock.fencing_token(), fence);
-    let LockState::Held(holder) = worker.inspect("fenced").unwrap().state else { panic!() };
-    assert_eq!(holder.owner().map(|name| name.to_string()), Some("the API".to_owned()));
+    let LockState::Held(holder) = worker.inspect("fenced").unwrap().state else {
+        panic!()
+    };
+    assert_eq!(
+        holder.owner().map(|name| name.to_string()),
+        Some("the API".to_owned())
+    );
     lock.release().unwrap();
     let next = worker.request("fenced").ttl(LONG).fenced().lock().unwrap();
     assert!(next.fencing_token() > fence);
@@ -114,7 +147,14 @@ fn a_lock_goes_with_its_fencing_token_its_slot_its_owner_and_all_its_names() {
     let reader = sent(api.request("read").ttl(LONG).shared().lock().unwrap());
     let reader = worker.request("read").ttl(LONG).resume(&reader).unwrap();
     assert!(!can_be_acquired(&api, "read"));
-    assert!(api.request("read").ttl(LONG).shared().try_lock().unwrap().is_some());
+    assert!(
+        api.request("read")
+            .ttl(LONG)
+            .shared()
+            .try_lock()
+            .unwrap()
+            .is_some()
+    );
     assert_eq!(reader.release(), Ok(()));
 
     let both = ["b", "a"];
@@ -131,21 +171,42 @@ fn a_token_with_other_names_resumes_nothing_and_ends_nothing() {
     let [api, worker] = two(&servers);
     let refused = |names: &[&str], token: &LockToken| {
         let result = worker.request_all(names).ttl(LONG).resume(token).map(drop);
-        assert_eq!(result, Err(Error::NotResumable(NotResumable::OtherNames)), "{names:?}");
+        assert_eq!(
+            result,
+            Err(Error::NotResumable(NotResumable::OtherNames)),
+            "{names:?}"
+        );
     };
     let one = sent(take(&api, "a", LONG));
-    [&["b"][..], &["a", "b"]].iter().for_each(|names| refused(names, &one));
+    [&["b"][..], &["a", "b"]]
+        .iter()
+        .for_each(|names| refused(names, &one));
     let both = sent(api.request_all(["c", "d"]).ttl(LONG).lock().unwrap());
-    [&["c"][..], &["c", "e"], &["c", "d", "e"]].iter().for_each(|names| refused(names, &both));
+    [&["c"][..], &["c", "e"], &["c", "d", "e"]]
+        .iter()
+        .for_each(|names| refused(names, &both));
     for name in ["a", "c", "d"] {
         assert_eq!(holders(&servers, name), 3, "{name}");
     }
-    let lock = worker.request_all(["d", "c"]).ttl(LONG).resume(&both).unwrap();
+    let lock = worker
+        .request_all(["d", "c"])
+        .ttl(LONG)
+        .resume(&both)
+        .unwrap();
     assert_eq!(lock.release(), Ok(()));
     // Of a prefix as well.
     let urls = servers.urls();
-    let elsewhere = LockClient::builder().nodes(urls).restart_guard(false).key_prefix("x:");
-    let lost = elsewhere.build().unwrap().request("a").ttl(LONG).resume(&one).map(drop);
+    let elsewhere = LockClient::builder()
+        .nodes(urls)
+        .restart_guard(false)
+        .key_prefix("x:");
+    let lost = elsewhere
+        .build()
+        .unwrap()
+        .request("a")
+        .ttl(LONG)
+        .resume(&one)
+        .map(drop);
     assert_eq!(lost, Err(Error::NotResumable(NotResumable::OtherNames)));
 }
 
@@ -158,7 +219,11 @@ fn a_token_is_good_for_another_worker_when_the_first_one_is_gone() {
     let lock = api.request("video").ttl(LONG).resume(&token).unwrap();
     assert_eq!(lock.release(), Ok(()));
     let lost = worker.request("video").ttl(LONG).resume(&token);
-    assert_eq!(loss_in(lost.map(drop)), Some(LossReason::Gone), "it was released");
+    assert_eq!(
+        loss_in(lost.map(drop)),
+        Some(LossReason::Gone),
+        "it was released"
+    );
 }
 
 #[test]
@@ -168,7 +233,10 @@ fn resuming_needs_a_majority_and_can_be_tried_again() {
     let token = sent(take(&api, "video", LONG));
     pause(&servers, 2);
     let hasty = with_long_timeout(servers.urls()).node_timeout(Duration::from_millis(200));
-    let hasty = hasty.connect_timeout(Duration::from_millis(300)).build().unwrap();
+    let hasty = hasty
+        .connect_timeout(Duration::from_millis(300))
+        .build()
+        .unwrap();
     let refused = hasty.request("video").ttl(LONG).resume(&token).map(drop);
     assert!(matches!(refused, Err(Error::NoQuorum(_))), "{refused:?}");
     resume(&servers, 2);
@@ -193,7 +261,10 @@ fn resuming_shortens_nothing() {
     let half = i64::try_from(LONG.as_millis() / 2).unwrap();
     assert!(servers.iter().all(|server| pttl(server, "video") > half));
     drop(lock);
-    assert!(gone(&servers, "video"), "the release is sent to all of them");
+    assert!(
+        gone(&servers, "video"),
+        "the release is sent to all of them"
+    );
 }
 
 #[test]
@@ -202,7 +273,10 @@ fn what_cannot_be_given_away_is_refused() {
     let [api, worker] = two(&servers);
     let lost = take(&api, "lost", BRIEF);
     assert!(lost.wait_lost(LIMIT).is_some());
-    assert_eq!(loss_in(lost.into_token().map(drop)), Some(LossReason::Expired));
+    assert_eq!(
+        loss_in(lost.into_token().map(drop)),
+        Some(LossReason::Expired)
+    );
 
     let reader = || api.request("read").ttl(LONG).shared();
     let readers = std::thread::scope(|scope| {
@@ -212,14 +286,27 @@ fn what_cannot_be_given_away_is_refused() {
     let [first, second] = readers.map(LockGuard::into_token);
     // Unless the second came too late for a share with the first, which a slow machine may do.
     let are_apart = first.is_ok();
-    assert!(are_apart || matches!(first, Err(Error::NotResumable(_))), "{first:?}");
+    assert!(
+        are_apart || matches!(first, Err(Error::NotResumable(_))),
+        "{first:?}"
+    );
     let second = second.expect("it is alone by now");
     drop(worker.request("read").ttl(LONG).resume(&second).unwrap());
 
-    let text = worker.request("video").ttl(LONG).resume(&second).map(drop).unwrap_err().to_string();
+    let text = worker
+        .request("video")
+        .ttl(LONG)
+        .resume(&second)
+        .map(drop)
+        .unwrap_err()
+        .to_string();
     assert!(!text.contains(&second.to_string()), "{text}");
     assert!(worker.request("").resume(&second).is_err());
-    let ttl = worker.request("read").ttl(Duration::MAX).resume(&second).map(drop);
+    let ttl = worker
+        .request("read")
+        .ttl(Duration::MAX)
+        .resume(&second)
+        .map(drop);
     assert!(matches!(ttl, Err(Error::Ttl(_))), "{ttl:?}");
     worker.cancel_token().cancel();
     let cancelled = worker.request("read").ttl(LONG).resume(&second).map(drop);
@@ -231,9 +318,22 @@ fn a_listener_is_told_that_a_lock_goes_and_comes() {
     let servers = Servers::start(3);
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let token = sent(take(&client, "video", LONG));
-    client.request("video").ttl(LONG).resume(&token).unwrap().release().unwrap();
+    client
+        .request("video")
+        .ttl(LONG)
+        .resume(&token)
+        .unwrap()
+        .release()
+        .unwrap();
     drop(client.request("video").ttl(LONG).resume(&token));
     let told = journal.take_lock_events();
-    let expected = ["attempt", "acquired", "let_expire", "acquired", "released", "failed"];
+    let expected = [
+        "attempt",
+        "acquired",
+        "let_expire",
+        "acquired",
+        "released",
+        "failed",
+    ];
     assert_eq!(names(&told), expected);
 }

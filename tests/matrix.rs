@@ -32,7 +32,10 @@ struct Row {
 fn every_operation_works_on_every_server_that_is_there() {
     let programs = found::programs();
     let missing = found::missing(&programs);
-    assert!(!programs.is_empty(), "no server is there: apt-get install redis-server");
+    assert!(
+        !programs.is_empty(),
+        "no server is there: apt-get install redis-server"
+    );
     let rows: Mutex<Vec<Option<Row>>> = Mutex::new(programs.iter().map(|_| None).collect());
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -49,10 +52,16 @@ fn every_operation_works_on_every_server_that_is_there() {
         }
     });
     let rows = rows.into_inner().expect("no panic with it locked");
-    let rows: Vec<Row> = rows.into_iter().map(|row| row.expect("each was tried")).collect();
+    let rows: Vec<Row> = rows
+        .into_iter()
+        .map(|row| row.expect("each was tried"))
+        .collect();
     say(&table(&programs, &rows));
     if !missing.is_empty() {
-        say(&format!("not there (see tests/servers/fetch): {}", missing.join(", ")));
+        say(&format!(
+            "not there (see tests/servers/fetch): {}",
+            missing.join(", ")
+        ));
     }
     let failed: Vec<_> = rows.iter().flat_map(|row| &row.failed).cloned().collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
@@ -65,7 +74,12 @@ fn try_all(program: &ServerProgram) -> Row {
         Ok(rig) => rig,
         Err(panic) => {
             let text = format!("{program}: {}", words(&*panic));
-            return Row { resp: "?", queue: "?".to_owned(), passed: 0, failed: vec![text] };
+            return Row {
+                resp: "?",
+                queue: "?".to_owned(),
+                passed: 0,
+                failed: vec![text],
+            };
         }
     };
     for (name, operation) in OPERATIONS {
@@ -74,12 +88,18 @@ fn try_all(program: &ServerProgram) -> Row {
             Err(panic) => failed.push(format!("{program}: {name}: {}", words(&*panic))),
         }
     }
-    Row { resp: rig.resp(), queue: rig.queue(), passed, failed }
+    Row {
+        resp: rig.resp(),
+        queue: rig.queue(),
+        passed,
+        failed,
+    }
 }
 
 fn words(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without words")
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without words")
 }
 
 fn table(programs: &[ServerProgram], rows: &[Row]) -> String {

@@ -22,7 +22,10 @@ fn client(servers: &Servers, count: usize, reached: u32) -> LockClient {
         _ => server.url(),
     };
     let urls: Vec<_> = servers.iter().take(count).enumerate().map(url).collect();
-    with_long_timeout(urls).wait_for_all(true).build().expect("the settings are good")
+    with_long_timeout(urls)
+        .wait_for_all(true)
+        .build()
+        .expect("the settings are good")
 }
 
 /// A kind of lock that excludes all others.
@@ -33,11 +36,21 @@ fn whole(client: &LockClient) -> Option<LockGuard> {
 }
 
 fn reader(client: &LockClient) -> Option<LockGuard> {
-    client.request("moved").ttl(LONG).shared().try_lock().unwrap_or(None)
+    client
+        .request("moved")
+        .ttl(LONG)
+        .shared()
+        .try_lock()
+        .unwrap_or(None)
 }
 
 fn permit(client: &LockClient) -> Option<LockGuard> {
-    client.request("moved").ttl(LONG).one_of(1).try_lock().unwrap_or(None)
+    client
+        .request("moved")
+        .ttl(LONG)
+        .one_of(1)
+        .try_lock()
+        .unwrap_or(None)
 }
 
 /// With a list of `before` servers, and with one of `after`: in how many cases can a client of the
@@ -48,7 +61,9 @@ fn cases(servers: &Servers, (before, after): (usize, usize), take: (Take, Take))
     for reached in 0..1 << before {
         let holder = client(servers, before, reached);
         for also_reached in 0..1 << after {
-            let Some(guard) = take.0(&holder) else { continue };
+            let Some(guard) = take.0(&holder) else {
+                continue;
+            };
             taken += 1;
             let second = take.1(&client(servers, after, also_reached));
             taken_twice += u32::from(second.is_some());
@@ -64,7 +79,11 @@ fn lists_that_differ_by_one_server_exclude_each_other_whatever_each_client_reach
     let servers = Servers::start(3);
     let mut all: Vec<(Take, Take)> = vec![(whole, whole)];
     if Capability::Shares.is_there() {
-        all.extend([(whole as Take, reader as Take), (reader, whole), (permit, permit)]);
+        all.extend([
+            (whole as Take, reader as Take),
+            (reader, whole),
+            (permit, permit),
+        ]);
     }
     for kinds in all {
         // Holders: with one server, if it is reached; with two, if both are; with three, if two
@@ -122,13 +141,24 @@ fn a_list_whose_user_is_deleted_on_a_majority_grants_and_extends_nothing() {
             let made = server.command(&["ACL", "SETUSER", user, "on", ">pw", "~*", "+@all"]);
             assert_eq!(made, Value::ok());
         }
-        let urls = servers.iter().map(|server| server.url_of(&format!("{user}:pw")));
+        let urls = servers
+            .iter()
+            .map(|server| server.url_of(&format!("{user}:pw")));
         // A lock is kept alive if its ttl is more than three of these.
         let short = with_long_timeout(urls).node_timeout(Duration::from_millis(700));
         short.build().expect("the settings are good")
     };
-    let (old, new, ttl) = (client_as("list-1"), client_as("list-2"), Duration::from_secs(3));
-    let held = old.request("moved").ttl(ttl).keep_alive().lock().expect("it is free");
+    let (old, new, ttl) = (
+        client_as("list-1"),
+        client_as("list-2"),
+        Duration::from_secs(3),
+    );
+    let held = old
+        .request("moved")
+        .ttl(ttl)
+        .keep_alive()
+        .lock()
+        .expect("it is free");
     thread::scope(|scope| {
         let waits = scope.spawn(|| old.request("moved").ttl(ttl).try_lock_for(LIMIT));
         for server in &servers[..2] {
@@ -136,10 +166,18 @@ fn a_list_whose_user_is_deleted_on_a_majority_grants_and_extends_nothing() {
         }
         // The kept lock is not extended, so it ends, and the new list has it at most a ttl later.
         let next = new.request("moved").ttl(ttl).try_lock_for(LIMIT);
-        let next = next.expect("the new list has its user").expect("the lock ends");
+        let next = next
+            .expect("the new list has its user")
+            .expect("the lock ends");
         assert!(held.ensure_held().is_err());
-        assert!(old.try_lock("other", ttl).is_err(), "no majority admits the old list");
+        assert!(
+            old.try_lock("other", ttl).is_err(),
+            "no majority admits the old list"
+        );
         next.release().expect("it is held");
-        assert!(!matches!(waits.join(), Ok(Ok(Some(_)))), "a call that waited is not served");
+        assert!(
+            !matches!(waits.join(), Ok(Ok(Some(_)))),
+            "a call that waited is not served"
+        );
     });
 }

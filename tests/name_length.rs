@@ -20,7 +20,10 @@ fn longest() -> String {
 
 fn client(servers: &Servers) -> LockClient {
     let settings = with_lease(servers.urls(), LONG_LEASE).key_prefix(PREFIX);
-    settings.wait_for_all(true).build().expect("the settings are good")
+    settings
+        .wait_for_all(true)
+        .build()
+        .expect("the settings are good")
 }
 
 #[test]
@@ -28,7 +31,14 @@ fn a_lock_of_the_longest_name_can_be_waited_for_kept_fenced_and_inspected() {
     let servers = Servers::start(3);
     let (name, key) = (longest(), format!("{PREFIX}{}", longest()));
     let (first, second) = (client(&servers), client(&servers));
-    let held = first.request(&name).ttl(LONG).fenced().keep_alive().owner("first").lock().unwrap();
+    let held = first
+        .request(&name)
+        .ttl(LONG)
+        .fenced()
+        .keep_alive()
+        .owner("first")
+        .lock()
+        .unwrap();
     assert_eq!(holders(&servers, &key), 3);
     assert!(second.try_lock(&name, LONG).unwrap().is_none());
     let waiting = {
@@ -39,7 +49,11 @@ fn a_lock_of_the_longest_name_can_be_waited_for_kept_fenced_and_inspected() {
     await_queued(&servers, &key, 1);
     let seen = first.inspect(&name).unwrap();
     assert_eq!((seen.waiters.len(), seen.nodes.len()), (1, 3));
-    assert!(first.locks("*").all(|found| found.unwrap().as_ref() == name.as_bytes()));
+    assert!(
+        first
+            .locks("*")
+            .all(|found| found.unwrap().as_ref() == name.as_bytes())
+    );
     let start = Instant::now();
     assert_eq!(held.release(), Ok(()));
     assert_eq!(finish(waiting).unwrap(), Ok(()));
@@ -55,7 +69,13 @@ fn a_lock_of_the_longest_name_can_be_shared() {
     let servers = Servers::start(3);
     let (name, key) = (longest(), format!("{PREFIX}{}", longest()));
     let (first, second) = (client(&servers), client(&servers));
-    let reading = first.request(&name).ttl(LONG).shared().fenced().lock().unwrap();
+    let reading = first
+        .request(&name)
+        .ttl(LONG)
+        .shared()
+        .fenced()
+        .lock()
+        .unwrap();
     let waiting = {
         let (client, name) = (second.clone(), name.clone());
         let permits = move || client.request(&name).ttl(LONG).one_of(2).lock();
@@ -75,20 +95,33 @@ fn one_byte_more_is_refused_at_once_and_nothing_is_sent() {
     let settings = with_lease(servers.urls(), LONG_LEASE).key_prefix(PREFIX);
     let client = settings.client_name("silent").build().unwrap();
     let name = longest() + "n";
-    let error = ResourceError::TooLong { length: KEY_MAX + 1, most: KEY_MAX };
+    let error = ResourceError::TooLong {
+        length: KEY_MAX + 1,
+        most: KEY_MAX,
+    };
     let refused = [
         client.lock(&name, LONG).map(drop),
         client.try_lock(&name, LONG).map(drop),
         client.request(&name).shared().lock().map(drop),
         client.request_all([&name]).lock().map(drop),
-        client.request_all([&name[..KEY_MAX / 2], &name[KEY_MAX / 2..], "n"]).lock().map(drop),
+        client
+            .request_all([&name[..KEY_MAX / 2], &name[KEY_MAX / 2..], "n"])
+            .lock()
+            .map(drop),
     ];
     let is_refused =
         |error: &Error| matches!(error, Error::Resource(ResourceError::TooLong { .. }));
-    assert!(refused.iter().all(|it| it.as_ref().is_err_and(is_refused)), "{refused:?}");
+    assert!(
+        refused.iter().all(|it| it.as_ref().is_err_and(is_refused)),
+        "{refused:?}"
+    );
     assert_eq!(refused[0], Err(Error::Resource(error)));
     assert_eq!(client.inspect(&name).map(drop), Err(Error::Resource(error)));
-    assert!(servers.iter().all(|server| connections(server, "silent") == 0));
+    assert!(
+        servers
+            .iter()
+            .all(|server| connections(server, "silent") == 0)
+    );
     // The same client works with shorter names.
     drop(take(&pushed(servers.urls()), "n", LONG));
     drop(take(&holder(servers.urls()), longest(), LONG));

@@ -17,7 +17,10 @@ use support::shim::{Shim, set_clock};
 
 /// A client with the restart guard, as users have it.
 fn guarded<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
-    with_long_timeout(urls).restart_guard(true).build().expect("the settings are good")
+    with_long_timeout(urls)
+        .restart_guard(true)
+        .build()
+        .expect("the settings are good")
 }
 
 /// The status of the only node.
@@ -38,9 +41,17 @@ fn nodes_says_what_a_crash_costs_and_warns_if_the_restart_guard_is_off() {
     let file = |fsync| vec!["--appendonly", "yes", "--appendfsync", fsync];
     let table = [
         (file("always"), Some(Fsync::Always), CrashLoss::Nothing),
-        (file("everysec"), Some(Fsync::EverySecond), CrashLoss::LastSeconds),
+        (
+            file("everysec"),
+            Some(Fsync::EverySecond),
+            CrashLoss::LastSeconds,
+        ),
         (file("no"), Some(Fsync::Never), CrashLoss::Unwritten),
-        (vec!["save"], Some(Fsync::EverySecond), CrashLoss::SinceSnapshot),
+        (
+            vec!["save"],
+            Some(Fsync::EverySecond),
+            CrashLoss::SinceSnapshot,
+        ),
         (vec![], Some(Fsync::EverySecond), CrashLoss::Everything),
     ];
     for (args, fsync, loss) in table {
@@ -54,13 +65,21 @@ fn nodes_says_what_a_crash_costs_and_warns_if_the_restart_guard_is_off() {
             status(&builder.build().expect("the settings are good"))
         };
         let (on, off) = (status_with(true), status_with(false));
-        assert_eq!(on.persistence.append_only, Some(args.contains(&"--appendonly")), "{args:?}");
+        assert_eq!(
+            on.persistence.append_only,
+            Some(args.contains(&"--appendonly")),
+            "{args:?}"
+        );
         assert_eq!(on.persistence.fsync, fsync, "{args:?}");
         assert_eq!(on.persistence.snapshots, Some(is_saving), "{args:?}");
         assert_eq!(on.persistence.crash_loss(), Some(loss), "{args:?}");
         assert_eq!(on.warnings(), [], "{args:?}");
         let warning = NodeWarning::Forgets { loss };
-        let expected = if loss == CrashLoss::Nothing { vec![] } else { vec![warning] };
+        let expected = if loss == CrashLoss::Nothing {
+            vec![]
+        } else {
+            vec![warning]
+        };
         assert_eq!(off.warnings(), expected, "{args:?}");
     }
 }
@@ -69,11 +88,20 @@ fn nodes_says_what_a_crash_costs_and_warns_if_the_restart_guard_is_off() {
 fn a_server_that_evicts_is_warned_about_if_it_has_a_limit() {
     let limited = status_of(&["--maxmemory", "500mb", "--maxmemory-policy", "allkeys-lru"]);
     assert_eq!(limited.memory.max, Some(500 * 1024 * 1024));
-    assert!(limited.memory.used.is_some_and(|used| used > 10_000), "{:?}", limited.memory);
-    let evicts = NodeWarning::Evicts { policy: "allkeys-lru".to_owned() };
+    assert!(
+        limited.memory.used.is_some_and(|used| used > 10_000),
+        "{:?}",
+        limited.memory
+    );
+    let evicts = NodeWarning::Evicts {
+        policy: "allkeys-lru".to_owned(),
+    };
     assert_eq!(limited.warnings(), [evicts]);
     let unlimited = status_of(&["--maxmemory-policy", "volatile-lru"]);
-    assert_eq!((unlimited.memory.max, unlimited.warnings()), (Some(0), &[][..]));
+    assert_eq!(
+        (unlimited.memory.max, unlimited.warnings()),
+        (Some(0), &[][..])
+    );
     let refusing = status_of(&["--maxmemory", "500mb", "--maxmemory-policy", "noeviction"]);
     assert_eq!(
         (refusing.memory.policy.as_deref(), refusing.warnings()),
@@ -88,7 +116,9 @@ fn a_server_without_memory_is_warned_about() {
     let used = status(&client).memory.used.expect("the server says so");
     server.command(&["CONFIG", "SET", "maxmemory", &(used / 2).to_string()]);
     let seen = status(&client);
-    let [NodeWarning::MemoryShort { used, max }] = seen.warnings() else { panic!("{seen:?}") };
+    let [NodeWarning::MemoryShort { used, max }] = seen.warnings() else {
+        panic!("{seen:?}")
+    };
     assert!(used > max && seen.memory.max == Some(*max), "{seen:?}");
 }
 
@@ -101,9 +131,15 @@ fn replicas_and_their_masters_are_warned_about() {
     replica.command(&["SLAVEOF", "127.0.0.1", &master.port().to_string()]);
     let has_replica = || status(&client).role == Some(Role::Master { replicas: 1 });
     assert!(eventually(LIMIT, has_replica));
-    assert_eq!(status(&client).warnings(), [NodeWarning::HasReplicas { count: 1 }]);
+    assert_eq!(
+        status(&client).warnings(),
+        [NodeWarning::HasReplicas { count: 1 }]
+    );
     let seen = status(&guarded([replica.url()]));
-    assert_eq!((seen.role, seen.warnings()), (Some(Role::Replica), &[NodeWarning::Replica][..]));
+    assert_eq!(
+        (seen.role, seen.warnings()),
+        (Some(Role::Replica), &[NodeWarning::Replica][..])
+    );
     replica.command(&["SLAVEOF", "NO", "ONE"]);
     assert!(eventually(LIMIT, || status(&client).warnings().is_empty()));
 }
@@ -113,7 +149,10 @@ fn a_node_of_a_cluster_is_warned_about() {
     support::needs!(Cluster);
     let server = ClusterNode::start();
     let seen = status(&guarded([server.url()]));
-    assert_eq!((seen.is_cluster, seen.warnings()), (Some(true), &[NodeWarning::Cluster][..]));
+    assert_eq!(
+        (seen.is_cluster, seen.warnings()),
+        (Some(true), &[NodeWarning::Cluster][..])
+    );
     assert_eq!(status_of(&[]).is_cluster, Some(false));
 }
 
@@ -141,7 +180,10 @@ fn a_clock_that_is_off_is_warned_about() {
             panic!("{seen:?}")
         };
         // One hundredth of `max_ttl`, a minute, and 2 ms.
-        assert_eq!((Some(*clock), *allowed), (seen.clock, Duration::from_millis(602)));
+        assert_eq!(
+            (Some(*clock), *allowed),
+            (seen.clock, Duration::from_millis(602))
+        );
     }
     set_clock(&shim.orders(), 0);
     assert!(eventually(LIMIT, || status(&client).warnings().is_empty()));
@@ -159,7 +201,10 @@ fn what_a_user_may_not_ask_is_unknown_and_no_error_and_locks_work() {
     let client = all_nodes_client([format!("redis://poor:pw@127.0.0.1:{}", server.port())]);
     for _ in 0..2 {
         let seen = status(&client);
-        assert_eq!((&seen.last_error, seen.role, seen.is_cluster), (&None, None, None));
+        assert_eq!(
+            (&seen.last_error, seen.role, seen.is_cluster),
+            (&None, None, None)
+        );
         assert_eq!((seen.clock, seen.persistence.crash_loss()), (None, None));
         assert_eq!((seen.memory.max, seen.warnings()), (None, &[][..]));
         assert_eq!(take(&client, "poor", LONG).release(), Ok(()));
@@ -167,8 +212,15 @@ fn what_a_user_may_not_ask_is_unknown_and_no_error_and_locks_work() {
     server.command(&["ACL", "SETUSER", "poor", "+info"]);
     let again = all_nodes_client([format!("redis://poor:pw@127.0.0.1:{}", server.port())]);
     let seen = status(&again);
-    assert_eq!(seen.warnings().len(), 2, "eviction, and no persistence: {seen:?}");
-    assert_eq!((seen.persistence.fsync, seen.persistence.snapshots), (None, None));
+    assert_eq!(
+        seen.warnings().len(),
+        2,
+        "eviction, and no persistence: {seen:?}"
+    );
+    assert_eq!(
+        (seen.persistence.fsync, seen.persistence.snapshots),
+        (None, None)
+    );
 }
 
 #[test]
@@ -180,8 +232,18 @@ fn two_nodes_on_one_machine_are_warned_about() {
     let url = nodes[0].url.clone();
     assert_eq!(nodes[0].warnings(), []);
     for node in &nodes[1..] {
-        assert_eq!(node.warnings(), [NodeWarning::SameHost { url: url.clone(), is_here: true }]);
-        assert!(node.warnings()[0].to_string().contains("both run on this machine"));
+        assert_eq!(
+            node.warnings(),
+            [NodeWarning::SameHost {
+                url: url.clone(),
+                is_here: true
+            }]
+        );
+        assert!(
+            node.warnings()[0]
+                .to_string()
+                .contains("both run on this machine")
+        );
     }
     let loopback = Some("127.0.0.1".parse().unwrap());
     let addresses: Vec<_> = nodes.iter().map(|node| node.address).collect();
@@ -193,7 +255,9 @@ fn a_node_that_answers_nothing_more_delays_nodes_by_one_timeout_and_hides_no_oth
     let server = Server::start(&["--maxmemory", "500mb", "--maxmemory-policy", "allkeys-lru"]);
     let stuck = Peer::start(|conversation| {
         for _ in 0..4 {
-            let Some(command) = conversation.read_command() else { return };
+            let Some(command) = conversation.read_command() else {
+                return;
+            };
             match &command[0][..] {
                 b"INFO" if command[1] == b"server" => conversation.send(b"$8\r\nrun_id:a\r\n"),
                 _ => conversation.send(b"-ERR unknown command\r\n"),
@@ -202,13 +266,18 @@ fn a_node_that_answers_nothing_more_delays_nodes_by_one_timeout_and_hides_no_oth
         conversation.stay_silent();
     });
     let timeout = Duration::from_secs(2);
-    let builder = LockClient::builder().nodes([stuck.url(), server.url()]).node_timeout(timeout);
+    let builder = LockClient::builder()
+        .nodes([stuck.url(), server.url()])
+        .node_timeout(timeout);
     let client = builder.build().expect("the settings are good");
     let begun = Instant::now();
     let nodes = client.nodes();
     assert!(begun.elapsed() < timeout * 2, "{:?}", begun.elapsed());
     assert_eq!((nodes[0].role, nodes[0].clock), (None, None));
-    assert!(nodes[1].memory.max.is_some() && nodes[1].warnings().len() == 2, "{nodes:?}");
+    assert!(
+        nodes[1].memory.max.is_some() && nodes[1].warnings().len() == 2,
+        "{nodes:?}"
+    );
 }
 
 #[test]
@@ -217,12 +286,20 @@ fn embedded_nodes_say_that_they_keep_nothing_and_have_the_time_of_this_machine()
     let client = with_long_timeout(nodes.urls()).build().unwrap();
     let seen = status(&client);
     assert_eq!(seen.persistence.crash_loss(), Some(CrashLoss::Everything));
-    assert_eq!((seen.memory.max, seen.memory.policy.as_deref()), (Some(0), Some("noeviction")));
+    assert_eq!(
+        (seen.memory.max, seen.memory.policy.as_deref()),
+        (Some(0), Some("noeviction"))
+    );
     assert_eq!(seen.role, Some(Role::Master { replicas: 0 }));
     assert_eq!(seen.is_cluster, Some(false));
     let clock = seen.clock.expect("it tells its time");
     assert!(clock.by <= clock.error + MARGIN, "{clock}");
-    assert_eq!(seen.warnings(), [NodeWarning::Forgets { loss: CrashLoss::Everything }]);
+    assert_eq!(
+        seen.warnings(),
+        [NodeWarning::Forgets {
+            loss: CrashLoss::Everything
+        }]
+    );
 }
 
 #[test]
@@ -232,5 +309,8 @@ fn a_node_that_does_not_answer_has_that_as_its_error() {
     let client = with_long_timeout(servers.urls()).node_timeout(Duration::from_millis(500));
     let status = client.build().unwrap().nodes().swap_remove(2);
     assert!(!status.is_connected);
-    assert!(matches!(status.last_error, Some(NodeError::TimedOut(_))), "{status:?}");
+    assert!(
+        matches!(status.last_error, Some(NodeError::TimedOut(_))),
+        "{status:?}"
+    );
 }

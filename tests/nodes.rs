@@ -41,7 +41,10 @@ fn answered(url: &str, text: &str) -> ServerErrorKind {
 /// Does a request without a time limit fail, because waiting cannot fix this?
 #[track_caller]
 fn is_given_up(url: &str) -> bool {
-    matches!(all_nodes_client([url]).lock("lock:asked", LONG), Err(Error::NoQuorum(_)))
+    matches!(
+        all_nodes_client([url]).lock("lock:asked", LONG),
+        Err(Error::NoQuorum(_))
+    )
 }
 
 #[test]
@@ -52,9 +55,15 @@ fn a_wrong_missing_or_unwanted_password_is_reported() {
     assert_eq!(answered(&wrong, ""), ServerErrorKind::Authentication);
     assert!(is_given_up(&wrong));
     let text = no_quorum(&all_nodes_client([&wrong])).to_string();
-    assert!(!text.contains("wr0ng-one") && !text.contains("NOAUTH"), "{text}");
+    assert!(
+        !text.contains("wr0ng-one") && !text.contains("NOAUTH"),
+        "{text}"
+    );
     let missing = server.url().replace(":secret@", "");
-    assert_eq!(answered(&missing, "NOAUTH"), ServerErrorKind::Authentication);
+    assert_eq!(
+        answered(&missing, "NOAUTH"),
+        ServerErrorKind::Authentication
+    );
     assert!(is_given_up(&missing));
     let open = Server::start(&[]);
     let needless = open.url_of(":secret");
@@ -69,8 +78,18 @@ fn a_wrong_missing_or_unwanted_password_is_reported() {
 fn a_user_without_the_needed_rights_is_reported() {
     support::needs!(Users);
     let server = Server::start(&[]);
-    server.command(&["ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set"]);
-    server.command(&["ACL", "SETUSER", "elsewhere", "on", ">pw", "~other:*", "+@all"]);
+    server.command(&[
+        "ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set",
+    ]);
+    server.command(&[
+        "ACL",
+        "SETUSER",
+        "elsewhere",
+        "on",
+        ">pw",
+        "~other:*",
+        "+@all",
+    ]);
     for user in ["reader", "elsewhere"] {
         let url = server.url_of(&format!("{user}:pw"));
         assert_eq!(answered(&url, "NOPERM"), ServerErrorKind::NoPermission);
@@ -86,11 +105,16 @@ fn a_node_that_cannot_write_to_its_disk_is_reported() {
     fs::create_dir(server.directory().join("dump.rdb")).unwrap();
     let failed = || {
         server.command(&["BGSAVE"]);
-        let status = server.command(&["INFO", "persistence"]).field("rdb_last_bgsave_status");
+        let status = server
+            .command(&["INFO", "persistence"])
+            .field("rdb_last_bgsave_status");
         status.as_deref() == Some("err")
     };
     assert!(eventually(LIMIT, failed));
-    assert_eq!(answered(&server.url(), "MISCONF"), ServerErrorKind::WriteRefused);
+    assert_eq!(
+        answered(&server.url(), "MISCONF"),
+        ServerErrorKind::WriteRefused
+    );
 }
 
 #[test]
@@ -100,7 +124,10 @@ fn a_node_without_memory_still_releases_locks() {
     let client = all_nodes_client([server.url()]);
     let guard = take(&client, "lock:before", LONG);
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
-    assert_eq!(answered(&server.url(), "OOM"), ServerErrorKind::WriteRefused);
+    assert_eq!(
+        answered(&server.url(), "OOM"),
+        ServerErrorKind::WriteRefused
+    );
     assert_eq!(guard.release(), Ok(()));
 }
 
@@ -110,17 +137,25 @@ fn a_node_that_becomes_a_replica_is_reported_and_works_again_as_a_master() {
     let client = all_nodes_client([server.url()]);
     take(&client, "lock:before", LONG).release().unwrap();
     server.command(&["SLAVEOF", "127.0.0.1", "1"]);
-    assert_eq!(answered(&server.url(), "READONLY"), ServerErrorKind::Replica);
+    assert_eq!(
+        answered(&server.url(), "READONLY"),
+        ServerErrorKind::Replica
+    );
     assert!(report_texts(&no_quorum(&client))[0].starts_with("server error: READONLY"));
     server.command(&["SLAVEOF", "NO", "ONE"]);
-    assert!(eventually(LIMIT, || client.try_lock("lock:after", LONG).is_ok_and(|it| it.is_some())));
+    assert!(eventually(LIMIT, || client
+        .try_lock("lock:after", LONG)
+        .is_ok_and(|it| it.is_some())));
 }
 
 #[test]
 fn a_node_of_a_cluster_is_reported() {
     support::needs!(Cluster);
     let server = ClusterNode::start();
-    assert_eq!(answered(&server.url(), "CLUSTERDOWN"), ServerErrorKind::Cluster);
+    assert_eq!(
+        answered(&server.url(), "CLUSTERDOWN"),
+        ServerErrorKind::Cluster
+    );
     assert!(is_given_up(&server.url()));
 }
 
@@ -130,7 +165,8 @@ fn a_node_that_is_busy_with_a_script_is_reported() {
     let client = all_nodes_client([server.url()]);
     take(&client, "lock:before", LONG).release().unwrap();
     let mut hog = server.client();
-    hog.send(&encode(&["EVAL", "while true do end", "0"])).unwrap();
+    hog.send(&encode(&["EVAL", "while true do end", "0"]))
+        .unwrap();
     let is_busy = || match client.try_lock("lock:asked", LONG) {
         Err(Error::NoQuorum(error)) => report_texts(&error)[0].starts_with("server error: BUSY"),
         // The script is not running yet.
@@ -140,7 +176,9 @@ fn a_node_that_is_busy_with_a_script_is_reported() {
     // A new connection gets the error as its greeting.
     assert_eq!(answered(&server.url(), "BUSY"), ServerErrorKind::Busy);
     assert_eq!(server.command(&["SCRIPT", "KILL"]), Value::ok());
-    assert!(eventually(LIMIT, || client.try_lock("lock:after", LONG).is_ok_and(|it| it.is_some())));
+    assert!(eventually(LIMIT, || client
+        .try_lock("lock:after", LONG)
+        .is_ok_and(|it| it.is_some())));
 }
 
 #[test]
@@ -160,8 +198,12 @@ fn a_node_with_too_many_clients_is_reported() {
 #[test]
 fn a_node_that_is_loading_is_reported_and_waited_for() {
     support::needs!(Setting("loading-process-events-interval-bytes"));
-    let mut args =
-        vec!["--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024"];
+    let mut args = vec![
+        "--key-load-delay",
+        "500",
+        "--loading-process-events-interval-bytes",
+        "1024",
+    ];
     if Capability::Setting("enable-debug-command").is_there() {
         args.extend(["--enable-debug-command", "yes"]);
     }
@@ -188,11 +230,31 @@ fn errors_that_are_hard_to_provoke_are_reported_as_well() {
     let table = [
         ("MOVED 3999 10.0.0.9:6381", ServerErrorKind::Cluster, true),
         ("ASK 3999 10.0.0.9:6381", ServerErrorKind::Cluster, true),
-        ("CROSSSLOT Keys in request don't hash", ServerErrorKind::Cluster, true),
-        ("TRYAGAIN Multiple keys request", ServerErrorKind::Busy, false),
-        ("MASTERDOWN Link with MASTER is down", ServerErrorKind::Replica, false),
-        ("NOREPLICAS Not enough good replicas", ServerErrorKind::WriteRefused, false),
-        ("UNKILLABLE Sorry the script already", ServerErrorKind::Busy, false),
+        (
+            "CROSSSLOT Keys in request don't hash",
+            ServerErrorKind::Cluster,
+            true,
+        ),
+        (
+            "TRYAGAIN Multiple keys request",
+            ServerErrorKind::Busy,
+            false,
+        ),
+        (
+            "MASTERDOWN Link with MASTER is down",
+            ServerErrorKind::Replica,
+            false,
+        ),
+        (
+            "NOREPLICAS Not enough good replicas",
+            ServerErrorKind::WriteRefused,
+            false,
+        ),
+        (
+            "UNKILLABLE Sorry the script already",
+            ServerErrorKind::Busy,
+            false,
+        ),
         ("WHATEVER else there may be", ServerErrorKind::Other, false),
     ];
     for (text, kind, is_permanent) in table {
@@ -206,7 +268,10 @@ fn errors_that_are_hard_to_provoke_are_reported_as_well() {
         assert_eq!(answered(&peer.url(), text), kind);
         assert_eq!(
             is_permanent,
-            no_quorum(&all_nodes_client([peer.url()])).reports().iter().all(is_permanent_failure)
+            no_quorum(&all_nodes_client([peer.url()]))
+                .reports()
+                .iter()
+                .all(is_permanent_failure)
         );
     }
 }
@@ -228,9 +293,15 @@ fn each_node_has_its_own_report() {
     let error = no_quorum(&client);
     assert_eq!((error.answered(), error.needed()), (2, 3));
     let texts = report_texts(&error);
-    assert!(texts[0].starts_with("no connection: Connection refused"), "{error}");
+    assert!(
+        texts[0].starts_with("no connection: Connection refused"),
+        "{error}"
+    );
     assert_eq!(texts[1], "timed out waiting for an answer");
-    assert!(texts[2].starts_with("server error: OOM command not allowed"), "{error}");
+    assert!(
+        texts[2].starts_with("server error: OOM command not allowed"),
+        "{error}"
+    );
     assert_eq!(texts[3..], ["refused", "granted"]);
     for (report, server) in error.reports().iter().zip(servers.iter()) {
         assert_eq!(*report.url, format!("{}/0", server.url()));
@@ -246,7 +317,10 @@ fn nodes_returns_the_status_of_each_node() {
     let program = ServerProgram::tested();
     let version = Some(program.version().to_owned());
     for (status, server) in client.nodes().iter().zip(servers.iter()) {
-        assert_eq!(*status.url, format!("{}/0", server.url().replace(":secret@", "")));
+        assert_eq!(
+            *status.url,
+            format!("{}/0", server.url().replace(":secret@", ""))
+        );
         assert!(status.is_connected && status.last_error.is_none());
         assert_eq!(status.server.as_deref(), Some(program.name()));
         assert_eq!(status.version, version);
@@ -273,17 +347,29 @@ fn nodes_are_read_from_an_environment_variable() {
         let servers = Servers::start(3);
         let urls = servers.urls().join(" , ").replace("redis://", "valkey://");
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "nodes::nodes_are_read_from_an_environment_variable"])
+            .args([
+                "--exact",
+                "nodes::nodes_are_read_from_an_environment_variable",
+            ])
             .env(VARIABLE, urls)
             .output()
             .unwrap();
         let text = String::from_utf8_lossy(&child.stdout);
-        assert!(child.status.success() && text.contains("1 passed"), "{text}");
+        assert!(
+            child.status.success() && text.contains("1 passed"),
+            "{text}"
+        );
         return;
     }
-    let client = LockClient::builder().nodes_from_env(VARIABLE).build().unwrap();
+    let client = LockClient::builder()
+        .nodes_from_env(VARIABLE)
+        .build()
+        .unwrap();
     assert_eq!(connected(client).nodes().len(), 3);
     // Without the restart guard: the servers have just been started.
     let builder = with_long_timeout(Vec::<String>::new()).nodes_from_env(VARIABLE);
-    assert_eq!(take(&builder.build().unwrap(), "listed", LONG).release(), Ok(()));
+    assert_eq!(
+        take(&builder.build().unwrap(), "listed", LONG).release(),
+        Ok(())
+    );
 }

@@ -19,9 +19,13 @@ use support::transport::{scheme, trusting};
 fn asked(urls: &[String; 3]) -> NoQuorum {
     let secret = |url: &String| url.replace("://", &format!("://user:{SECRET}@"));
     let builder = trusting(LockClient::builder().nodes(urls.iter().map(secret)));
-    let builder = builder.node_timeout(Duration::from_millis(400)).wait_for_all(true);
+    let builder = builder
+        .node_timeout(Duration::from_millis(400))
+        .wait_for_all(true);
     let client = builder.build().expect("the settings are good");
-    let error = client.try_lock("peers", LONG).expect_err("no node grants it");
+    let error = client
+        .try_lock("peers", LONG)
+        .expect_err("no node grants it");
     shown(&error);
     for status in client.nodes() {
         assert!(!status.is_connected);
@@ -58,8 +62,13 @@ fn other_programs_than_redis_are_reported_as_such() {
     other(Peer::tls_alert, OtherProtocol::Tls);
     // A request without a time limit gets the error at once, too.
     let peers = [Peer::http(), Peer::ssh(), Peer::silent()];
-    let client = with_long_timeout(peers.iter().map(Peer::url)).build().unwrap();
-    assert!(matches!(client.lock("peers", LONG), Err(Error::NoQuorum(_))));
+    let client = with_long_timeout(peers.iter().map(Peer::url))
+        .build()
+        .unwrap();
+    assert!(matches!(
+        client.lock("peers", LONG),
+        Err(Error::NoQuorum(_))
+    ));
 }
 
 /// Sends this as soon as a client has connected, in pieces of this many bytes.
@@ -88,7 +97,10 @@ fn waiting_for_a_lock_ends_if_most_nodes_are_other_servers_than_redis() {
         (POSTGRES, OtherProtocol::Postgres),
         (BROKER, OtherProtocol::Amqp),
         (b"ERROR\r\nERROR\r\n", OtherProtocol::Memcached),
-        (b"CLIENT_ERROR bad command line format\r\n", OtherProtocol::Memcached),
+        (
+            b"CLIENT_ERROR bad command line format\r\n",
+            OtherProtocol::Memcached,
+        ),
         (b"\x05who is there?", OtherProtocol::Unknown),
     ];
     for (bytes, protocol) in servers {
@@ -99,11 +111,16 @@ fn waiting_for_a_lock_ends_if_most_nodes_are_other_servers_than_redis() {
             let client = with_long_timeout(urls).build().unwrap();
             // A `lock` that waited on would not end the test.
             let waited = client.request("peers").ttl(LONG).try_lock_for(2 * LIMIT);
-            let Err(Error::NoQuorum(error)) = waited else { panic!("{waited:?}") };
+            let Err(Error::NoQuorum(error)) = waited else {
+                panic!("{waited:?}")
+            };
             let expected = NodeAnswer::Failed(NodeError::NotRedis(protocol));
             let strange = error.reports()[..2].iter().map(|report| &report.answer);
             assert!(strange.clone().all(|answer| *answer == expected), "{error}");
-            assert!(error.to_string().contains(&format!("it speaks {protocol}")), "{error}");
+            assert!(
+                error.to_string().contains(&format!("it speaks {protocol}")),
+                "{error}"
+            );
             assert!(client.lock("peers", LONG).is_err());
         }
     }
@@ -111,11 +128,20 @@ fn waiting_for_a_lock_ends_if_most_nodes_are_other_servers_than_redis() {
 
 #[test]
 fn silent_peers_and_peers_that_send_nonsense_are_reported() {
-    assert_eq!(node_error_of(Peer::silent), NodeError::TimedOut(Phase::Greeting));
-    assert!(matches!(node_error_of(Peer::closing), NodeError::Disconnected(_)));
+    assert_eq!(
+        node_error_of(Peer::silent),
+        NodeError::TimedOut(Phase::Greeting)
+    );
+    assert!(matches!(
+        node_error_of(Peer::closing),
+        NodeError::Disconnected(_)
+    ));
     // The reset may arrive before the client sees that the connection is open.
     let reset = node_error_of(Peer::resetting);
-    let is_reset = matches!(reset, NodeError::Disconnected(_) | NodeError::Unreachable { .. });
+    let is_reset = matches!(
+        reset,
+        NodeError::Disconnected(_) | NodeError::Unreachable { .. }
+    );
     assert!(is_reset, "{reset:?}");
     assert_eq!(
         node_error_of(|| Peer::answering(b"\0\0\0\0")),
@@ -134,7 +160,13 @@ fn silent_peers_and_peers_that_send_nonsense_are_reported() {
         let error = node_error_of(|| Peer::answering(bytes));
         assert!(matches!(error, NodeError::Protocol(_)), "{error:?}");
     }
-    for bytes in [&b"+OK\r\n"[..], b":1\r\n", b"*0\r\n", b"_\r\n", b"$5\r\nhello\r\n"] {
+    for bytes in [
+        &b"+OK\r\n"[..],
+        b":1\r\n",
+        b"*0\r\n",
+        b"_\r\n",
+        b"$5\r\nhello\r\n",
+    ] {
         let error = node_error_of(|| Peer::answering(bytes));
         assert!(matches!(error, NodeError::UnexpectedReply(_)), "{error:?}");
     }
@@ -146,7 +178,10 @@ fn silent_peers_and_peers_that_send_nonsense_are_reported() {
             conversation.stay_silent();
         })
     };
-    assert!(matches!(node_error_of(parrot), NodeError::UnexpectedReply(_)));
+    assert!(matches!(
+        node_error_of(parrot),
+        NodeError::UnexpectedReply(_)
+    ));
     let quoting = format!("-ERR no {SECRET}, please\r\n");
     match node_error_of(|| Peer::answering(quoting.as_bytes())) {
         NodeError::Server(error) => assert_eq!(error.text, "ERR no ***, please"),
@@ -156,7 +191,10 @@ fn silent_peers_and_peers_that_send_nonsense_are_reported() {
 
 #[test]
 fn a_server_that_quotes_the_password_in_its_own_way_does_not_make_the_client_show_it() {
-    let hexadecimal: String = SECRET.bytes().map(|byte| format!("\\x{byte:02x}")).collect();
+    let hexadecimal: String = SECRET
+        .bytes()
+        .map(|byte| format!("\\x{byte:02x}"))
+        .collect();
     let percent: String = SECRET.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let quotations = [
         SECRET.to_owned(),
@@ -194,12 +232,21 @@ fn an_error_about_an_unknown_auth_command_does_not_show_the_password() {
     let error = client.lock("renamed", LONG).unwrap_err();
     let text = shown(&error);
     // The quotation marks differ, and some versions quote the arguments too.
-    assert!(text.contains("ERR unknown command") && text.contains("AUTH"), "{error}");
+    assert!(
+        text.contains("ERR unknown command") && text.contains("AUTH"),
+        "{error}"
+    );
     assert!(!text.contains(SECRET), "{error}");
-    let Error::NoQuorum(error) = error else { panic!("{error:?}") };
-    let NodeAnswer::Failed(NodeError::Server(error)) = &error.reports()[0].answer else { panic!() };
+    let Error::NoQuorum(error) = error else {
+        panic!("{error:?}")
+    };
+    let NodeAnswer::Failed(NodeError::Server(error)) = &error.reports()[0].answer else {
+        panic!()
+    };
     assert_eq!(error.kind, ServerErrorKind::UnknownCommand);
-    take(&all_nodes_client([server.url()]), "renamed", LONG).release().unwrap();
+    take(&all_nodes_client([server.url()]), "renamed", LONG)
+        .release()
+        .unwrap();
 }
 
 #[test]
@@ -209,7 +256,9 @@ fn an_unknown_host_name_is_reported_and_delays_no_call() {
     let urls = servers.urls().into_iter().chain([nowhere.clone()]);
     let client = with_long_timeout(urls).build().unwrap();
     for round in 0..20 {
-        take(&client, format!("named-{round}"), LONG).release().unwrap();
+        take(&client, format!("named-{round}"), LONG)
+            .release()
+            .unwrap();
     }
     assert!(gone(&servers, "named-19"));
 
@@ -225,10 +274,18 @@ fn an_unknown_host_name_is_reported_and_delays_no_call() {
 #[test]
 fn another_program_among_the_nodes_counts_as_one_node_that_is_down() {
     let servers = Servers::start(2);
-    for stranger in [Peer::http(), Peer::ssh(), Peer::silent(), Peer::closing(), Peer::resetting()]
-    {
+    for stranger in [
+        Peer::http(),
+        Peer::ssh(),
+        Peer::silent(),
+        Peer::closing(),
+        Peer::resetting(),
+    ] {
         let urls = servers.urls().into_iter().chain([stranger.url()]);
-        let client = with_long_timeout(urls).node_timeout(Duration::from_secs(60)).build().unwrap();
+        let client = with_long_timeout(urls)
+            .node_timeout(Duration::from_secs(60))
+            .build()
+            .unwrap();
         for _ in 0..10 {
             let mut guard = take(&client, "stranger", LONG);
             guard.extend(LONG).unwrap();
@@ -247,11 +304,17 @@ fn a_peer_that_sends_without_end_does_not_delay_the_timeout() {
     let silent = [Peer::silent(), Peer::silent()];
     let urls = [flood.url(), silent[0].url(), silent[1].url()];
     let timeout = Duration::from_millis(300);
-    let client = trusting(LockClient::builder().nodes(urls)).node_timeout(timeout).build().unwrap();
+    let client = trusting(LockClient::builder().nodes(urls))
+        .node_timeout(timeout)
+        .build()
+        .unwrap();
     for _ in 0..3 {
         let start = Instant::now();
         let error = client.try_lock("flood", LONG).unwrap_err();
         assert!(matches!(error, Error::NoQuorum(_)), "{error}");
-        assert!(start.elapsed() < LIMIT, "the flood has no end, but the round has");
+        assert!(
+            start.elapsed() < LIMIT,
+            "the flood has no end, but the round has"
+        );
     }
 }

@@ -45,10 +45,16 @@ fn join(strangers: &mut Vec<Stranger>, servers: &[Server]) {
 fn ids(server: &Server, name: &str) -> Vec<i64> {
     let list = server.command(&["CLIENT", "LIST"]).text();
     let name = format!(" name={name} ");
-    let ids = list.lines().filter(|line| line.contains(&name)).map(|line| {
-        let id = line.strip_prefix("id=").and_then(|line| line.split(' ').next());
-        id.and_then(|id| id.parse().ok()).expect("each line begins with a number")
-    });
+    let ids = list
+        .lines()
+        .filter(|line| line.contains(&name))
+        .map(|line| {
+            let id = line
+                .strip_prefix("id=")
+                .and_then(|line| line.split(' ').next());
+            id.and_then(|id| id.parse().ok())
+                .expect("each line begins with a number")
+        });
     ids.collect()
 }
 
@@ -67,7 +73,10 @@ fn a_client_ends_only_connections_that_it_abandoned() {
     let other = connected(other);
     let mut theirs = take(&other, "theirs", LONG);
     join(&mut strangers, &servers);
-    let client = without_restart_guard(urls(&relays)).node_timeout(NODE_TIMEOUT).build().unwrap();
+    let client = without_restart_guard(urls(&relays))
+        .node_timeout(NODE_TIMEOUT)
+        .build()
+        .unwrap();
     let client = connected(client);
     join(&mut strangers, &servers);
     let others: Vec<_> = servers.iter().map(|server| ids(server, "other")).collect();
@@ -77,11 +86,21 @@ fn a_client_ends_only_connections_that_it_abandoned() {
         join(&mut strangers, &servers);
     }
     let is_alone = |server| connections(server, "redlatch") == 1;
-    assert!(eventually(LIMIT, || servers.iter().all(is_alone)), "abandoned connections are ended");
+    assert!(
+        eventually(LIMIT, || servers.iter().all(is_alone)),
+        "abandoned connections are ended"
+    );
     assert!(strangers.iter_mut().all(Stranger::is_there));
-    theirs.extend(LONG).expect("the other client's lock is untouched");
+    theirs
+        .extend(LONG)
+        .expect("the other client's lock is untouched");
     assert_eq!(theirs.release(), Ok(()));
-    assert!(servers.iter().zip(others).all(|(server, before)| ids(server, "other") == before));
+    assert!(
+        servers
+            .iter()
+            .zip(others)
+            .all(|(server, before)| ids(server, "other") == before)
+    );
 }
 
 /// A restarted server numbers its connections from the start again. When the client reconnects, its
@@ -92,7 +111,9 @@ fn numbers_begin_anew(is_silent: bool) {
     let relay = Relay::start(&server);
     // The restarted server has had fewer connections than the old id.
     (0..100).for_each(|_| drop(server.client()));
-    let client = without_restart_guard([relay.url()]).node_timeout(NODE_TIMEOUT).build();
+    let client = without_restart_guard([relay.url()])
+        .node_timeout(NODE_TIMEOUT)
+        .build();
     let client = connected(client.expect("the settings are good"));
     let old = ids(&server, "redlatch")[0];
     if is_silent {

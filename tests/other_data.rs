@@ -35,7 +35,10 @@ fn refused(result: Result<Option<LockGuard>, Error>) -> (String, NotALock) {
 #[test]
 fn who_would_wait_for_ever_for_data_that_is_no_lock_is_told_at_once() {
     let servers = Servers::start(3);
-    let client = with_long_timeout(servers.urls()).key_prefix("app:").build().unwrap();
+    let client = with_long_timeout(servers.urls())
+        .key_prefix("app:")
+        .build()
+        .unwrap();
     let long = "x".repeat(1024);
     let others: [(&[&str], NotALock); 5] = [
         (&["SET", "app:x", "data"], NotALock::NoTtl),
@@ -55,12 +58,21 @@ fn who_would_wait_for_ever_for_data_that_is_no_lock_is_told_at_once() {
             ("reader", request().shared().lock().map(Some)),
             ("permit", request().one_of(2).try_lock_for(LIMIT * 10)),
             ("fenced", request().fenced().lock().map(Some)),
-            ("set", client.request_all(["free", "x"]).ttl(LONG).lock().map(Some)),
+            (
+                "set",
+                client.request_all(["free", "x"]).ttl(LONG).lock().map(Some),
+            ),
         ] {
             let (text, reason) = refused(result);
             assert_eq!(reason, expected, "{case} {words:?}");
-            assert!(text.contains("'app:x'") && text.contains("key_prefix"), "{case}: {text}");
-            assert!(servers.urls().iter().all(|url| text.contains(url)), "{case}: {text}");
+            assert!(
+                text.contains("'app:x'") && text.contains("key_prefix"),
+                "{case}: {text}"
+            );
+            assert!(
+                servers.urls().iter().all(|url| text.contains(url)),
+                "{case}: {text}"
+            );
         }
         assert!(start.elapsed() < LIMIT * 5);
     }
@@ -84,24 +96,42 @@ fn what_ends_by_itself_or_may_be_a_lock_of_another_program_is_waited_for_and_rep
         assert!(client.try_lock("name", LONG).unwrap().is_none());
     }
     let wait = Duration::from_millis(100);
-    assert!(client.request("name").ttl(LONG).try_lock_for(wait).unwrap().is_none());
+    assert!(
+        client
+            .request("name")
+            .ttl(LONG)
+            .try_lock_for(wait)
+            .unwrap()
+            .is_none()
+    );
     let reported = || {
         let entries = journal.take_lock_events();
-        let found = entries.into_iter().filter(|entry| entry.name == "not_a_lock");
-        found.map(|entry| (entry.about, entry.text)).collect::<Vec<_>>()
+        let found = entries
+            .into_iter()
+            .filter(|entry| entry.name == "not_a_lock");
+        found
+            .map(|entry| (entry.about, entry.text))
+            .collect::<Vec<_>>()
     };
-    let [(about, text)] = &reported()[..] else { panic!("it is reported once") };
+    let [(about, text)] = &reported()[..] else {
+        panic!("it is reported once")
+    };
     assert_eq!(about, "name");
     assert!(text.contains("is not a lock: it has no ttl"), "{text}");
 
     put(&servers, &["HSET", "cached", "field", "data"]);
     let ends_in = |millis: &str| {
-        servers.iter().for_each(|server| drop(server.command(&["PEXPIRE", "cached", millis])));
+        servers
+            .iter()
+            .for_each(|server| drop(server.command(&["PEXPIRE", "cached", millis])));
     };
     ends_in("60000");
     let waiting = client.clone();
     assert!(client.try_lock("cached", LONG).unwrap().is_none());
-    assert_eq!(client.request("cached").other_data(), Some(NotALock::NotAString));
+    assert_eq!(
+        client.request("cached").other_data(),
+        Some(NotALock::NotAString)
+    );
     assert_eq!(client.request("another").other_data(), None);
     ends_in("700");
     let thread = spawn_waiter(move || waiting.request("cached").ttl(LONG).try_lock_for(LIMIT));
@@ -113,7 +143,11 @@ fn what_ends_by_itself_or_may_be_a_lock_of_another_program_is_waited_for_and_rep
 fn locks_and_data_on_a_minority_are_no_news_and_are_asked_about_once() {
     let servers = Servers::start(3);
     let journal = Journal::default();
-    let held = take(&with_long_timeout(servers.urls()).build().unwrap(), "name", LONG);
+    let held = take(
+        &with_long_timeout(servers.urls()).build().unwrap(),
+        "name",
+        LONG,
+    );
     let builder = with_long_timeout(servers.urls()).wait_for_all(true);
     let client: LockClient = builder.on_event(journal.recorder()).build().unwrap();
     assert!(client.try_lock("name", LONG).unwrap().is_none());
@@ -127,7 +161,10 @@ fn locks_and_data_on_a_minority_are_no_news_and_are_asked_about_once() {
     servers[0].command(&["SET", "minority", "data"]);
     take(&client, "minority", LONG).release().unwrap();
     let entries = journal.take_lock_events();
-    assert!(entries.iter().all(|entry| entry.name != "not_a_lock"), "{entries:?}");
+    assert!(
+        entries.iter().all(|entry| entry.name != "not_a_lock"),
+        "{entries:?}"
+    );
     drop(held);
 }
 
@@ -136,10 +173,20 @@ fn data_that_takes_the_place_of_a_lock_ends_the_waits_that_go_on() {
     let servers = Servers::start(3);
     let client = with_long_timeout(servers.urls()).build().unwrap();
     // Without the nodes' queue, a waiter asks again and again.
-    let asking = without_restart_guard(servers.urls()).queue(false).build().unwrap();
-    let lock = take(&with_long_timeout(servers.urls()).build().unwrap(), "x", LONG);
+    let asking = without_restart_guard(servers.urls())
+        .queue(false)
+        .build()
+        .unwrap();
+    let lock = take(
+        &with_long_timeout(servers.urls()).build().unwrap(),
+        "x",
+        LONG,
+    );
     for client in [&client, &asking] {
-        assert!(client.try_lock("x", LONG).unwrap().is_none(), "it is believed to be a lock");
+        assert!(
+            client.try_lock("x", LONG).unwrap().is_none(),
+            "it is believed to be a lock"
+        );
     }
     type Change = for<'a> fn(LockRequest<'a>) -> LockRequest<'a>;
     let waits: [(&str, &LockClient, &[&str], Change); 6] = [
@@ -165,7 +212,13 @@ fn data_that_takes_the_place_of_a_lock_ends_the_waits_that_go_on() {
     // A reply that comes right behind an error of an earlier request is no vote.
     let is_refused = |client: &LockClient| {
         let result = client.try_lock("x", LONG);
-        matches!(result, Err(Error::NotALock { reason: NotALock::NotAString, .. }))
+        matches!(
+            result,
+            Err(Error::NotALock {
+                reason: NotALock::NotAString,
+                ..
+            })
+        )
     };
     for client in [client, asking] {
         assert!(eventually(LIMIT, || is_refused(&client)));

@@ -27,14 +27,30 @@ struct Library {
     form: OtherProgram,
 }
 
-const REDLOCK_PY: Library =
-    Library { name: "redlock-py", prefix: "", servers: 3, form: OtherProgram::RedlockPy };
-const NPM_REDLOCK: Library =
-    Library { name: "npm redlock", prefix: "", servers: 3, form: OtherProgram::NpmRedlock };
-const REDIS_PY: Library =
-    Library { name: "redis-py", prefix: "", servers: 1, form: OtherProgram::RedisPy };
-const POTTERY: Library =
-    Library { name: "pottery", prefix: "redlock:", servers: 3, form: OtherProgram::Pottery };
+const REDLOCK_PY: Library = Library {
+    name: "redlock-py",
+    prefix: "",
+    servers: 3,
+    form: OtherProgram::RedlockPy,
+};
+const NPM_REDLOCK: Library = Library {
+    name: "npm redlock",
+    prefix: "",
+    servers: 3,
+    form: OtherProgram::NpmRedlock,
+};
+const REDIS_PY: Library = Library {
+    name: "redis-py",
+    prefix: "",
+    servers: 1,
+    form: OtherProgram::RedisPy,
+};
+const POTTERY: Library = Library {
+    name: "pottery",
+    prefix: "redlock:",
+    servers: 3,
+    form: OtherProgram::Pottery,
+};
 const PYTHON_REDIS_LOCK: Library = Library {
     name: "python-redis-lock",
     prefix: "lock:",
@@ -57,7 +73,9 @@ impl Library {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("other_programs");
         let mut command = if self.name == NPM_REDLOCK.name {
             let mut command = Command::new("node");
-            command.env("NODE_PATH", node_modules()).arg(folder.join("lock.js"));
+            command
+                .env("NODE_PATH", node_modules())
+                .arg(folder.join("lock.js"));
             command
         } else {
             let mut command = Command::new("python3");
@@ -77,20 +95,28 @@ impl Library {
             }
             Err(error) => error.to_string(),
         };
-        skip("REDLATCH_REQUIRE_OTHER_PROGRAMS", &format!("{} cannot run: {first}", self.name));
+        skip(
+            "REDLATCH_REQUIRE_OTHER_PROGRAMS",
+            &format!("{} cannot run: {first}", self.name),
+        );
         None
     }
 
     /// A client of this library whose keys have this prefix.
     fn client(&self, servers: &Servers, prefix: &str) -> LockClient {
         let builder = with_long_timeout(servers.urls()).wait_for_all(true);
-        builder.key_prefix(prefix).build().expect("the settings are good")
+        builder
+            .key_prefix(prefix)
+            .build()
+            .expect("the settings are good")
     }
 }
 
 /// Where `.ci/run` installs packages of npm.
 fn node_modules() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests are in the workspace");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests are in the workspace");
     std::env::var_os("NODE_PATH").map_or_else(|| root.join("target/npm/node_modules"), Into::into)
 }
 
@@ -138,17 +164,32 @@ impl Drop for Other {
 /// With the same key, the library excludes all locks of this one, and is excluded by them.
 fn exclude_each_other(library: &Library) {
     let servers = Servers::start(library.servers);
-    let Some(mut other) = library.start(LONG, &servers) else { return };
+    let Some(mut other) = library.start(LONG, &servers) else {
+        return;
+    };
     let client = library.client(&servers, library.prefix);
 
     assert!(other.takes(), "{}", library.name);
     assert!(client.try_lock(NAME, LONG).unwrap().is_none());
-    assert!(client.request(NAME).ttl(LONG).shared().try_lock().unwrap().is_none());
-    let LockState::Held(holder) = client.inspect(NAME).unwrap().state else { panic!() };
+    assert!(
+        client
+            .request(NAME)
+            .ttl(LONG)
+            .shared()
+            .try_lock()
+            .unwrap()
+            .is_none()
+    );
+    let LockState::Held(holder) = client.inspect(NAME).unwrap().state else {
+        panic!()
+    };
     // One in 64 of the random values of npm's redlock has the form of a UUID of version 1.
     let looks_like_uuid = (library.form, holder.other_program)
         == (OtherProgram::NpmRedlock, Some(OtherProgram::RedisPy));
-    assert!(looks_like_uuid || holder.other_program == Some(library.form), "{holder:?}");
+    assert!(
+        looks_like_uuid || holder.other_program == Some(library.form),
+        "{holder:?}"
+    );
     assert_eq!(holder.owner(), None);
     let waiting = {
         let client = client.clone();
@@ -158,10 +199,18 @@ fn exclude_each_other(library: &Library) {
     let ours = finish(waiting);
 
     assert!(!other.takes(), "{}", library.name);
-    let LockState::Held(holder) = client.inspect(NAME).unwrap().state else { panic!() };
+    let LockState::Held(holder) = client.inspect(NAME).unwrap().state else {
+        panic!()
+    };
     assert_eq!(holder.other_program, None, "it is this library's");
     ours.release().unwrap();
-    let reader = client.request(NAME).ttl(LONG).shared().try_lock().unwrap().unwrap();
+    let reader = client
+        .request(NAME)
+        .ttl(LONG)
+        .shared()
+        .try_lock()
+        .unwrap()
+        .unwrap();
     assert!(!other.takes(), "{}", library.name);
     reader.release().unwrap();
     assert!(eventually(LIMIT, || other.takes()), "{}", library.name);
@@ -198,7 +247,9 @@ fn pottery_and_python_redis_lock_hold_the_lock_too_without_their_prefix() {
     needs!(Resp3);
     for library in [POTTERY, PYTHON_REDIS_LOCK] {
         let servers = Servers::start(library.servers);
-        let Some(mut other) = library.start(LONG, &servers) else { continue };
+        let Some(mut other) = library.start(LONG, &servers) else {
+            continue;
+        };
         let client = library.client(&servers, "");
         let _held = take(&client, NAME, LONG);
         assert!(other.takes(), "{}: the page warns of it", library.name);
@@ -212,7 +263,9 @@ fn another_library_gets_the_lock_when_no_client_of_this_one_waits_for_it() {
         let servers = Servers::start(library.servers);
         // If a machine stalls for so long that it gets the lock before the others, this is its end.
         let ttl = Duration::from_secs(5);
-        let Some(mut other) = library.start(ttl, &servers) else { continue };
+        let Some(mut other) = library.start(ttl, &servers) else {
+            continue;
+        };
         let client = library.client(&servers, library.prefix);
         let first = take(&client, NAME, LONG);
         other.send("wait");
@@ -231,7 +284,9 @@ fn a_release_does_not_wake_python_redis_lock_which_sleeps_for_its_ttl() {
     needs!(Resp3);
     let servers = Servers::start(1);
     let ttl = Duration::from_secs(3);
-    let Some(mut other) = PYTHON_REDIS_LOCK.start(ttl, &servers) else { return };
+    let Some(mut other) = PYTHON_REDIS_LOCK.start(ttl, &servers) else {
+        return;
+    };
     let client = PYTHON_REDIS_LOCK.client(&servers, PYTHON_REDIS_LOCK.prefix);
     let held = take(&client, NAME, LONG);
     let began = Instant::now();
@@ -239,7 +294,9 @@ fn a_release_does_not_wake_python_redis_lock_which_sleeps_for_its_ttl() {
     let mut server = servers[0].client();
     let sleeps = || {
         let clients = server.command(&["INFO", "clients"]);
-        clients.field("blocked_clients").is_some_and(|count| count == "1")
+        clients
+            .field("blocked_clients")
+            .is_some_and(|count| count == "1")
     };
     assert!(eventually(LIMIT, sleeps));
     held.release().unwrap();

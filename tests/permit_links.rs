@@ -21,7 +21,10 @@ fn link(servers: &Servers, number: usize) -> Vec<Proxy> {
     let proxies: Vec<_> = proxies.collect();
     for (index, proxy) in proxies.iter().enumerate() {
         let delay = Duration::from_micros([500, 1_500, 2_500][(number + index) % 3]);
-        proxy.set(Mode::Delay { to_server: delay, to_client: delay });
+        proxy.set(Mode::Delay {
+            to_server: delay,
+            to_client: delay,
+        });
     }
     proxies
 }
@@ -58,7 +61,10 @@ fn a_permit_that_is_free_goes_to_a_waiter_whatever_the_links_differ() {
         for round in 0..ROUNDS {
             while holders.len() < PERMITS {
                 let Ok(holder) = granted.recv_timeout(BY_PUSH) else {
-                    panic!("round {round}: {holders:?} of {:#?}", observer.inspect("name"));
+                    panic!(
+                        "round {round}: {holders:?} of {:#?}",
+                        observer.inspect("name")
+                    );
                 };
                 holders.push(holder);
             }

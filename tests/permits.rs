@@ -13,7 +13,12 @@ use support::servers::Servers;
 use support::waiters::{BY_PUSH, await_keys, await_queued, holder, pushed};
 
 fn permit(client: &LockClient, count: u32) -> Option<LockGuard> {
-    client.request("name").ttl(LONG).one_of(count).try_lock().unwrap()
+    client
+        .request("name")
+        .ttl(LONG)
+        .one_of(count)
+        .try_lock()
+        .unwrap()
 }
 
 #[test]
@@ -22,17 +27,26 @@ fn there_are_as_many_permits_as_requested_each_once() {
     for nodes in [1, 2, 3, 5] {
         let servers = Servers::start(nodes);
         let clients = [holder(servers.urls()), holder(servers.urls())];
-        let held: Vec<_> = (0..4).map(|index| permit(&clients[index % 2], 4).unwrap()).collect();
+        let held: Vec<_> = (0..4)
+            .map(|index| permit(&clients[index % 2], 4).unwrap())
+            .collect();
         let numbers: BTreeSet<_> = held.iter().map(|guard| guard.slot().unwrap()).collect();
         assert_eq!(numbers, BTreeSet::from([0, 1, 2, 3]));
         assert!(permit(&clients[0], 4).is_none());
-        assert!(clients[0].try_lock("name", LONG).unwrap().is_none(), "the exclusive lock");
+        assert!(
+            clients[0].try_lock("name", LONG).unwrap().is_none(),
+            "the exclusive lock"
+        );
         let mut held = held;
         let free = held.remove(2);
         let number = free.slot();
         assert_eq!(free.release(), Ok(()));
         // Threads that may wait do not wait for each other within their client.
-        let again = clients[1].request("name").ttl(LONG).one_of(4).try_lock_for(LONG / 10);
+        let again = clients[1]
+            .request("name")
+            .ttl(LONG)
+            .one_of(4)
+            .try_lock_for(LONG / 10);
         let again = again.unwrap().unwrap();
         assert_eq!(again.slot(), number);
         drop((held, again));
@@ -58,14 +72,26 @@ fn a_permit_that_some_nodes_gave_with_another_number_moves_there() {
     let moved = permit(&client, 3).unwrap();
     assert_eq!(moved.slot(), Some(2));
     let numbers = |holders: &[redlatch::Holder]| {
-        holders.iter().filter_map(|holder| holder.slot).collect::<Vec<_>>()
+        holders
+            .iter()
+            .filter_map(|holder| holder.slot)
+            .collect::<Vec<_>>()
     };
     let is_moved = || {
         let seen = client.inspect("name").unwrap();
-        seen.nodes.iter().take(2).all(|node| numbers(&node.shares) == [2])
+        seen.nodes
+            .iter()
+            .take(2)
+            .all(|node| numbers(&node.shares) == [2])
     };
-    assert!(support::eventually(BY_PUSH, is_moved), "{:?}", client.inspect("name"));
-    let LockState::Shared(holders) = client.inspect("name").unwrap().state else { panic!() };
+    assert!(
+        support::eventually(BY_PUSH, is_moved),
+        "{:?}",
+        client.inspect("name")
+    );
+    let LockState::Shared(holders) = client.inspect("name").unwrap().state else {
+        panic!()
+    };
     assert_eq!(numbers(&holders), [0, 1, 2]);
     drop((held, moved));
     await_keys(&servers, &[]);
@@ -119,8 +145,15 @@ fn a_try_that_fails_wakes_no_waiter() {
     let client = holder(servers.urls());
     let held = permit(&client, 1).unwrap();
     let waiter = pushed(servers.urls());
-    let thread =
-        spawn_waiter(move || waiter.request("name").ttl(LONG).one_of(1).lock().unwrap().release());
+    let thread = spawn_waiter(move || {
+        waiter
+            .request("name")
+            .ttl(LONG)
+            .one_of(1)
+            .lock()
+            .unwrap()
+            .release()
+    });
     await_queued(&servers, "name", 1);
     // A waiter that is woken in vain several times does not listen any more.
     for _ in 0..6 {

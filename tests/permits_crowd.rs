@@ -23,11 +23,18 @@ const LAST: u32 = 4;
 const SOON: Duration = Duration::from_millis(600);
 
 fn client(servers: &Servers) -> LockClient {
-    without_restart_guard(servers.urls()).build().expect("the settings are good")
+    without_restart_guard(servers.urls())
+        .build()
+        .expect("the settings are good")
 }
 
 fn lock(client: &LockClient) -> LockGuard {
-    client.request("name").ttl(LONG).one_of(PERMITS).lock().expect("it is served")
+    client
+        .request("name")
+        .ttl(LONG)
+        .one_of(PERMITS)
+        .lock()
+        .expect("it is served")
 }
 
 /// Releases these at once, for as many waiters. Returns the permits of the waiters, and how long
@@ -57,7 +64,9 @@ fn hand_on(
                 drop(guard);
             });
         }
-        let served = waiting.into_iter().map(|thread| thread.join().expect("no panic"));
+        let served = waiting
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"));
         let waited = |(guard, time): (_, Instant)| (guard, time.saturating_duration_since(start));
         let (guards, mut waits): (Vec<_>, Vec<_>) = served.map(waited).unzip();
         waits.sort_unstable();
@@ -116,7 +125,11 @@ fn the_permit_that_a_majority_has_free_is_found_although_each_node_has_others() 
     assert_eq!(held.remove(0).release(), Ok(()));
     for round in 0..30 {
         let found = take(&other);
-        assert_eq!(found.as_ref().and_then(LockGuard::slot), Some(0), "round {round}");
+        assert_eq!(
+            found.as_ref().and_then(LockGuard::slot),
+            Some(0),
+            "round {round}"
+        );
         assert!(take(&owner).is_none(), "all others are held");
         assert_eq!(found.map(LockGuard::release), Some(Ok(())));
     }

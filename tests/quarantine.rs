@@ -15,7 +15,10 @@ const MAX_TTL: Duration = Duration::from_secs(60);
 
 fn guarded(urls: Vec<String>) -> LockClient {
     let builder = with_long_timeout(urls).restart_guard(true).max_ttl(MAX_TTL);
-    builder.wait_for_all(true).build().expect("the settings are good")
+    builder
+        .wait_for_all(true)
+        .build()
+        .expect("the settings are good")
 }
 
 /// A client that waits for the lock until it is cancelled.
@@ -63,14 +66,23 @@ fn a_waiter_in_a_quarantine_holds_nothing() {
         ("permit", request().one_of(2).try_lock()),
         ("waiting reader", request().shared().try_lock_for(wait)),
         ("fenced", request().fenced().try_lock()),
-        ("set", client.request_all(["job", "more"]).ttl(LONG).try_lock()),
+        (
+            "set",
+            client.request_all(["job", "more"]).ttl(LONG).try_lock(),
+        ),
     ] {
         let error = no_quorum(result);
-        let left = error.quarantine().unwrap_or_else(|| panic!("{case}: {error}"));
+        let left = error
+            .quarantine()
+            .unwrap_or_else(|| panic!("{case}: {error}"));
         assert!(!left.is_zero() && left <= MAX_TTL, "{case}: {left:?}");
         assert_eq!(error.answered(), 0, "{case}: {error}");
         let text = error.to_string();
-        assert_eq!(text.matches("quarantined for another").count(), 3, "{case}: {text}");
+        assert_eq!(
+            text.matches("quarantined for another").count(),
+            3,
+            "{case}: {text}"
+        );
     }
     waiter.end();
 }
@@ -89,11 +101,24 @@ fn a_lock_that_is_held_on_nodes_in_quarantine_is_reported_as_held() {
     assert!(other.try_lock("rolling", LONG).unwrap().is_none());
     let wait = Duration::from_millis(400);
     let start = Instant::now();
-    assert!(other.request("rolling").ttl(LONG).try_lock_for(wait).unwrap().is_none());
-    assert!(start.elapsed() >= wait, "who is told so has waited, in any case");
+    assert!(
+        other
+            .request("rolling")
+            .ttl(LONG)
+            .try_lock_for(wait)
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        start.elapsed() >= wait,
+        "who is told so has waited, in any case"
+    );
     let seen = other.inspect("rolling").unwrap();
     assert!(matches!(seen.state, LockState::Held(_)), "{seen:?}");
-    assert!(seen.quarantine.is_some_and(|left| left <= MAX_TTL), "{seen:?}");
+    assert!(
+        seen.quarantine.is_some_and(|left| left <= MAX_TTL),
+        "{seen:?}"
+    );
     drop(guard);
 }
 
@@ -103,12 +128,21 @@ fn an_inspection_says_for_how_long_no_majority_grants_a_lock() {
     let client = guarded(servers.urls());
     let seen = client.inspect("job").unwrap();
     assert_eq!(seen.state, LockState::Free);
-    assert!(seen.quarantine.is_some_and(|left| left <= MAX_TTL), "{seen:?}");
-    assert!(seen.nodes.iter().all(|node| node.quarantine.is_some()), "{seen:?}");
+    assert!(
+        seen.quarantine.is_some_and(|left| left <= MAX_TTL),
+        "{seen:?}"
+    );
+    assert!(
+        seen.nodes.iter().all(|node| node.quarantine.is_some()),
+        "{seen:?}"
+    );
     let trusting = with_long_timeout(servers.urls()).build().unwrap();
     let seen = trusting.inspect("job").unwrap();
     assert!(seen.quarantine.is_none(), "{seen:?}");
-    assert!(seen.nodes.iter().all(|node| node.quarantine.is_none()), "{seen:?}");
+    assert!(
+        seen.nodes.iter().all(|node| node.quarantine.is_none()),
+        "{seen:?}"
+    );
 }
 
 #[test]

@@ -28,7 +28,11 @@ fn any_number_of_nodes_serves_clients_in_the_order_in_which_they_began_to_wait()
         let start = Instant::now();
         assert_eq!(held.release(), Ok(()));
         // By pushes: nobody renews its entry within this time.
-        assert!(line.end() - start < BY_PUSH, "{nodes} nodes: {:?}", start.elapsed());
+        assert!(
+            line.end() - start < BY_PUSH,
+            "{nodes} nodes: {:?}",
+            start.elapsed()
+        );
         await_keys(&servers, &[]);
     }
 }
@@ -39,19 +43,40 @@ fn nobody_overtakes_a_waiter_for_which_the_lock_is_reserved() {
     let servers = Servers::start(3);
     let relays = relayed(&servers);
     let (holder, slow) = (holder(servers.urls()), pushed(urls(&relays)));
-    let without = with_lease(servers.urls(), LONG_LEASE).queue(false).build().unwrap();
+    let without = with_lease(servers.urls(), LONG_LEASE)
+        .queue(false)
+        .build()
+        .unwrap();
     let held = take(&holder, "name", LONG);
     let waiting = spawn_waiter(move || slow.lock("name", LONG).map(LockGuard::release));
     await_queued(&servers, "name", 1);
     relays.iter().for_each(support::relay::Relay::hold);
     assert_eq!(held.release(), Ok(()));
-    assert!(value(&servers[0], "name").unwrap().starts_with(b"redlatch:reserved:"));
+    assert!(
+        value(&servers[0], "name")
+            .unwrap()
+            .starts_with(b"redlatch:reserved:")
+    );
 
     assert!(holder.try_lock("name", LONG).unwrap().is_none());
-    assert!(holder.request_all(["name", "other"]).ttl(LONG).try_lock().unwrap().is_none());
+    assert!(
+        holder
+            .request_all(["name", "other"])
+            .ttl(LONG)
+            .try_lock()
+            .unwrap()
+            .is_none()
+    );
     let little = Duration::from_millis(50);
     assert!(without.try_lock("name", LONG).unwrap().is_none());
-    assert!(without.request("name").ttl(LONG).try_lock_for(little).unwrap().is_none());
+    assert!(
+        without
+            .request("name")
+            .ttl(LONG)
+            .try_lock_for(little)
+            .unwrap()
+            .is_none()
+    );
     for server in servers.iter() {
         let set = server.command(&["SET", "name", "of another program", "NX", "PX", "1000"]);
         assert_eq!(set, Value::Null);
@@ -68,8 +93,22 @@ fn calls_that_do_not_wait_do_not_queue() {
     let (holder, other) = (holder(servers.urls()), pushed(servers.urls()));
     let held = take(&holder, "name", LONG);
     assert!(other.try_lock("name", LONG).unwrap().is_none());
-    assert!(other.request("name").ttl(LONG).try_lock_for(Duration::ZERO).unwrap().is_none());
-    assert!(other.request("name").ttl(LONG).try_lock_until(Instant::now()).unwrap().is_none());
+    assert!(
+        other
+            .request("name")
+            .ttl(LONG)
+            .try_lock_for(Duration::ZERO)
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        other
+            .request("name")
+            .ttl(LONG)
+            .try_lock_until(Instant::now())
+            .unwrap()
+            .is_none()
+    );
     await_keys(&servers, &["name"]);
     drop(held);
 }
@@ -91,7 +130,12 @@ const WAITS: [Wait; 6] = [
         work(&guard);
     },
     |client, work| {
-        let guard = client.request("name").ttl(LONG).owner("billing").lock().unwrap();
+        let guard = client
+            .request("name")
+            .ttl(LONG)
+            .owner("billing")
+            .lock()
+            .unwrap();
         let seen = client.inspect("name").unwrap();
         assert!(format!("{seen:?}").contains("billing"), "{seen:?}");
         work(&guard);
@@ -104,7 +148,12 @@ const WAITS: [Wait; 6] = [
         work(&guard);
     },
     |client, work| {
-        let guard = client.request("name").ttl(LONG).try_lock_for(LIMIT).unwrap().expect("in time");
+        let guard = client
+            .request("name")
+            .ttl(LONG)
+            .try_lock_for(LIMIT)
+            .unwrap()
+            .expect("in time");
         work(&guard);
         assert_eq!(guard.release(), Ok(()));
     },
@@ -120,7 +169,10 @@ fn all_ways_to_wait_stand_in_one_queue() {
     let servers = Servers::start(3);
     let client = || {
         let builder = with_lease(servers.urls(), Duration::from_secs(2));
-        builder.node_timeout(Duration::from_millis(400)).build().unwrap()
+        builder
+            .node_timeout(Duration::from_millis(400))
+            .build()
+            .unwrap()
     };
     let held = take(&client(), "name", LONG);
     let mut line = Line::before("name");
@@ -162,7 +214,10 @@ fn threads_of_two_clients_that_hold_a_lock_for_longer_than_handoffs_last_take_tu
     // A client learns that another waits when it is granted the lock: until then it may pass it on
     // once. At the end one of them may be alone.
     let middle = &order[..order.len() - 2 * THREADS];
-    let longest = middle.chunk_by(|one, next| one == next).map(<[_]>::len).max();
+    let longest = middle
+        .chunk_by(|one, next| one == next)
+        .map(<[_]>::len)
+        .max();
     assert!(longest <= Some(THREADS), "{order:?}");
     let changes = middle.windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert!(changes >= middle.len() / 3, "{changes} changes: {order:?}");

@@ -118,7 +118,14 @@ fn a_minority_in_quarantine_changes_no_order() {
     let mut servers = Servers::start(5);
     // A client that a busy machine stops for as long as its lease loses its place.
     let mut clients = guarded(&servers, 3 * LEASE, Duration::from_secs(2));
-    let held = clients.pop().unwrap().request("name").ttl(TTL).keep_alive().lock().unwrap();
+    let held = clients
+        .pop()
+        .unwrap()
+        .request("name")
+        .ttl(TTL)
+        .keep_alive()
+        .lock()
+        .unwrap();
     let mut line = Line::before("name");
     wait_guarded(&mut line, &servers, clients);
     servers[..2].iter_mut().for_each(Server::restart);
@@ -134,7 +141,14 @@ fn a_majority_in_quarantine_serves_in_order_after_it() {
     // than once.
     let max_ttl = Duration::from_secs(14);
     let mut clients = guarded(&servers, LEASE, max_ttl);
-    let held = clients.pop().unwrap().request("name").ttl(TTL).keep_alive().lock().unwrap();
+    let held = clients
+        .pop()
+        .unwrap()
+        .request("name")
+        .ttl(TTL)
+        .keep_alive()
+        .lock()
+        .unwrap();
     let mut line = Line::before("name");
     wait_guarded(&mut line, &servers, clients);
     let start = Instant::now();
@@ -175,9 +189,15 @@ fn waiters_whose_connections_are_closed_are_served_after_their_renewal() {
     let held = take(&holder(servers.urls()), "name", LONG);
     let mut line = Line::before("name");
     // A release waits for all nodes, also for one that is just being connected again.
-    let builder = || quick(servers.urls()).client_name("waiter").wait_for_all(true);
+    let builder = || {
+        quick(servers.urls())
+            .client_name("waiter")
+            .wait_for_all(true)
+    };
     let waiters = [0; 3].map(|_| builder().build().unwrap());
-    waiters.iter().for_each(|client| line.join(&servers, client.clone()));
+    waiters
+        .iter()
+        .for_each(|client| line.join(&servers, client.clone()));
     for server in servers.iter() {
         let list = server.command(&["CLIENT", "LIST"]).text();
         let mut closed = 0;

@@ -15,7 +15,9 @@ use support::waiters::{Line, await_keys, await_queued, holder, queued, with_leas
 const LEASE: Duration = Duration::from_secs(2);
 
 fn client<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
-    with_lease(urls, LEASE).build().expect("the settings are good")
+    with_lease(urls, LEASE)
+        .build()
+        .expect("the settings are good")
 }
 
 /// Requests that clients sent so far.
@@ -35,7 +37,10 @@ fn servers_that_forget_what_they_watch_serve_in_order_and_are_not_flooded() {
     for (server, before) in servers.iter().zip(before) {
         let count = requests(server) - before;
         // A turn for nothing, a renewal and a new watch after each pause of a client's retries.
-        assert!(count < 6 * 2 * 150, "{count} requests of six waiters in two seconds");
+        assert!(
+            count < 6 * 2 * 150,
+            "{count} requests of six waiters in two seconds"
+        );
     }
     drop(held);
     line.end();
@@ -59,9 +64,15 @@ fn serves_without_pushes(servers: &Servers, urls: &[String]) {
     let held = take(&client(urls), "name", LONG);
     let mut line = Line::before("name");
     let clients: Vec<_> = (0..4).map(|_| client(urls)).collect();
-    clients.iter().for_each(|client| line.join(servers, client.clone()));
+    clients
+        .iter()
+        .for_each(|client| line.join(servers, client.clone()));
     // Each of them knows by now what the nodes lack.
-    let support = clients[3].nodes().iter().map(|node| node.queue).collect::<Vec<_>>();
+    let support = clients[3]
+        .nodes()
+        .iter()
+        .map(|node| node.queue)
+        .collect::<Vec<_>>();
     assert_eq!(support, [Some(QueueSupport::WithoutPushes); 3]);
     let start = Instant::now();
     drop(held);
@@ -136,11 +147,19 @@ fn without_sorted_sets_clients_wait_as_without_a_queue() {
     let knows = |client: &LockClient| {
         let nodes = client.nodes();
         // A majority's answers are enough: the third node need not be asked.
-        nodes.iter().filter(|node| node.queue == Some(QueueSupport::Unsupported)).count() > 1
+        nodes
+            .iter()
+            .filter(|node| node.queue == Some(QueueSupport::Unsupported))
+            .count()
+            > 1
     };
     let is_known = support::eventually(LIMIT, || clients[1..].iter().all(knows));
     let queue = |client: &LockClient| client.nodes().iter().map(|it| it.queue).collect::<Vec<_>>();
-    assert!(is_known, "{:?}", clients.iter().map(queue).collect::<Vec<_>>());
+    assert!(
+        is_known,
+        "{:?}",
+        clients.iter().map(queue).collect::<Vec<_>>()
+    );
     await_keys(&servers, &["name"]);
     assert_eq!(held.release(), Ok(()));
     for waiter in waiting {
@@ -158,17 +177,35 @@ fn leaves_the_queue_that_it_entered(rights: &str, names: &[&str]) {
     let urls = limited_urls(&servers, rights);
     let held = take(&holder(servers.urls()), "b", LONG);
     // What is left of its entries would stay for longer than the test waits.
-    let limited = with_lease(&urls, LONG).build().expect("the settings are good");
+    let limited = with_lease(&urls, LONG)
+        .build()
+        .expect("the settings are good");
     let (waiting, owned) = (limited.clone(), names.join(" "));
     let waiter = spawn_waiter(move || {
-        waiting.request_all(owned.split(' ')).ttl(LONG).lock().map(LockGuard::release)
+        waiting
+            .request_all(owned.split(' '))
+            .ttl(LONG)
+            .lock()
+            .map(LockGuard::release)
     });
     // A majority's answers are enough: the third node need not be asked.
-    let entered = || servers.iter().filter(|server| calls(server, "zadd") > 0).count() > 1;
-    assert!(support::eventually(LIMIT, entered), "it is refused before it has entered");
+    let entered = || {
+        servers
+            .iter()
+            .filter(|server| calls(server, "zadd") > 0)
+            .count()
+            > 1
+    };
+    assert!(
+        support::eventually(LIMIT, entered),
+        "it is refused before it has entered"
+    );
     await_keys(&servers, &["b"]);
     assert_eq!(held.release(), Ok(()));
-    assert_eq!(finish(waiter).expect("it is served without the queue"), Ok(()));
+    assert_eq!(
+        finish(waiter).expect("it is served without the queue"),
+        Ok(())
+    );
     await_keys(&servers, &[]);
 }
 
@@ -190,7 +227,11 @@ fn frees_what_others_wait_for(rights: &str) {
     support::needs!(Users);
     let servers = Servers::start(3);
     let limited = holder(limited_urls(&servers, rights));
-    let held = limited.request_all(["a", "b"]).ttl(LONG).lock().expect("all are free");
+    let held = limited
+        .request_all(["a", "b"])
+        .ttl(LONG)
+        .lock()
+        .expect("all are free");
     let waiting = client(servers.urls());
     let waiter = spawn_waiter(move || waiting.lock("b", LONG).map(LockGuard::release));
     await_queued(&servers, "b", 1);

@@ -20,7 +20,14 @@ fn a_waiter_leaves_the_queue_at_its_deadline() {
     let held = take(&holder, "name", LONG);
     let wait = Duration::from_millis(400);
     let start = Instant::now();
-    assert!(client.request("name").ttl(LONG).try_lock_for(wait).unwrap().is_none());
+    assert!(
+        client
+            .request("name")
+            .ttl(LONG)
+            .try_lock_for(wait)
+            .unwrap()
+            .is_none()
+    );
     let waited = start.elapsed();
     assert!(waited >= wait * 9 / 10 && waited < BY_PUSH, "{waited:?}");
     // Long before its lease is over.
@@ -35,7 +42,12 @@ fn a_waiter_that_leaves_does_not_hold_up_those_behind_it() {
     let held = take(&holder(servers.urls()), "name", LONG);
     let first = pushed(servers.urls());
     let leaving = spawn_waiter(move || {
-        first.request("name").ttl(LONG).try_lock_for(Duration::from_secs(3)).unwrap().is_none()
+        first
+            .request("name")
+            .ttl(LONG)
+            .try_lock_for(Duration::from_secs(3))
+            .unwrap()
+            .is_none()
     });
     await_queued(&servers, "name", 1);
     let client = pushed(servers.urls());
@@ -62,14 +74,18 @@ fn cancelling_wakes_all_waiters_at_once_and_leaves_nothing() {
             spawn_waiter(move || client.lock(name, LONG).map(drop))
         })
         .collect();
-    ["a", "b"].iter().for_each(|name| await_queued(&servers, name, 1));
+    ["a", "b"]
+        .iter()
+        .for_each(|name| await_queued(&servers, name, 1));
     let start = Instant::now();
     client.cancel_token().cancel();
     for waiter in waiting {
         assert_eq!(finish(waiter), Err(Error::Cancelled));
     }
     assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
-    ["a", "b"].iter().for_each(|name| await_queued(&servers, name, 0));
+    ["a", "b"]
+        .iter()
+        .for_each(|name| await_queued(&servers, name, 0));
     assert!(["a", "b"].iter().all(|name| holders(&servers, name) == 3));
     drop(held);
     await_keys(&servers, &[]);
@@ -124,7 +140,11 @@ fn a_set_gets_its_resources_after_those_who_wait_for_them() {
     (0..3).for_each(|_| line.join(&servers, pushed(servers.urls())));
     let client = pushed(servers.urls());
     let set = spawn_waiter(move || {
-        let guard = client.request_all(["name", "other"]).ttl(LONG).lock().unwrap();
+        let guard = client
+            .request_all(["name", "other"])
+            .ttl(LONG)
+            .lock()
+            .unwrap();
         (Instant::now(), guard.release())
     });
     drop(held);
@@ -144,7 +164,10 @@ fn a_lock_that_expires_is_given_to_the_next_waiter_soon() {
     let mut line = Line::before("name");
     (0..2).for_each(|_| line.join(&servers, pushed(servers.urls())));
     let served = line.end() - start;
-    assert!(served >= ttl * 9 / 10 && served < ttl + BY_PUSH, "{served:?}");
+    assert!(
+        served >= ttl * 9 / 10 && served < ttl + BY_PUSH,
+        "{served:?}"
+    );
     await_keys(&servers, &[]);
 }
 
@@ -167,9 +190,14 @@ fn a_lock_got_in_turn_that_expires_is_given_to_the_next_waiter_soon() {
     let start = Instant::now();
     drop(held);
     let served = line.end() - start;
-    assert!(served >= ttl * 9 / 5 && served < 2 * ttl + BY_PUSH, "{served:?}");
+    assert!(
+        served >= ttl * 9 / 5 && served < 2 * ttl + BY_PUSH,
+        "{served:?}"
+    );
     // A node that was behind the majority keeps a dead waiter's place until its lease ends.
-    assert!(eventually(2 * LONG_LEASE, || servers.iter().all(|server| keys(server).is_empty())));
+    assert!(eventually(2 * LONG_LEASE, || servers
+        .iter()
+        .all(|server| keys(server).is_empty())));
 }
 
 #[test]
@@ -205,7 +233,9 @@ fn a_waiter_that_one_node_refuses_its_turn_leaves_it_after_a_handoff() {
     // The first thread gets the lock from the two others, and hands it off to the second.
     servers[2].command(&["SET", "name", "of another program", "PX", "50000"]);
     drop(held);
-    threads.into_iter().for_each(|thread| assert_eq!(finish(thread), Ok(())));
+    threads
+        .into_iter()
+        .for_each(|thread| assert_eq!(finish(thread), Ok(())));
     await_keys(&servers[..2], &[]);
     await_keys(&servers[2..], &["name"]);
 }
@@ -229,7 +259,10 @@ fn whatever_clients_do_at_once_no_waiter_stays_behind() {
                             1 => request.try_lock_for(little),
                             2 => request.fenced().lock().map(Some),
                             3 => request.fenced().try_lock_for(little * 4),
-                            4 => client.request_all(["b", "a"]).ttl(LONG).try_lock_for(little),
+                            4 => client
+                                .request_all(["b", "a"])
+                                .ttl(LONG)
+                                .try_lock_for(little),
                             _ => request.try_lock(),
                         };
                         let guard = match guard {

@@ -12,7 +12,12 @@ use support::servers::Servers;
 use support::waiters::{await_keys, holder};
 
 fn read(client: &LockClient) -> Option<LockGuard> {
-    client.request("name").ttl(LONG).shared().try_lock().unwrap()
+    client
+        .request("name")
+        .ttl(LONG)
+        .shared()
+        .try_lock()
+        .unwrap()
 }
 
 #[test]
@@ -21,7 +26,13 @@ fn readers_hold_the_lock_together_and_exclude_writers() {
     for nodes in [1, 2, 3, 5] {
         let servers = Servers::start(nodes);
         let (one, other) = (holder(servers.urls()), holder(servers.urls()));
-        let wait = || one.request("name").ttl(LONG).shared().try_lock_for(LONG / 10).unwrap();
+        let wait = || {
+            one.request("name")
+                .ttl(LONG)
+                .shared()
+                .try_lock_for(LONG / 10)
+                .unwrap()
+        };
         let readers = [wait().unwrap(), wait().unwrap(), read(&other).unwrap()];
         assert!(other.try_lock("name", LONG).unwrap().is_none());
         for server in servers.iter() {
@@ -58,7 +69,15 @@ fn a_readers_number_is_that_of_the_last_writer_and_below_the_next() {
     support::needs!(Shares);
     let servers = Servers::start(5);
     let client = holder(servers.urls());
-    let reader = || client.request("name").ttl(LONG).shared().fenced().lock().unwrap();
+    let reader = || {
+        client
+            .request("name")
+            .ttl(LONG)
+            .shared()
+            .fenced()
+            .lock()
+            .unwrap()
+    };
     let first = token(&reader());
     let before = token(&fenced(&client, "name"));
     assert!(before > first, "a writer after the reader");
@@ -77,11 +96,21 @@ fn without_a_queue_readers_and_writers_try_again_after_pauses() {
     support::needs!(Shares);
     let servers = Servers::start(3);
     let client = holder(servers.urls());
-    let unqueued = || without_restart_guard(servers.urls()).queue(false).build().unwrap();
+    let unqueued = || {
+        without_restart_guard(servers.urls())
+            .queue(false)
+            .build()
+            .unwrap()
+    };
     let writer = take(&client, "name", LONG);
     let other = unqueued();
     let waiting = spawn_waiter(move || {
-        other.request("name").ttl(LONG).shared().lock().map(LockGuard::release)
+        other
+            .request("name")
+            .ttl(LONG)
+            .shared()
+            .lock()
+            .map(LockGuard::release)
     });
     drop(writer);
     assert_eq!(finish(waiting).unwrap(), Ok(()));

@@ -75,7 +75,10 @@ fn a_hundred_threads_that_read_at_once_take_a_few_shares() {
     assert!(scripts < 60.max(2 * later), "{scripts} scripts");
     let events = journal.take_lock_events();
     let count = |name| names(&events).iter().filter(|it| **it == name).count();
-    assert_eq!((count("acquired"), count("released"), count("lost")), (COUNT, COUNT, 0));
+    assert_eq!(
+        (count("acquired"), count("released"), count("lost")),
+        (COUNT, COUNT, 0)
+    );
     await_keys(&servers, &[]);
 }
 
@@ -88,17 +91,26 @@ fn the_last_of_them_gives_the_lock_back_and_callbacks_go_with_their_guard() {
     let called = Arc::new(AtomicUsize::new(0));
     for guard in [&first, &second, &third] {
         let called = Arc::clone(&called);
-        guard.on_lost(move |_| _ = called.fetch_add(1, Ordering::SeqCst)).unwrap();
+        guard
+            .on_lost(move |_| _ = called.fetch_add(1, Ordering::SeqCst))
+            .unwrap();
     }
     assert_eq!(first.release(), Ok(()));
-    assert_eq!(Arc::strong_count(&called), 3, "what its callback owns is dropped with it");
+    assert_eq!(
+        Arc::strong_count(&called),
+        3,
+        "what its callback owns is dropped with it"
+    );
     drop(second);
     assert_eq!((Arc::strong_count(&called), shares(&client)), (2, 1));
     assert!(!is_free(&writer));
     assert_eq!(third.ensure_held(), Ok(()));
     assert_eq!(third.release(), Ok(()));
     assert!(is_free(&writer));
-    assert_eq!((called.load(Ordering::SeqCst), Arc::strong_count(&called)), (0, 1));
+    assert_eq!(
+        (called.load(Ordering::SeqCst), Arc::strong_count(&called)),
+        (0, 1)
+    );
     await_keys(&servers, &[]);
 }
 
@@ -111,7 +123,9 @@ fn a_loss_is_seen_by_all_of_them() {
     let called = Arc::new(AtomicUsize::new(0));
     for guard in [&asks, &waits, &drops, &left_before] {
         let called = Arc::clone(&called);
-        guard.on_lost(move |_| _ = called.fetch_add(1, Ordering::SeqCst)).unwrap();
+        guard
+            .on_lost(move |_| _ = called.fetch_add(1, Ordering::SeqCst))
+            .unwrap();
     }
     journal.take_lock_events();
     assert_eq!(left_before.release(), Ok(()));
@@ -119,7 +133,10 @@ fn a_loss_is_seen_by_all_of_them() {
     assert!(client.force_release(&seen).unwrap());
     assert!(matches!(asks.extend(LONG), Err(Error::Lost(_))));
     assert_eq!(waits.wait_lost(LIMIT).unwrap().reason(), LossReason::Gone);
-    assert_eq!((waits.remaining(), drops.remaining()), (Duration::ZERO, Duration::ZERO));
+    assert_eq!(
+        (waits.remaining(), drops.remaining()),
+        (Duration::ZERO, Duration::ZERO)
+    );
     assert!(eventually(LIMIT, || called.load(Ordering::SeqCst) == 3));
     assert!(matches!(waits.release(), Err(Error::Lost(_))));
     drop(drops);
@@ -147,7 +164,10 @@ fn they_have_one_validity_and_an_extension_is_for_all() {
     assert!(second.wait_lost(Duration::from_millis(1_500)).is_none());
     assert_eq!(second.release(), Ok(()));
     let [third, fourth] = together(&client, &request);
-    assert_eq!(third.wait_lost(LIMIT).unwrap().reason(), LossReason::Expired);
+    assert_eq!(
+        third.wait_lost(LIMIT).unwrap().reason(),
+        LossReason::Expired
+    );
     assert_eq!(loss(&fourth), Some(LossReason::Expired));
     assert!(matches!(fourth.release(), Err(Error::Lost(_))));
     assert!(matches!(third.release(), Err(Error::Lost(_))));
@@ -167,9 +187,16 @@ fn a_share_is_kept_alive_until_the_last_of_them_has_gone() {
     assert!(third.wait_lost(ttl * 3 / 2).is_none());
     assert_eq!(third.release(), Ok(()));
     await_keys(&servers, &[]);
-    let extended = journal.take_lock_events().iter().filter(|it| it.name == "extended").count();
+    let extended = journal
+        .take_lock_events()
+        .iter()
+        .filter(|it| it.name == "extended")
+        .count();
     thread::sleep(ttl);
-    assert!(extended > 0 && journal.take_lock_events().is_empty(), "nothing is extended any more");
+    assert!(
+        extended > 0 && journal.take_lock_events().is_empty(),
+        "nothing is extended any more"
+    );
 }
 
 #[test]
@@ -189,7 +216,11 @@ fn one_that_lets_it_expire_keeps_it_taken_when_the_others_have_gone() {
         }
         assert!(!is_free(&writer));
         drop(writer.lock("name", LONG).unwrap());
-        assert!(Instant::now() >= end - Duration::from_millis(1), "{:?}", end.elapsed());
+        assert!(
+            Instant::now() >= end - Duration::from_millis(1),
+            "{:?}",
+            end.elapsed()
+        );
     }
 }
 
@@ -208,7 +239,9 @@ fn requests_with_other_settings_take_shares_of_their_own() {
         reader(&client).hold_at_least(Duration::from_millis(1)),
         reader(&client).hold_at_least(Duration::from_millis(1)),
     ];
-    let guards = requests.each_ref().map(|request| request.clone().lock().unwrap());
+    let guards = requests
+        .each_ref()
+        .map(|request| request.clone().lock().unwrap());
     assert_eq!(shares(&client), requests.len());
     // More of the validity than is left of any share.
     let much = reader(&client).min_validity(guards[0].remaining() + Duration::from_millis(1));

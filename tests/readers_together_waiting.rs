@@ -46,7 +46,11 @@ fn a_writer_has_its_turn_while_readers_of_one_client_come_and_go() {
             let guard = writer.lock("name", LONG).unwrap();
             waits.push(start.elapsed());
             for _ in 0..5 {
-                assert_eq!(reading.load(Ordering::SeqCst), 0, "a reader beside a writer");
+                assert_eq!(
+                    reading.load(Ordering::SeqCst),
+                    0,
+                    "a reader beside a writer"
+                );
                 thread::sleep(Duration::from_millis(1));
             }
             assert_eq!(guard.release(), Ok(()));
@@ -74,7 +78,11 @@ fn those_that_wait_together_are_cancelled_one_by_one() {
             spawn_waiter(move || reader(&client).cancelled_by(&token).lock())
         })
         .collect();
-    assert!(eventually(LIMIT, || client.inspect("name").unwrap().waiter_count > 0));
+    assert!(eventually(LIMIT, || client
+        .inspect("name")
+        .unwrap()
+        .waiter_count
+        > 0));
     let mut ended: Vec<_> = waiting.into_iter().zip(&tokens).collect();
     let rest = ended.split_off(5);
     for (thread, token) in ended {
@@ -132,18 +140,28 @@ fn readers_who_come_later_stand_behind_a_writer_that_waits() {
     let (writing, written) = (spawn_writer(writer), Arc::new(AtomicBool::new(false)));
     await_queued(&servers, "name", 1);
     // Until the share takes in no one any more.
-    assert!(eventually(LIMIT, || reader(&client).try_lock().unwrap().is_none()));
+    assert!(eventually(LIMIT, || reader(&client)
+        .try_lock()
+        .unwrap()
+        .is_none()));
     let reading: Vec<_> = (0..20)
         .map(|_| {
             let (client, written) = (client.clone(), Arc::clone(&written));
             thread::spawn(move || {
                 let guard = reader(&client).lock().unwrap();
-                assert!(written.load(Ordering::SeqCst), "a reader overtook the writer");
+                assert!(
+                    written.load(Ordering::SeqCst),
+                    "a reader overtook the writer"
+                );
                 guard.release()
             })
         })
         .collect();
-    assert!(eventually(LIMIT, || client.inspect("name").unwrap().waiter_count > 1));
+    assert!(eventually(LIMIT, || client
+        .inspect("name")
+        .unwrap()
+        .waiter_count
+        > 1));
     written.store(true, Ordering::SeqCst);
     assert_eq!(first.release(), Ok(()));
     assert_eq!(finish(writing), Ok(()));

@@ -25,20 +25,36 @@ fn an_inspection_shows_dozens_of_readers_and_of_waiters() {
             std::thread::spawn(move || {
                 // Of one name, they would take one share together.
                 let owner = format!("reader {number}");
-                client.request("name").owner(owner).ttl(LONG).shared().lock().unwrap()
+                client
+                    .request("name")
+                    .owner(owner)
+                    .ttl(LONG)
+                    .shared()
+                    .lock()
+                    .unwrap()
             })
         })
         .collect();
     await_queued(&servers, "name", COUNT);
     let seen = client.inspect("name").unwrap();
     assert_eq!(seen.waiters.len(), COUNT);
-    assert!(seen.waiters.iter().all(redlatch::QueuedWaiter::is_for_share));
+    assert!(
+        seen.waiters
+            .iter()
+            .all(redlatch::QueuedWaiter::is_for_share)
+    );
     drop(writer);
     let readers: Vec<_> = threads.into_iter().map(finish).collect();
     let seen = client.inspect("name").unwrap();
-    let LockState::Shared(holders) = &seen.state else { panic!("{seen:?}") };
+    let LockState::Shared(holders) = &seen.state else {
+        panic!("{seen:?}")
+    };
     assert_eq!(holders.len(), COUNT);
-    assert!(holders.iter().all(|it| it.owner().unwrap().as_bytes().starts_with(b"reader ")));
+    assert!(
+        holders
+            .iter()
+            .all(|it| it.owner().unwrap().as_bytes().starts_with(b"reader "))
+    );
     drop(readers);
     await_keys(&servers, &[]);
 }
@@ -48,7 +64,12 @@ fn a_writer_behind_a_reader_asks_once_a_second() {
     support::needs!(Shares);
     support::needs!(Tracking);
     let servers = Servers::start(3);
-    let reader = holder(servers.urls()).request("name").ttl(LONG).shared().lock().unwrap();
+    let reader = holder(servers.urls())
+        .request("name")
+        .ttl(LONG)
+        .shared()
+        .lock()
+        .unwrap();
     let writer = pushed(servers.urls());
     let waiting = spawn_waiter(move || writer.lock("name", LONG).map(drop));
     await_queued(&servers, "name", 1);
@@ -66,7 +87,9 @@ fn a_writer_behind_a_reader_asks_once_a_second() {
 #[test]
 fn a_writer_that_stood_behind_many_readers_that_died_comes_when_they_expire() {
     support::needs!(Shares);
-    let lates: Vec<Duration> = (0..3).map(|_| lateness_of_a_writer_behind_dead_readers()).collect();
+    let lates: Vec<Duration> = (0..3)
+        .map(|_| lateness_of_a_writer_behind_dead_readers())
+        .collect();
     // Far back it would ask every six seconds.
     let is_in_time = |late: &Duration| *late < Duration::from_millis(1_500);
     assert!(lates.iter().any(is_in_time), "{lates:?}");
@@ -125,13 +148,21 @@ fn a_writer_comes_when_a_reader_that_stays_for_a_while_has_gone() {
     support::needs!(Shares);
     let servers = Servers::start(3);
     let delays: Vec<Duration> = (0..5).map(|_| delay_after_a_stay(&servers)).collect();
-    assert!(delays.iter().any(|delay| *delay < Duration::from_millis(600)), "{delays:?}");
+    assert!(
+        delays
+            .iter()
+            .any(|delay| *delay < Duration::from_millis(600)),
+        "{delays:?}"
+    );
 }
 
 fn delay_after_a_stay(servers: &Servers) -> Duration {
     let client = holder(servers.urls());
     let request = client.request("name").ttl(LONG).shared();
-    let reader = request.hold_at_least(Duration::from_millis(100)).lock().unwrap();
+    let reader = request
+        .hold_at_least(Duration::from_millis(100))
+        .lock()
+        .unwrap();
     let writer = pushed(servers.urls());
     let waiting = spawn_waiter(move || drop(writer.lock("name", LONG).unwrap()));
     await_queued(servers, "name", 1);

@@ -2,7 +2,10 @@
 //! not.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "an error that is not expected fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "an error that is not expected fails the test"
+)]
 
 mod closures;
 mod contention;

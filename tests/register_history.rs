@@ -39,7 +39,10 @@ use worker::REGISTERS;
 
 fn number(name: &str) -> Option<u64> {
     let text = env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is a number")),
+    )
 }
 
 /// How long the faults of a history last.
@@ -74,7 +77,13 @@ fn a_node_that_has_forgotten_has_no_vote_and_the_others_lose_nothing() {
     let client = with_long_timeout(servers.servers.urls()).build().unwrap();
     for name in REGISTERS {
         let error = client.register(name).unwrap().read().unwrap_err();
-        let expected = matches!(error, RegisterError::NoQuorum { may_have_happened: false, .. });
+        let expected = matches!(
+            error,
+            RegisterError::NoQuorum {
+                may_have_happened: false,
+                ..
+            }
+        );
         assert!(expected || error == RegisterError::NotFormed, "{error}");
     }
 }
@@ -92,7 +101,11 @@ fn durable_nodes_suffer(nodes: usize, seconds: u64) {
     let run = Run::start(&servers.urls(), (3, 2), seed);
     run.suffer(time(seconds), &mut servers, &mut chance, |_| ());
     servers.end_all_faults();
-    run::check(&format!("{nodes} durable nodes"), &run.finish(), &servers.faults);
+    run::check(
+        &format!("{nodes} durable nodes"),
+        &run.finish(),
+        &servers.faults,
+    );
 }
 
 #[test]
@@ -117,7 +130,11 @@ fn requests_arrive_twice_and_again_much_later() {
         thread::sleep(chance.millis(20..=150));
     }
     relays.iter().for_each(|relay| relay.repeat_after(None));
-    run::check("twice", &run.finish(), &[("all delivered again", again)].into());
+    run::check(
+        "twice",
+        &run.finish(),
+        &[("all delivered again", again)].into(),
+    );
 }
 
 #[test]
@@ -127,9 +144,14 @@ fn clients_are_stopped_and_killed_in_the_middle() {
     let mut servers = FaultyServers::formed(3, Memory::Durable);
     let run = Run::start(&servers.urls(), (2, 2), seed);
     let mut clients = Clients::start(&servers.urls(), folder.path(), seed);
-    run.suffer(time(4), &mut servers, &mut chance, |chance| clients.step(chance));
+    run.suffer(time(4), &mut servers, &mut chance, |chance| {
+        clients.step(chance);
+    });
     servers.end_all_faults();
-    eprintln!("{} processes stopped, {} killed", clients.stopped, clients.killed);
+    eprintln!(
+        "{} processes stopped, {} killed",
+        clients.stopped, clients.killed
+    );
     drop(clients);
     let mut operations = run.finish();
     let of_processes = journal::read(folder.path());

@@ -16,13 +16,18 @@ use support::redis::Server;
 use support::servers::Servers;
 
 pub(crate) fn client(servers: &[Server]) -> LockClient {
-    with_long_timeout(servers.iter().map(Server::url)).build().unwrap()
+    with_long_timeout(servers.iter().map(Server::url))
+        .build()
+        .unwrap()
 }
 
 /// A client for a test in which many rounds wait for a node that is paused.
 pub(crate) fn client_with_short_rounds(servers: &[Server]) -> LockClient {
     let builder = with_long_timeout(servers.iter().map(Server::url));
-    builder.node_timeout(Duration::from_secs(2)).build().unwrap()
+    builder
+        .node_timeout(Duration::from_secs(2))
+        .build()
+        .unwrap()
 }
 
 /// Servers in memory that are a group, and a client of them.
@@ -49,7 +54,9 @@ pub(crate) fn read(register: &Register) -> Option<String> {
 
 /// How many keys of registers a server has, beside its mark and its floor.
 pub(crate) fn keys(server: &Server) -> usize {
-    let cli::Value::Array(keys) = server.command(&["KEYS", "*"]) else { panic!("no list") };
+    let cli::Value::Array(keys) = server.command(&["KEYS", "*"]) else {
+        panic!("no list")
+    };
     let key = |value: &cli::Value| value.text();
     let is_counted =
         |key: &String| key.contains(":redlatch:register:") || key.contains(":redlatch:promise:");
@@ -64,7 +71,12 @@ fn a_value_is_read_by_other_clients_as_it_was_changed() {
     assert_eq!(read(&other), None);
     let mut last = set(&mine, "one");
     assert_eq!(read(&other), Some("one".to_owned()));
-    for (register, word) in [(&mine, "two"), (&other, "three"), (&mine, "four"), (&mine, "five")] {
+    for (register, word) in [
+        (&mine, "two"),
+        (&other, "three"),
+        (&mine, "four"),
+        (&mine, "five"),
+    ] {
         let changed = register.change(|before| {
             let before = text(before).expect("there is a value");
             Some(format!("{before} {word}").into_bytes())
@@ -74,7 +86,10 @@ fn a_value_is_read_by_other_clients_as_it_was_changed() {
         last = version;
     }
     let value = other.read().unwrap().unwrap();
-    assert_eq!(text(Some(&value)), Some("one two three four five".to_owned()));
+    assert_eq!(
+        text(Some(&value)),
+        Some("one two three four five".to_owned())
+    );
     assert_eq!(value.version(), last);
     let lock = first.lock("a", Duration::from_secs(5)).unwrap();
     assert_eq!(read(&mine), Some("one two three four five".to_owned()));
@@ -84,13 +99,19 @@ fn a_value_is_read_by_other_clients_as_it_was_changed() {
 #[test]
 fn compare_and_set_changes_only_the_version_that_was_seen() {
     let (servers, first) = formed(3);
-    let (mine, other) = (first.register("a").unwrap(), client(&servers).register("a").unwrap());
+    let (mine, other) = (
+        first.register("a").unwrap(),
+        client(&servers).register("a").unwrap(),
+    );
     let one = mine.compare_and_set(None, b"one").unwrap().unwrap();
     let refused = other.compare_and_set(None, b"two").unwrap().unwrap_err();
     assert_eq!(text(refused.as_ref()), Some("one".to_owned()));
     let two = other.compare_and_set(Some(one), b"two").unwrap().unwrap();
     assert!(two > one);
-    let refused = mine.compare_and_set(Some(one), b"three").unwrap().unwrap_err();
+    let refused = mine
+        .compare_and_set(Some(one), b"three")
+        .unwrap()
+        .unwrap_err();
     assert_eq!(text(refused.as_ref()), Some("two".to_owned()));
     assert_eq!(read(&mine), Some("two".to_owned()));
 }
@@ -98,14 +119,25 @@ fn compare_and_set_changes_only_the_version_that_was_seen() {
 #[test]
 fn a_smaller_fencing_token_writes_nothing() {
     let (servers, first) = formed(3);
-    let (mine, other) = (first.register("a").unwrap(), client(&servers).register("a").unwrap());
+    let (mine, other) = (
+        first.register("a").unwrap(),
+        client(&servers).register("a").unwrap(),
+    );
     let token = |number: u64| FencingToken::try_from(number).unwrap();
     assert!(mine.write_fenced(token(5), b"five").unwrap().is_ok());
     assert!(other.write_fenced(token(7), b"seven").unwrap().is_ok());
-    assert!(other.write_fenced(token(7), b"seven again").unwrap().is_ok());
+    assert!(
+        other
+            .write_fenced(token(7), b"seven again")
+            .unwrap()
+            .is_ok()
+    );
     let stale = mine.write_fenced(token(5), b"late").unwrap().unwrap_err();
     assert_eq!(stale.by(), token(7));
-    assert_eq!(stale.to_string(), "the lock with the fencing token 5 is lost: 7 has written since");
+    assert_eq!(
+        stale.to_string(),
+        "the lock with the fencing token 5 is lost: 7 has written since"
+    );
     assert_eq!(read(&mine), Some("seven again".to_owned()));
     // A change without a token keeps the largest one.
     set(&mine, "any");
@@ -115,9 +147,15 @@ fn a_smaller_fencing_token_writes_nothing() {
 #[test]
 fn a_deleted_register_leaves_no_key_and_its_versions_go_on() {
     let (servers, first) = formed(3);
-    let (mine, other) = (first.register("a").unwrap(), client(&servers).register("a").unwrap());
+    let (mine, other) = (
+        first.register("a").unwrap(),
+        client(&servers).register("a").unwrap(),
+    );
     let before = set(&mine, "one");
-    assert_eq!(text(mine.delete().unwrap().as_ref()), Some("one".to_owned()));
+    assert_eq!(
+        text(mine.delete().unwrap().as_ref()),
+        Some("one".to_owned())
+    );
     assert_eq!(read(&other), None);
     assert_eq!(other.delete().unwrap(), None);
     // The answer of the last node is read by a later call.
@@ -125,7 +163,11 @@ fn a_deleted_register_leaves_no_key_and_its_versions_go_on() {
         let _ = (mine.read().unwrap(), other.read().unwrap());
         servers.iter().all(|server| keys(server) == 0)
     };
-    assert!(eventually(LIMIT, is_gone), "{:?}", servers.iter().map(keys).collect::<Vec<_>>());
+    assert!(
+        eventually(LIMIT, is_gone),
+        "{:?}",
+        servers.iter().map(keys).collect::<Vec<_>>()
+    );
     let after = set(&other, "two");
     assert!(after > before, "{after:?} {before:?}");
     assert_eq!(read(&mine), Some("two".to_owned()));
@@ -134,7 +176,10 @@ fn a_deleted_register_leaves_no_key_and_its_versions_go_on() {
 #[test]
 fn what_changes_nothing_leaves_nothing() {
     let (servers, first) = formed(3);
-    let (mine, other) = (first.register("a").unwrap(), client(&servers).register("a").unwrap());
+    let (mine, other) = (
+        first.register("a").unwrap(),
+        client(&servers).register("a").unwrap(),
+    );
     for register in [&mine, &other] {
         assert_eq!(register.delete().unwrap(), None);
         let seen = Some(Version::from_u64(7));
@@ -171,10 +216,16 @@ fn while_a_node_is_down_a_deletion_leaves_its_tombstones() {
     let is_clean = || client.registers().sweep().unwrap().left == 0;
     assert!(eventually(LIMIT, is_clean));
     for server in servers.iter() {
-        assert_eq!(server.command(&["KEYS", "a:*"]), cli::Value::Array(Vec::new()));
+        assert_eq!(
+            server.command(&["KEYS", "a:*"]),
+            cli::Value::Array(Vec::new())
+        );
     }
-    let names: Vec<String> =
-        client.registers().list("*").map(|register| register.unwrap().name().to_string()).collect();
+    let names: Vec<String> = client
+        .registers()
+        .list("*")
+        .map(|register| register.unwrap().name().to_string())
+        .collect();
     assert_eq!(names, ["b"]);
     assert!(client.locks("*").next().is_none());
 }
@@ -225,21 +276,36 @@ fn threads_and_processes_count_together_and_lose_nothing() {
                             Some((count + 1).to_string().into_bytes())
                         });
                         // More than eight others have come before it could look.
-                        if changed.as_ref().is_err_and(|error| *error == RegisterError::Unknown) {
+                        if changed
+                            .as_ref()
+                            .is_err_and(|error| *error == RegisterError::Unknown)
+                        {
                             unsure.fetch_add(1, Ordering::Relaxed);
                             continue;
                         }
                         let version = changed.unwrap().version().unwrap();
-                        assert!(versions.lock().unwrap().insert(version), "{version:?} twice");
+                        assert!(
+                            versions.lock().unwrap().insert(version),
+                            "{version:?} twice"
+                        );
                     }
                 });
             }
         }
     });
     let (sure, unsure) = (versions.into_inner().unwrap().len(), unsure.into_inner());
-    assert!(sure + unsure == CLIENTS * THREADS * CHANGES && unsure < 10, "{unsure} are unsure");
-    let count: usize = read(&clients[0].register("counter").unwrap()).unwrap().parse().unwrap();
-    assert!((sure..=sure + unsure).contains(&count), "{count} of {sure} and {unsure}");
+    assert!(
+        sure + unsure == CLIENTS * THREADS * CHANGES && unsure < 10,
+        "{unsure} are unsure"
+    );
+    let count: usize = read(&clients[0].register("counter").unwrap())
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!(
+        (sure..=sure + unsure).contains(&count),
+        "{count} of {sure} and {unsure}"
+    );
 }
 
 #[test]
@@ -251,7 +317,9 @@ fn one_of_many_creates_it_and_the_others_see_the_result() {
             let (client, winners) = (client(&servers), &winners);
             scope.spawn(move || {
                 let once = client.register("once").unwrap();
-                let result = once.compare_and_set(None, number.to_string().as_bytes()).unwrap();
+                let result = once
+                    .compare_and_set(None, number.to_string().as_bytes())
+                    .unwrap();
                 if result.is_ok() {
                     winners.fetch_add(1, Ordering::Relaxed);
                 }
@@ -264,7 +332,10 @@ fn one_of_many_creates_it_and_the_others_see_the_result() {
 #[test]
 fn a_call_that_waits_returns_the_next_value() {
     let (servers, first) = formed(3);
-    let (mine, other) = (first.register("a").unwrap(), client(&servers).register("a").unwrap());
+    let (mine, other) = (
+        first.register("a").unwrap(),
+        client(&servers).register("a").unwrap(),
+    );
     let seen = set(&mine, "one");
     thread::scope(|scope| {
         let waits = scope.spawn(|| other.wait_for_change(Some(seen), LIMIT).unwrap());
@@ -278,8 +349,14 @@ fn a_call_that_waits_returns_the_next_value() {
 #[test]
 fn what_cannot_be_a_register_is_refused() {
     let (servers, client) = formed(3);
-    assert!(matches!(client.register(""), Err(RegisterError::Resource(_))));
-    assert!(matches!(client.register("a:redlatch:b"), Err(RegisterError::Resource(_))));
+    assert!(matches!(
+        client.register(""),
+        Err(RegisterError::Resource(_))
+    ));
+    assert!(matches!(
+        client.register("a:redlatch:b"),
+        Err(RegisterError::Resource(_))
+    ));
     let register = client.register("a").unwrap();
     let (length, most) = (VALUE_MAX + 1, VALUE_MAX);
     let too_long = register.change(|_| Some(vec![0; length])).unwrap_err();
@@ -287,21 +364,35 @@ fn what_cannot_be_a_register_is_refused() {
     register.change(|_| Some(vec![7; VALUE_MAX])).unwrap();
     assert_eq!(register.read().unwrap().unwrap().bytes(), [7; VALUE_MAX]);
     // Of another format, and no register at all.
-    for (written, expected) in
-        [(&b"0000000000000001aaaaaaaaaaaaaaaaaaaa\x02x"[..], Some(2)), (b"x", None)]
-    {
+    for (written, expected) in [
+        (&b"0000000000000001aaaaaaaaaaaaaaaaaaaa\x02x"[..], Some(2)),
+        (b"x", None),
+    ] {
         for server in servers.iter() {
             server.command(&[&b"SET"[..], b":redlatch:register:b", written]);
         }
         let register = client.register("b").unwrap();
-        for error in [register.read().err(), register.change(|_| Some(vec![1])).err()] {
-            let Some(RegisterError::OtherFormat { url: Some(_), format }) = error else { panic!() };
+        for error in [
+            register.read().err(),
+            register.change(|_| Some(vec![1])).err(),
+        ] {
+            let Some(RegisterError::OtherFormat {
+                url: Some(_),
+                format,
+            }) = error
+            else {
+                panic!()
+            };
             assert_eq!(format, expected);
         }
     }
     for server in servers.iter() {
         server.command(&["LPUSH", ":redlatch:promise:c", "x"]);
     }
-    let error = client.register("c").unwrap().change(|_| Some(vec![1])).unwrap_err();
+    let error = client
+        .register("c")
+        .unwrap()
+        .change(|_| Some(vec![1]))
+        .unwrap_err();
     assert!(error.to_string().contains("WRONGTYPE"), "{error}");
 }

@@ -17,9 +17,16 @@ fn a_value_is_deleted_by_its_version_or_by_its_age_only_if_nobody_has_changed_it
     let before = SystemTime::now();
     let one = set(&register, "one");
     let two = set(&register, "two");
-    let refused = register.compare_and_delete(one).unwrap().unwrap_err().unwrap();
+    let refused = register
+        .compare_and_delete(one)
+        .unwrap()
+        .unwrap_err()
+        .unwrap();
     assert_eq!((refused.version(), refused.bytes()), (two, &b"two"[..]));
-    assert!(refused.written_at() >= before - Duration::from_millis(1), "{refused:?}");
+    assert!(
+        refused.written_at() >= before - Duration::from_millis(1),
+        "{refused:?}"
+    );
     assert!(refused.written_at() <= SystemTime::now(), "{refused:?}");
     register.compare_and_delete(two).unwrap().unwrap();
     assert_eq!(register.compare_and_delete(two).unwrap(), Err(None));
@@ -33,21 +40,44 @@ fn a_value_is_deleted_by_its_version_or_by_its_age_only_if_nobody_has_changed_it
     for server in &*servers {
         let value = || server.command(&[&b"GET"[..], key]);
         assert!(eventually(LIMIT, || matches!(value(), Value::Bulk(_))));
-        let Value::Bulk(bytes) = value() else { panic!("it was there") };
+        let Value::Bulk(bytes) = value() else {
+            panic!("it was there")
+        };
         let micros = |time: SystemTime| {
-            let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros();
+            let since = time
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .unwrap()
+                .as_micros();
             u64::try_from(since).unwrap().to_be_bytes()
         };
         let (now, then) = (micros(written), micros(written - Duration::from_secs(3600)));
-        let at = bytes.windows(8).position(|part| part == now).expect("the value has its time");
+        let at = bytes
+            .windows(8)
+            .position(|part| part == now)
+            .expect("the value has its time");
         let aged = [&bytes[..at], &then[..], &bytes[at + 8..]].concat();
         server.command(&[&b"SET"[..], key, &aged]);
     }
     let half_an_hour = Duration::from_secs(1800);
-    assert_eq!(first.registers().delete_older_than("other:*", half_an_hour).unwrap(), 0);
-    assert_eq!(first.registers().delete_older_than("done:*", half_an_hour).unwrap(), 1);
+    assert_eq!(
+        first
+            .registers()
+            .delete_older_than("other:*", half_an_hour)
+            .unwrap(),
+        0
+    );
+    assert_eq!(
+        first
+            .registers()
+            .delete_older_than("done:*", half_an_hour)
+            .unwrap(),
+        1
+    );
     assert_eq!(read(&old), None);
-    assert_eq!(read(&first.register("done:new").unwrap()), Some("x".to_owned()));
+    assert_eq!(
+        read(&first.register("done:new").unwrap()),
+        Some("x".to_owned())
+    );
 }
 
 #[test]
@@ -64,7 +94,11 @@ fn what_needs_no_more_memory_is_done_at_maxmemory() {
     limit("1000");
     for name in ["a", "b"] {
         let long = || Some(vec![7; 1_000]);
-        let error = client(&servers).register(name).unwrap().change(|_| long()).unwrap_err();
+        let error = client(&servers)
+            .register(name)
+            .unwrap()
+            .change(|_| long())
+            .unwrap_err();
         assert!(error.to_string().contains("OOM"), "{error}");
     }
     let other = client(&servers);
@@ -75,5 +109,10 @@ fn what_needs_no_more_memory_is_done_at_maxmemory() {
     other.registers().sweep().unwrap();
     limit("0");
     set(&register, "two");
-    assert!(eventually(LIMIT, || first.registers().sweep().unwrap().left == 0));
+    assert!(eventually(LIMIT, || first
+        .registers()
+        .sweep()
+        .unwrap()
+        .left
+        == 0));
 }

@@ -14,11 +14,20 @@ use crate::registers::{formed, read, set};
 fn recorded(servers: &[Server]) -> (LockClient, Journal) {
     let journal = Journal::default();
     let builder = with_long_timeout(servers.iter().map(Server::url));
-    (builder.on_event(journal.recorder()).build().expect("the settings are good"), journal)
+    (
+        builder
+            .on_event(journal.recorder())
+            .build()
+            .expect("the settings are good"),
+        journal,
+    )
 }
 
 fn rounds(entries: &[Entry]) -> Vec<(&'static str, u64)> {
-    entries.iter().map(|entry| (entry.name, entry.attempts)).collect()
+    entries
+        .iter()
+        .map(|entry| (entry.name, entry.attempts))
+        .collect()
 }
 
 #[test]
@@ -30,7 +39,10 @@ fn reads_and_changes_are_reported_with_their_rounds() {
     set(&register, "one");
     let seen = register.read().unwrap().unwrap().version();
     register.compare_and_set(None, b"two").unwrap().unwrap_err();
-    register.compare_and_set(Some(seen), b"two").unwrap().unwrap();
+    register
+        .compare_and_set(Some(seen), b"two")
+        .unwrap()
+        .unwrap();
     register.delete().unwrap();
     let events = journal.take_lock_events();
     let expected = [
@@ -42,10 +54,21 @@ fn reads_and_changes_are_reported_with_their_rounds() {
         ("register_changed", 1),
     ];
     assert_eq!(rounds(&events), expected);
-    assert!(events.iter().all(|entry| entry.about == "a\n" && !entry.span.is_zero()));
-    assert!(events[1].text.starts_with("'a\\n' register changed: rounds 2, took "), "{events:?}");
+    assert!(
+        events
+            .iter()
+            .all(|entry| entry.about == "a\n" && !entry.span.is_zero())
+    );
+    assert!(
+        events[1]
+            .text
+            .starts_with("'a\\n' register changed: rounds 2, took "),
+        "{events:?}"
+    );
     // Refused at once.
-    register.compare_and_set(None, &[0; VALUE_MAX + 1]).unwrap_err();
+    register
+        .compare_and_set(None, &[0; VALUE_MAX + 1])
+        .unwrap_err();
     assert_eq!(journal.take_lock_events().len(), 0);
 }
 
@@ -61,8 +84,15 @@ fn a_call_that_fails_is_reported_with_its_error() {
     assert!(matches!(error, RegisterError::NoQuorum { .. }), "{error}");
     register.delete().unwrap_err();
     let events = journal.take_lock_events();
-    assert_eq!(names(&events), ["register_changed", "register_failed", "register_failed"]);
-    assert!(events[1].text.ends_with(&error.to_string()), "{} {error}", events[1].text);
+    assert_eq!(
+        names(&events),
+        ["register_changed", "register_failed", "register_failed"]
+    );
+    assert!(
+        events[1].text.ends_with(&error.to_string()),
+        "{} {error}",
+        events[1].text
+    );
 }
 
 #[test]
@@ -82,12 +112,21 @@ fn the_lock_behind_which_clients_take_turns_is_not_reported() {
             journal
         };
         let threads: Vec<_> = (0..6).map(|_| scope.spawn(contend)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
-    let all: Vec<Entry> = journals.iter().flat_map(Journal::take_lock_events).collect();
+    let all: Vec<Entry> = journals
+        .iter()
+        .flat_map(Journal::take_lock_events)
+        .collect();
     assert_eq!(all.len(), 6 * 30);
     assert!(all.iter().all(|entry| entry.about == "a"), "{all:?}");
-    assert!(all.iter().any(|entry| entry.attempts > 3), "nobody came first");
+    assert!(
+        all.iter().any(|entry| entry.attempts > 3),
+        "nobody came first"
+    );
 }
 
 #[test]
@@ -99,8 +138,12 @@ fn nodes_are_reported_as_they_lose_their_votes_and_get_them_back() {
     let lost = client.nodes()[2].url.clone();
     let of_node = |journal: &Journal| {
         let entries = journal.entries();
-        let entries = entries.iter().filter(|it| it.about == *lost && it.name != "node_up");
-        entries.map(|entry| entry.text[lost.len() + 1..].to_owned()).collect::<Vec<_>>()
+        let entries = entries
+            .iter()
+            .filter(|it| it.about == *lost && it.name != "node_up");
+        entries
+            .map(|entry| entry.text[lost.len() + 1..].to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(of_node(&journal), ["has a vote on registers"]);
     servers[2].command(&["FLUSHALL"]);
@@ -123,7 +166,10 @@ fn nodes_are_reported_as_they_lose_their_votes_and_get_them_back() {
     assert_eq!(of_node(&journal)[2], "has a vote on registers");
     let voters = |journal: &Journal| {
         let entries = journal.entries();
-        entries.iter().filter(|entry| entry.name == "node_votes").count()
+        entries
+            .iter()
+            .filter(|entry| entry.name == "node_votes")
+            .count()
     };
     assert_eq!(voters(&journal), 4);
 }

@@ -22,10 +22,19 @@ fn nodes_that_are_no_group_keep_no_registers() {
     let first = client(&servers);
     let register = first.register("a").unwrap();
     assert_eq!(register.read().unwrap_err(), RegisterError::NotFormed);
-    assert_eq!(register.change(|_| Some(vec![1])).unwrap_err(), RegisterError::NotFormed);
+    assert_eq!(
+        register.change(|_| Some(vec![1])).unwrap_err(),
+        RegisterError::NotFormed
+    );
     let listed: Vec<_> = first.registers().list("*").collect();
-    assert!(matches!(listed[..], [Err(RegisterError::NotFormed)]), "{listed:?}");
-    assert_eq!(first.registers().sweep().unwrap_err(), RegisterError::NotFormed);
+    assert!(
+        matches!(listed[..], [Err(RegisterError::NotFormed)]),
+        "{listed:?}"
+    );
+    assert_eq!(
+        first.registers().sweep().unwrap_err(),
+        RegisterError::NotFormed
+    );
     // They forget what they answered when they are started again.
     let Err(RegisterError::NotDurable { nodes }) = first.registers().form(false) else {
         panic!("they are in memory")
@@ -34,21 +43,33 @@ fn nodes_that_are_no_group_keep_no_registers() {
     first.registers().form(true).unwrap();
     set(&register, "one");
     for in_memory in [false, true] {
-        assert_eq!(first.registers().form(in_memory), Err(RegisterError::AlreadyFormed));
+        assert_eq!(
+            first.registers().form(in_memory),
+            Err(RegisterError::AlreadyFormed)
+        );
     }
     assert_eq!(read(&register), Some("one".to_owned()));
     // A client that names other nodes.
     let (two, more) = (client(&servers[..2]), Servers::start(2));
     let refused = two.register("a").unwrap().read().unwrap_err();
-    assert!(matches!(refused, RegisterError::NodesDiffer { .. }), "{refused:?}");
+    assert!(
+        matches!(refused, RegisterError::NodesDiffer { .. }),
+        "{refused:?}"
+    );
     let urls = [servers.urls(), more.urls()].concat();
     let five = with_long_timeout(urls).build().unwrap();
     for other in [&two, &five] {
         let refused = other.registers().form(true).unwrap_err();
-        assert!(matches!(refused, RegisterError::NodesDiffer { .. }), "{refused:?}");
+        assert!(
+            matches!(refused, RegisterError::NodesDiffer { .. }),
+            "{refused:?}"
+        );
     }
     let refused = five.register("a").unwrap().read().unwrap_err();
-    assert!(matches!(refused, RegisterError::NodesDiffer { .. }), "{refused:?}");
+    assert!(
+        matches!(refused, RegisterError::NodesDiffer { .. }),
+        "{refused:?}"
+    );
 }
 
 #[test]
@@ -111,7 +132,10 @@ fn a_node_that_came_back_with_its_data_but_may_have_lost_some_has_no_vote() {
     // Written once a second.
     let mut servers = Servers::start_with(3, &["--appendonly", "yes"]);
     let first = client(&servers);
-    assert!(matches!(first.registers().form(false), Err(RegisterError::NotDurable { .. })));
+    assert!(matches!(
+        first.registers().form(false),
+        Err(RegisterError::NotDurable { .. })
+    ));
     first.registers().form(true).unwrap();
     let register = first.register("a").unwrap();
     set(&register, "one");
@@ -125,7 +149,10 @@ fn a_node_that_came_back_with_its_data_but_may_have_lost_some_has_no_vote() {
     assert!(error.to_string().contains("was started again"), "{error}");
     // Also if it is set up better by then.
     for server in servers.iter().take(2) {
-        assert_eq!(server.command(&["CONFIG", "SET", "appendfsync", "always"]), cli::Value::ok());
+        assert_eq!(
+            server.command(&["CONFIG", "SET", "appendfsync", "always"]),
+            cli::Value::ok()
+        );
     }
     assert!(client(&servers).register("a").unwrap().read().is_err());
 }
@@ -141,7 +168,10 @@ fn a_node_that_was_once_set_up_to_forget_is_not_believed_when_it_is_started_agai
         server.command(&["CONFIG", "SET", "appendfsync", "everysec"]);
     }
     // Whoever sees it notes it in the mark.
-    assert_eq!(read(&client(&servers).register("a").unwrap()), Some("one".to_owned()));
+    assert_eq!(
+        read(&client(&servers).register("a").unwrap()),
+        Some("one".to_owned())
+    );
     servers[0].restart();
     servers[1].restart();
     let error = client(&servers).register("a").unwrap().read().unwrap_err();
@@ -162,7 +192,11 @@ fn a_node_without_a_vote_costs_the_others_no_look_at_each_change() {
     }
     // A look asks for four sections; the first and the last of these calls are this test's own.
     let looks = (asked() - before - 1) / 4;
-    assert!(looks <= began.elapsed().as_secs() + 1, "{looks} looks in {:?}", began.elapsed());
+    assert!(
+        looks <= began.elapsed().as_secs() + 1,
+        "{looks} looks in {:?}",
+        began.elapsed()
+    );
 }
 
 #[test]
@@ -188,7 +222,11 @@ fn a_refused_change_and_a_read_that_disagrees_do_not_wait_for_a_frozen_node() {
     let (servers, first) = formed(3);
     let timeout = Duration::from_secs(10);
     let builder = LockClient::builder().nodes(servers.iter().map(Server::url));
-    let client = builder.node_timeout(timeout).restart_guard(false).build().unwrap();
+    let client = builder
+        .node_timeout(timeout)
+        .restart_guard(false)
+        .build()
+        .unwrap();
     let (mine, other) = (client.register("a").unwrap(), first.register("a").unwrap());
     set(&mine, "mine");
     set(&other, "the other's");

@@ -18,7 +18,9 @@ fn read_without(servers: &[Server], node: usize, names: &[&str]) -> Vec<Option<S
     let mark = |words: &[&str]| servers[node].command(words).text();
     let member = mark(&["GETSET", ":redlatch:member", "another program's"]);
     let client = client(servers);
-    let values = names.iter().map(|name| read(&client.register(name).unwrap()));
+    let values = names
+        .iter()
+        .map(|name| read(&client.register(name).unwrap()));
     let values = values.collect();
     mark(&["SET", ":redlatch:member", &member]);
     values
@@ -47,7 +49,13 @@ pub(crate) fn flush(server: &Server) {
 }
 
 pub(crate) fn repaired(client: &LockClient) -> Vec<String> {
-    client.registers().repair().unwrap().iter().map(ToString::to_string).collect()
+    client
+        .registers()
+        .repair()
+        .unwrap()
+        .iter()
+        .map(ToString::to_string)
+        .collect()
 }
 
 /// The nodes that have got a vote, one of them in the place of this server.
@@ -58,7 +66,9 @@ pub(crate) fn replaced(client: &LockClient, old: &Server) -> Vec<String> {
 
 /// The servers with another one in the place of the last.
 pub(crate) fn with_third(servers: &[Server], third: &Server) -> LockClient {
-    with_long_timeout([servers[0].url(), servers[1].url(), third.url()]).build().unwrap()
+    with_long_timeout([servers[0].url(), servers[1].url(), third.url()])
+        .build()
+        .unwrap()
 }
 
 #[test]
@@ -85,9 +95,17 @@ fn a_node_that_was_emptied_gets_all_registers_and_its_vote() {
     assert!(next > last);
     assert_eq!(read(&other.register("a").unwrap()), some("five"));
     // What was left of the deleted one can be removed now.
-    assert!(eventually(LIMIT, || first.registers().sweep().unwrap().left == 0));
-    let names: Vec<String> =
-        first.registers().list("*").map(|it| it.unwrap().name().to_string()).collect();
+    assert!(eventually(LIMIT, || first
+        .registers()
+        .sweep()
+        .unwrap()
+        .left
+        == 0));
+    let names: Vec<String> = first
+        .registers()
+        .list("*")
+        .map(|it| it.unwrap().name().to_string())
+        .collect();
     assert_eq!(names.len(), 2, "{names:?}");
 }
 
@@ -107,10 +125,16 @@ fn what_a_node_had_before_does_not_come_back() {
     assert_eq!(repaired(&client(&servers)), [shown(&servers[0])]);
     first.registers().sweep().unwrap();
     for other in [1, 2] {
-        assert_eq!(read_without(&servers, other, &["a", "b"]), [None, some("three")]);
+        assert_eq!(
+            read_without(&servers, other, &["a", "b"]),
+            [None, some("three")]
+        );
     }
     // Also what only it has ever heard of.
-    assert!(servers.iter().all(|server| keys(server) == 4), "b, and the group's own");
+    assert!(
+        servers.iter().all(|server| keys(server) == 4),
+        "b, and the group's own"
+    );
 }
 
 #[test]
@@ -139,11 +163,19 @@ fn a_server_of_another_group_and_one_that_would_forget_are_refused() {
     set(&of_others.register("a").unwrap(), "theirs");
     let with = |server: &Server| with_third(&servers, server);
     let error = with(&others[0]).registers().repair().unwrap_err();
-    assert_eq!(error, RegisterError::NodesDiffer { url: shown(&others[0]).into() });
+    assert_eq!(
+        error,
+        RegisterError::NodesDiffer {
+            url: shown(&others[0]).into()
+        }
+    );
     assert_eq!(read(&of_others.register("a").unwrap()), some("theirs"));
     let volatile = Server::start(&[]);
     let error = with(&volatile).registers().repair().unwrap_err();
-    assert!(matches!(error, RegisterError::NotDurable { .. }), "{error:?}");
+    assert!(
+        matches!(error, RegisterError::NotDurable { .. }),
+        "{error:?}"
+    );
     let fresh = Server::start(&durable);
     assert_eq!(replaced(&with(&fresh), &servers[2]), [shown(&fresh)]);
     // A majority that has forgotten cannot be repaired.
@@ -188,7 +220,10 @@ fn registers_change_while_a_node_is_repaired_again_and_again_by_several() {
             let results = repairs.into_iter().map(|it| it.join().unwrap());
             let errors: Vec<RegisterError> = results.filter_map(Result::err).collect();
             let is_expected = |error: &RegisterError| {
-                matches!(error, RegisterError::NotRepaired { .. } | RegisterError::NoQuorum { .. })
+                matches!(
+                    error,
+                    RegisterError::NotRepaired { .. } | RegisterError::NoQuorum { .. }
+                )
             };
             assert!(errors.iter().all(is_expected), "{errors:?}");
             first.registers().repair().unwrap();
@@ -198,8 +233,14 @@ fn registers_change_while_a_node_is_repaired_again_and_again_by_several() {
     let value = first.register("a").unwrap().read().unwrap().unwrap();
     let (made, unsure) = (made.into_inner(), unsure.into_inner());
     let value = read_number(value.bytes());
-    assert!((made..=made + unsure).contains(&value), "{value} of {made} changes, {unsure} unsure");
-    assert!(unsure * 10 <= made + 200, "{unsure} of {made} changes are unsure");
+    assert!(
+        (made..=made + unsure).contains(&value),
+        "{value} of {made} changes, {unsure} unsure"
+    );
+    assert!(
+        unsure * 10 <= made + 200,
+        "{unsure} of {made} changes are unsure"
+    );
 }
 
 fn read_number(bytes: &[u8]) -> usize {
@@ -243,7 +284,10 @@ fn who_knows_that_nodes_have_kept_all_has_them_trusted() {
         servers[number].restart();
     }
     assert!(register.read().is_err());
-    assert!(first.registers().repair().is_err(), "a majority may have forgotten");
+    assert!(
+        first.registers().repair().is_err(),
+        "a majority may have forgotten"
+    );
     first.registers().trust(&servers[0].url()).unwrap();
     assert_eq!(read(&register), some("one"));
     assert_eq!(repaired(&client(&servers)), [shown(&servers[1])]);

@@ -43,7 +43,10 @@ fn a_server_that_was_replaced_has_no_vote_any_more() {
     set(&same, "two");
     assert_eq!(read(&register), some("two"), "by the other two");
     flush(&servers[1]);
-    assert!(matches!(register.read(), Err(RegisterError::NoQuorum { .. })));
+    assert!(matches!(
+        register.read(),
+        Err(RegisterError::NoQuorum { .. })
+    ));
     let error = client(&servers).register("a").unwrap().read().unwrap_err();
     assert!(error.to_string().contains("another epoch"), "{error}");
     assert_eq!(read(&same), some("two"));
@@ -65,9 +68,16 @@ fn a_repair_from_a_host_with_the_old_list_does_not_throw_out_the_new_server() {
     let new = with_third(&servers, &fresh);
     assert_eq!(replaced(&new, &servers[2]), [shown(&fresh)]);
     // With its mark, without one, and half way through a repair that ended there.
-    for words in [None, Some("FLUSHALL"), Some("SET :redlatch:member redlatch_1_joining_18_run_")] {
+    for words in [
+        None,
+        Some("FLUSHALL"),
+        Some("SET :redlatch:member redlatch_1_joining_18_run_"),
+    ] {
         if let Some(words) = words {
-            let words: Vec<_> = words.split(' ').map(|word| word.replace('_', " ")).collect();
+            let words: Vec<_> = words
+                .split(' ')
+                .map(|word| word.replace('_', " "))
+                .collect();
             servers[2].command(&words);
         }
         is_refused_for(&client(&servers), &servers[2], &fresh);
@@ -88,7 +98,12 @@ fn a_repair_that_began_before_a_replacement_does_not_undo_it() {
     // From the moment when it has had the node join, it takes longer than the replacement.
     let (proxies, urls) = proxied(&servers[..2]);
     let delay = Duration::from_millis(100);
-    proxies.iter().for_each(|it| it.set(Mode::Delay { to_server: delay, to_client: delay }));
+    proxies.iter().for_each(|it| {
+        it.set(Mode::Delay {
+            to_server: delay,
+            to_client: delay,
+        });
+    });
     let urls = [urls[0].clone(), urls[1].clone(), servers[2].url()];
     let slow = with_long_timeout(urls).build().unwrap();
     let fresh = Server::start(&[]);

@@ -56,7 +56,11 @@ fn without_a_right_what_the_page_of_settings_says_does_not_work() {
     let without_config = client_with(&servers, "~app:*", &format!("{NEEDED} +time"));
     let error = without_config.registers().form(false).unwrap_err();
     assert!(matches!(error, RegisterError::NotDurable { .. }), "{error}");
-    assert_eq!(servers[0].command(&["DBSIZE"]), Value::Integer(0), "it was refused");
+    assert_eq!(
+        servers[0].command(&["DBSIZE"]),
+        Value::Integer(0),
+        "it was refused"
+    );
     let without_time = client_with(&servers, "~app:*", &format!("{NEEDED} +config|get"));
     let error = without_time.registers().form(false).unwrap_err();
     assert!(matches!(error, RegisterError::NoQuorum { .. }), "{error}");
@@ -69,7 +73,11 @@ fn without_a_right_what_the_page_of_settings_says_does_not_work() {
     assert!(matches!(error, RegisterError::NoQuorum { .. }), "{error}");
     // Keys that are another's: nothing is written there.
     let foreign = client_with(&servers, "~other:*", &format!("{NEEDED} +time +config|get"));
-    foreign.register("a").unwrap().change(|_| Some(vec![1])).unwrap_err();
+    foreign
+        .register("a")
+        .unwrap()
+        .change(|_| Some(vec![1]))
+        .unwrap_err();
     let client = client_with(&servers, "~app:*", &format!("{NEEDED} +time +config|get"));
     assert_eq!(read(&client.register("a").unwrap()), Some("one".to_owned()));
 }
@@ -86,10 +94,23 @@ fn a_repair_without_a_right_says_what_the_node_has_said() {
     for right in ["scan", "time", "set"] {
         let client = client_with(&servers, "~app:*", &all.replace(&format!("+{right}"), ""));
         let error = client.registers().repair().unwrap_err();
-        assert!(matches!(error, RegisterError::NotRepaired { .. }), "{right}: {error:?}");
-        assert!(error.to_string().contains("can't run this command"), "{right}: {error}");
+        assert!(
+            matches!(error, RegisterError::NotRepaired { .. }),
+            "{right}: {error:?}"
+        );
+        assert!(
+            error.to_string().contains("can't run this command"),
+            "{right}: {error}"
+        );
     }
-    assert_eq!(client_with(&servers, "~app:*", &all).registers().repair().unwrap().len(), 1);
+    assert_eq!(
+        client_with(&servers, "~app:*", &all)
+            .registers()
+            .repair()
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -100,9 +121,17 @@ fn without_info_the_right_that_lacks_is_named() {
         let rights = format!("{NEEDED} +time +config|get").replace(right, "");
         client_with(&servers, "~app:*", &rights)
     };
-    let refused = without("+info ").registers().form(true).unwrap_err().to_string();
+    let refused = without("+info ")
+        .registers()
+        .form(true)
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("lacks the right +info"), "{refused}");
-    assert_eq!(servers[0].command(&["DBSIZE"]), Value::Integer(0), "it was refused");
+    assert_eq!(
+        servers[0].command(&["DBSIZE"]),
+        Value::Integer(0),
+        "it was refused"
+    );
     without("nothing").registers().form(false).unwrap();
     let blind = without("+info ");
     let register = blind.register("a").unwrap();
@@ -110,13 +139,22 @@ fn without_info_the_right_that_lacks_is_named() {
         register.read().unwrap_err(),
         register.change(|_| Some(vec![1])).unwrap_err(),
         blind.registers().repair().unwrap_err(),
-        blind.registers().trust(&servers[0].url_of("app:pw")).unwrap_err(),
+        blind
+            .registers()
+            .trust(&servers[0].url_of("app:pw"))
+            .unwrap_err(),
     ] {
         let text = error.to_string();
-        assert!(text.contains("lacks the right +info") && !text.contains("forgotten"), "{text}");
+        assert!(
+            text.contains("lacks the right +info") && !text.contains("forgotten"),
+            "{text}"
+        );
     }
     let votes: Vec<_> = blind.nodes().iter().map(|node| node.registers).collect();
-    assert_eq!(votes, [Some(RegisterMembership::NoVote(NoVote::RunNotTold)); 3]);
+    assert_eq!(
+        votes,
+        [Some(RegisterMembership::NoVote(NoVote::RunNotTold)); 3]
+    );
 }
 
 #[test]
@@ -130,24 +168,39 @@ fn groups_with_different_prefixes_are_independent() {
     let (none, billing) = (client(""), client("billing:"));
     none.registers().form(true).unwrap();
     billing.registers().form(true).unwrap();
-    let (whole, part) = (none.register("billing:a").unwrap(), billing.register("a").unwrap());
+    let (whole, part) = (
+        none.register("billing:a").unwrap(),
+        billing.register("a").unwrap(),
+    );
     set(&whole, "of none");
     set(&part, "of billing");
     assert_eq!(read(&whole), Some("of none".to_owned()));
     let listed = |client: &LockClient| {
         let all: Result<Vec<_>, _> = client.registers().list("*").collect();
-        all.unwrap().iter().map(|it| it.name().to_string()).collect::<Vec<_>>()
+        all.unwrap()
+            .iter()
+            .map(|it| it.name().to_string())
+            .collect::<Vec<_>>()
     };
-    assert_eq!((listed(&none), listed(&billing)), (vec!["billing:a".into()], vec!["a".into()]));
+    assert_eq!(
+        (listed(&none), listed(&billing)),
+        (vec!["billing:a".into()], vec!["a".into()])
+    );
     // What one group repairs is its own: the other's node keeps what it has, and its state.
     servers[2].command(&["FLUSHALL"]);
     assert_eq!(billing.registers().repair().unwrap().len(), 1);
     let before = servers[2].command(&["GET", "billing::redlatch:register:a"]);
     assert_ne!(before, Value::Null);
     assert_eq!(none.registers().repair().unwrap().len(), 1);
-    assert_eq!(servers[2].command(&["GET", "billing::redlatch:register:a"]), before);
+    assert_eq!(
+        servers[2].command(&["GET", "billing::redlatch:register:a"]),
+        before
+    );
     let is_member = |client: &LockClient| {
-        client.nodes()[2].registers.as_ref().is_some_and(RegisterMembership::is_member)
+        client.nodes()[2]
+            .registers
+            .as_ref()
+            .is_some_and(RegisterMembership::is_member)
     };
     assert!(is_member(&none) && is_member(&billing));
     assert_eq!(read(&part), Some("of billing".to_owned()));

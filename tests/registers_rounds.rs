@@ -11,7 +11,10 @@ use crate::registers::{client, formed, read, set};
 
 /// How many scripts the nodes have run.
 fn scripts(servers: &[Server]) -> Vec<u64> {
-    servers.iter().map(|server| calls(server, "eval") + calls(server, "evalsha")).collect()
+    servers
+        .iter()
+        .map(|server| calls(server, "eval") + calls(server, "evalsha"))
+        .collect()
 }
 
 /// What each node runs while this is done: the last ones of a round may come late.
@@ -41,7 +44,9 @@ fn a_first_change_takes_two_rounds_and_the_next_one_and_a_read_one() {
     // So it knows the group.
     assert_eq!(read(&other.register("b").unwrap()), None);
     let same = other.register("a").unwrap();
-    takes(&servers, 1, || assert_eq!(read(&same), Some("4".to_owned())));
+    takes(&servers, 1, || {
+        assert_eq!(read(&same), Some("4".to_owned()));
+    });
     takes(&servers, 2, || _ = set(&same, "first"));
     takes(&servers, 1, || _ = set(&same, "next"));
     // After another client: its promise is refused, and it is nobody's turn.
@@ -55,7 +60,11 @@ fn a_change_after_another_client_takes_two_rounds_if_that_was_read() {
     let register = first.register("a").unwrap();
     set(&register, "first");
     let other = client(&servers);
-    assert_eq!(read(&other.register("b").unwrap()), None, "it knows the group");
+    assert_eq!(
+        read(&other.register("b").unwrap()),
+        None,
+        "it knows the group"
+    );
     for number in 0..3 {
         set(&other.register("a").unwrap(), &number.to_string());
         // As above: the ballot that the next change counts from the time must be above this one's,

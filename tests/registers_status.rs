@@ -24,7 +24,9 @@ fn no_vote(why: NoVote) -> Option<RegisterMembership> {
 #[track_caller]
 fn member(membership: Option<RegisterMembership>) -> (u64, bool) {
     match membership {
-        Some(RegisterMembership::Member { epoch, is_durable, .. }) => (epoch, is_durable),
+        Some(RegisterMembership::Member {
+            epoch, is_durable, ..
+        }) => (epoch, is_durable),
         other => panic!("{other:?}"),
     }
 }
@@ -47,8 +49,14 @@ fn nodes_are_members_once_they_are_formed() {
     // Of another group, and of one of another size.
     let urls = [servers[0].url(), servers[1].url(), volatile[0].url()];
     let mixed = votes(&with_long_timeout(urls).build().unwrap());
-    assert_eq!((member(mixed[0]), mixed[2]), ((1, true), no_vote(NoVote::OtherGroup)));
-    assert_eq!(votes(&client(&servers[..2])), [no_vote(NoVote::OtherGroup); 2]);
+    assert_eq!(
+        (member(mixed[0]), mixed[2]),
+        ((1, true), no_vote(NoVote::OtherGroup))
+    );
+    assert_eq!(
+        votes(&client(&servers[..2])),
+        [no_vote(NoVote::OtherGroup); 2]
+    );
 }
 #[test]
 fn nodes_that_may_have_forgotten_say_why_they_have_no_vote() {
@@ -66,7 +74,10 @@ fn nodes_that_may_have_forgotten_say_why_they_have_no_vote() {
     servers[3].command(&["SET", ":redlatch:member", "redlatch 1 joining 17 run "]);
     servers[4].kill();
     let seen = votes(&first);
-    assert_eq!(seen[2..], [no_vote(NoVote::OtherFormat), no_vote(NoVote::Joining), None]);
+    assert_eq!(
+        seen[2..],
+        [no_vote(NoVote::OtherFormat), no_vote(NoVote::Joining), None]
+    );
 }
 
 #[test]
@@ -86,7 +97,10 @@ fn a_server_that_was_replaced_says_so() {
 fn a_user_that_may_run_no_script_knows_the_rest_of_the_status() {
     support::needs!(Users);
     let (servers, first) = formed(3);
-    for rights in [&["+info", "+ping", "+hello"][..], &["+@all", "-eval", "-evalsha", "~*"]] {
+    for rights in [
+        &["+info", "+ping", "+hello"][..],
+        &["+@all", "-eval", "-evalsha", "~*"],
+    ] {
         for server in servers.iter() {
             let user = [&["ACL", "SETUSER", "some", "reset", "on", ">pw"], rights].concat();
             server.command(&user);
@@ -109,13 +123,19 @@ fn a_node_that_does_not_answer_is_waited_for_once() {
     let servers = Servers::start(3);
     let timeout = Duration::from_secs(2);
     let urls = servers.iter().map(Server::url);
-    let quick = with_long_timeout(urls).node_timeout(timeout).build().unwrap();
+    let quick = with_long_timeout(urls)
+        .node_timeout(timeout)
+        .build()
+        .unwrap();
     quick.registers().form(true).unwrap();
     servers[1].pause();
     let began = Instant::now();
     let seen = votes(&quick);
     let took = began.elapsed();
-    assert_eq!((member(seen[0]), seen[1], member(seen[2])), ((1, false), None, (1, false)));
+    assert_eq!(
+        (member(seen[0]), seen[1], member(seen[2])),
+        ((1, false), None, (1, false))
+    );
     assert!(took < timeout * 2, "{took:?}");
     servers[1].resume();
 }

@@ -28,7 +28,10 @@ fn a_call_that_waits_for_a_change_looks_seldom() {
     let value = register.wait_for_change(Some(seen), wait).unwrap();
     assert_eq!(value.unwrap().version(), seen);
     let looks = scripts(&servers[0]) - before;
-    assert!((2..=4).contains(&looks), "at once, once a second and at the end, and not {looks}");
+    assert!(
+        (2..=4).contains(&looks),
+        "at once, once a second and at the end, and not {looks}"
+    );
 }
 
 #[test]
@@ -46,14 +49,21 @@ fn a_change_is_told_to_those_that_wait() {
         for () in goes_on {
             let value = other.wait_for_change(seen, LIMIT).unwrap();
             seen = value.as_ref().map(Value::version);
-            has_seen.send(value.map(|value| value.bytes().to_vec())).unwrap();
+            has_seen
+                .send(value.map(|value| value.bytes().to_vec()))
+                .unwrap();
         }
     });
     // Lets it wait, and returns once it has looked on every node and found nothing new.
     let let_wait = || {
         let before: Vec<u64> = servers.iter().map(scripts).collect();
         go_on.send(()).unwrap();
-        let has_looked = || servers.iter().zip(&before).all(|(it, before)| scripts(it) > *before);
+        let has_looked = || {
+            servers
+                .iter()
+                .zip(&before)
+                .all(|(it, before)| scripts(it) > *before)
+        };
         assert!(eventually(LIMIT, has_looked));
     };
     for number in 0..changes {
@@ -64,12 +74,20 @@ fn a_change_is_told_to_those_that_wait() {
     }
     let_wait();
     register.delete().unwrap();
-    assert_eq!(was_seen.recv_timeout(LIMIT).unwrap(), None, "it was deleted");
+    assert_eq!(
+        was_seen.recv_timeout(LIMIT).unwrap(),
+        None,
+        "it was deleted"
+    );
     drop(go_on);
     waits.join().unwrap();
     assert_eq!(read(&register), None);
     // Not told, it would take most of the second between two looks each time.
-    assert!(begun.elapsed() < Duration::from_secs(changes) / 2, "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(changes) / 2,
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[test]
@@ -84,7 +102,10 @@ fn a_call_that_waits_goes_on_while_a_node_is_down_and_after_a_cancellation() {
     thread::scope(|scope| {
         let waits = scope.spawn(|| waiting.wait_for_change(Some(seen), LIMIT).unwrap());
         let before = scripts(&servers[0]);
-        assert!(eventually(LIMIT, || scripts(&servers[0]) > before + 1), "it looks");
+        assert!(
+            eventually(LIMIT, || scripts(&servers[0]) > before + 1),
+            "it looks"
+        );
         set(&register, "two");
         let value = waits.join().unwrap().unwrap();
         assert_eq!(value.bytes(), b"two");

@@ -64,7 +64,9 @@ impl Node {
 }
 
 fn list(value: Value) -> Vec<Value> {
-    let Value::Array(list) = value else { panic!("{value:?}") };
+    let Value::Array(list) = value else {
+        panic!("{value:?}")
+    };
     list
 }
 
@@ -75,16 +77,23 @@ fn a_marker_is_written_once_for_a_reign(node: &mut Node) {
     let (marker, greeted, now) = node.greet("3", "ann", "greet");
     assert_eq!(greeted, id);
     let [_, of, in_reign, epoch, since, nonce] = node.marker().try_into().unwrap();
-    assert_eq!([run.as_str(), &id, "3", "ann"], [&*of, &*in_reign, &*epoch, &*nonce]);
+    assert_eq!(
+        [run.as_str(), &id, "3", "ann"],
+        [&*of, &*in_reign, &*epoch, &*nonce]
+    );
     // Rounded up, and the clock rounded down.
     let since: i64 = since.parse().unwrap();
     assert!(since == now || since == now + 1, "{since} {now}");
     assert_eq!(node.0.command(&["PTTL", MARKER]), Value::Integer(-1));
 
     // It stays as it is, also for a client that has heard of an earlier election only.
-    for (epoch, step) in
-        [("3", "greet"), ("2", "greet"), ("3", "await"), ("3", "confirm"), ("3", "touch")]
-    {
+    for (epoch, step) in [
+        ("3", "greet"),
+        ("2", "greet"),
+        ("3", "await"),
+        ("3", "confirm"),
+        ("3", "touch"),
+    ] {
         assert_eq!(node.greet(epoch, "bob", step).0, marker, "{epoch} {step}");
     }
     let offset = Value::Integer(node.info("master_repl_offset").parse().unwrap());
@@ -101,7 +110,10 @@ fn a_marker_is_written_once_for_a_reign(node: &mut Node) {
     let other = elected.replace(&run, &"f".repeat(40));
     for foreign in [&other, "redlatch1", "", "redlatch1 a b 4 5 bob"] {
         node.0.command(&["SET", MARKER, foreign]);
-        assert!(node.greet("1", "cid", "greet").0.contains(" cidafter"), "{foreign}");
+        assert!(
+            node.greet("1", "cid", "greet").0.contains(" cidafter"),
+            "{foreign}"
+        );
         assert_eq!(node.marker()[3], "1");
     }
 }
@@ -121,15 +133,31 @@ fn a_reign_counts_from_its_first_confirmation(node: &mut Node, is_replicated: bo
     assert!(ours.starts_with("ann"), "{open}");
     assert_eq!(node.marker()[4], "-");
     assert_eq!(node.greet("3", "bob", "await").0, open);
-    assert_eq!(node.greet("3", "bob", "confirm").0, open, "of another marker");
-    assert_eq!(node.greet("4", ours, "confirm").0, open, "of another election");
+    assert_eq!(
+        node.greet("3", "bob", "confirm").0,
+        open,
+        "of another marker"
+    );
+    assert_eq!(
+        node.greet("4", ours, "confirm").0,
+        open,
+        "of another election"
+    );
     // What is touched or awaited is written, as it is.
     let offset = |node: &mut Node| node.info("master_repl_offset").parse::<u64>().unwrap();
-    for (nonce, step) in [("bob", "touch"), (ours, "touch"), ("bob", "greet"), ("bob", "await")] {
+    for (nonce, step) in [
+        ("bob", "touch"),
+        (ours, "touch"),
+        ("bob", "greet"),
+        ("bob", "await"),
+    ] {
         let before = offset(node);
         assert_eq!(node.greet("3", nonce, step).0, open);
         let writes = nonce == ours || step == "await";
-        assert!(!is_replicated || (offset(node) > before) == writes, "{nonce} {step}");
+        assert!(
+            !is_replicated || (offset(node) > before) == writes,
+            "{nonce} {step}"
+        );
     }
     if is_replicated {
         // Also without memory: otherwise nobody could release a lock.
@@ -142,7 +170,11 @@ fn a_reign_counts_from_its_first_confirmation(node: &mut Node, is_replicated: bo
     assert_eq!(known.replace(&node.marker()[4], "-"), open);
     let since: i64 = node.marker()[4].parse().unwrap();
     assert!(since == now || since == now + 1, "{since} {now}");
-    assert_eq!(node.greet("3", ours, "confirm").0, known, "the first one counts");
+    assert_eq!(
+        node.greet("3", ours, "confirm").0,
+        known,
+        "the first one counts"
+    );
 }
 
 /// What people know of a group, and its servers do not.
@@ -158,9 +190,17 @@ fn a_reign_is_adopted_and_renewed(node: &mut Node) {
     assert_eq!(adopted, format!("redlatch1 {run} {id} 3 0 bob"));
     assert_eq!(node.greet("3", "cid", "greet").0, adopted);
     for step in ["renew", "adopt", "confirm"] {
-        assert_eq!(node.greet("0", "bob", step).0, format!("redlatch1 renewed {id}"), "{step}");
+        assert_eq!(
+            node.greet("0", "bob", step).0,
+            format!("redlatch1 renewed {id}"),
+            "{step}"
+        );
     }
-    assert!(node.greet("0", "cid", "greet").0.ends_with(&format!(" cidafter{}", &id[..8])));
+    assert!(
+        node.greet("0", "cid", "greet")
+            .0
+            .ends_with(&format!(" cidafter{}", &id[..8]))
+    );
 }
 
 /// Locks of an earlier reign may still be held, so who knows one leaves it to the others.
@@ -192,7 +232,10 @@ fn an_earlier_reign_is_remembered(node: &mut Node) {
         assert_eq!(node.greet_again("0", "fay", "await", last).0, told);
     }
     let nonce = told.rsplit(' ').next().unwrap();
-    assert!(node.greet("0", nonce, "confirm").0.ends_with(nonce), "it is the same marker");
+    assert!(
+        node.greet("0", nonce, "confirm").0.ends_with(nonce),
+        "it is the same marker"
+    );
 
     // What was adopted stays so.
     forget(node);
@@ -251,7 +294,9 @@ fn a_replica_that_is_listed_twice_counts_once() {
         for (replica, offset) in &mut replicas {
             replica.send(&encode(&["REPLCONF", "ACK", offset])).unwrap();
         }
-        let lines = (0..3).map(|index| node.info(&format!("slave{index}"))).collect::<Vec<_>>();
+        let lines = (0..3)
+            .map(|index| node.info(&format!("slave{index}")))
+            .collect::<Vec<_>>();
         lines.iter().all(|line| line.contains("online")) && lines[0].contains("offset=500")
     };
     assert!(eventually(LIMIT, &mut listed));
@@ -271,25 +316,44 @@ fn a_touch_in_front_makes_wait_wait_for_the_replicas() {
     let run = node.info("run_id");
     node.greet("1", "ann", "await");
     let long = LONG.as_millis().to_string();
-    assert_eq!(node.0.command(&["SET", "k", "token", "PX", &long]), Value::ok());
+    assert_eq!(
+        node.0.command(&["SET", "k", "token", "PX", &long]),
+        Value::ok()
+    );
     let extend = ["EVAL", KEEP.source, "1", "k", "token", "1000", "", "7"];
     let mut is_acknowledged = |millis: &str, touches: bool| {
-        assert_eq!(node.0.command(&extend), Value::Integer(7), "it writes nothing");
+        assert_eq!(
+            node.0.command(&extend),
+            Value::Integer(7),
+            "it writes nothing"
+        );
         if touches {
             let touched = list(node.run(REIGN, &[&run, "0", "ann", "touch", ""]));
             assert_eq!(touched[0], Value::Integer(7));
         }
         node.0.command(&["WAIT", "1", millis]) == Value::Integer(1)
     };
-    assert!(eventually(LIMIT, || is_acknowledged("1000", true)), "the replica runs");
+    assert!(
+        eventually(LIMIT, || is_acknowledged("1000", true)),
+        "the replica runs"
+    );
     servers[1].pause();
-    assert!(!is_acknowledged("100", true), "what a touch writes is not acknowledged");
+    assert!(
+        !is_acknowledged("100", true),
+        "what a touch writes is not acknowledged"
+    );
     servers[1].resume();
-    assert!(eventually(LIMIT, || is_acknowledged("1000", true)), "it runs again");
+    assert!(
+        eventually(LIMIT, || is_acknowledged("1000", true)),
+        "it runs again"
+    );
     assert!(is_acknowledged("1000", false));
     servers[1].pause();
     servers[0].command(&["SET", "other", "by another client"]);
-    assert!(!is_acknowledged("100", true), "the write of another client is not acknowledged");
+    assert!(
+        !is_acknowledged("100", true),
+        "the write of another client is not acknowledged"
+    );
     servers[1].resume();
 }
 
@@ -312,7 +376,10 @@ fn replicas_refuse_and_their_promotion_begins_a_reign() {
     let copied = || servers[1].command(&["GET", MARKER]) == Value::bulk(&marker);
     assert!(eventually(LIMIT, copied));
     let run = second.info("run_id");
-    assert_eq!(second.run(REIGN, &[&run, "1", "bob", "greet", ""]), Value::Integer(-7));
+    assert_eq!(
+        second.run(REIGN, &[&run, "1", "bob", "greet", ""]),
+        Value::Integer(-7)
+    );
     let [marked, role, of, ..] = second.check();
     assert_eq!(
         (marked.text(), role.text(), of.text()),
@@ -321,7 +388,9 @@ fn replicas_refuse_and_their_promotion_begins_a_reign() {
 
     // Both replicas acknowledge a write, within the second in which they report.
     first.0.command(&["SET", "k", "v"]);
-    let [.., Value::Integer(written), _] = first.check() else { panic!("no offset") };
+    let [.., Value::Integer(written), _] = first.check() else {
+        panic!("no offset")
+    };
     let mut reached = || {
         let [.., replicas] = first.check();
         let offsets: Vec<i64> = list(replicas).iter().map(Value::integer).collect();

@@ -39,7 +39,10 @@ fn held_bytes_of_a_connection_that_the_server_ends_are_lost() {
     relay.hold();
     client.send(&encode(&["SET", "k", "held"])).unwrap();
     assert!(eventually(LIMIT, || relay.held() == 1));
-    assert_eq!(server.command(&["CLIENT", "KILL", "ID", &id]), Value::Integer(1));
+    assert_eq!(
+        server.command(&["CLIENT", "KILL", "ID", &id]),
+        Value::Integer(1)
+    );
     drop(client);
     relay.deliver();
     assert_eq!(value(&server, "k"), None);
@@ -51,7 +54,10 @@ fn a_repeated_command_runs_twice_and_gets_one_reply() {
     let relay = Relay::doubling(&server);
     let mut client = Client::connect(relay.port()).unwrap();
     for round in 0..5 {
-        assert_eq!(client.command(&["INCR", "k"]), Value::Integer(2 * round + 1));
+        assert_eq!(
+            client.command(&["INCR", "k"]),
+            Value::Integer(2 * round + 1)
+        );
     }
     let relay = Relay::start(&server);
     let mut client = Client::connect(relay.port()).unwrap();

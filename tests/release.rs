@@ -49,7 +49,8 @@ fn a_foreign_key_is_never_deleted() {
     assert!(untouched());
     // The release of the former holder then finds no key of its own.
     let late = take(&client, "late", BRIEF);
-    assert!(eventually(LIMIT, || late.remaining().is_zero() && holders(&servers, "late") == 0));
+    assert!(eventually(LIMIT, || late.remaining().is_zero()
+        && holders(&servers, "late") == 0));
     let theirs = take(&all_nodes_client(servers.urls()), "late", LONG);
     assert!(matches!(late.release(), Err(Error::Lost(_))));
     assert!(untouched());
@@ -73,7 +74,10 @@ fn a_key_of_another_type_is_not_deleted() {
 #[test]
 fn with_a_minority_down_a_release_is_in_time() {
     let mut servers = Servers::start(5);
-    let client = with_long_timeout(servers.urls()).wait_for_all(true).build().unwrap();
+    let client = with_long_timeout(servers.urls())
+        .wait_for_all(true)
+        .build()
+        .unwrap();
     let guard = take(&client, "minority", LONG);
     servers[0].kill();
     servers[1].kill();
@@ -89,11 +93,16 @@ fn with_a_paused_majority_a_release_is_unknown_and_happens_when_they_resume() {
         .wait_for_all(true)
         .build()
         .unwrap();
-    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    assert!(eventually(LIMIT, || client
+        .nodes()
+        .iter()
+        .all(|node| node.is_connected)));
     let guard = take(&client, "majority", LONG);
     assert_eq!(holders(&servers, "majority"), 5);
     pause(&servers, 3);
-    let Error::NoQuorum(error) = guard.release().unwrap_err() else { panic!() };
+    let Error::NoQuorum(error) = guard.release().unwrap_err() else {
+        panic!()
+    };
     assert_eq!((error.answered(), error.needed()), (2, 3));
     assert_eq!(holders(&servers[3..], "majority"), 0);
     resume(&servers, 3);
@@ -108,7 +117,9 @@ fn with_a_majority_down_a_release_says_why() {
     let guard = take(&client, "down", LONG);
     servers[0].kill();
     servers[1].kill();
-    let Error::NoQuorum(error) = guard.release().unwrap_err() else { panic!() };
+    let Error::NoQuorum(error) = guard.release().unwrap_err() else {
+        panic!()
+    };
     // Not a timeout: they refused at once.
     let refused = "no connection: Connection refused (os error 111)";
     assert_eq!(report_texts(&error), [refused, refused, "granted"]);
@@ -123,7 +134,10 @@ fn a_removal_that_could_not_be_written_is_sent_on_the_next_connection() {
         .wait_for_all(true)
         .build()
         .unwrap();
-    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    assert!(eventually(LIMIT, || client
+        .nodes()
+        .iter()
+        .all(|node| node.is_connected)));
     let guard = take(&client, "owed", LONG);
     // The first node's connection breaks without notice, and no new one is possible for now.
     let mut only = servers[0].client();
@@ -144,7 +158,9 @@ fn a_removal_that_could_not_be_written_is_sent_on_the_next_connection() {
 fn dropping_thousands_of_guards_at_once_releases_all() {
     let server = Server::start(&[]);
     let client = all_nodes_client([server.url()]);
-    let guards: Vec<_> = (0..3_000).map(|i| take(&client, format!("many-{i}"), LONG)).collect();
+    let guards: Vec<_> = (0..3_000)
+        .map(|i| take(&client, format!("many-{i}"), LONG))
+        .collect();
     drop(guards);
     let is_empty = || server.command(&["DBSIZE"]) == Value::Integer(0);
     assert!(eventually(LIMIT, || !client.nodes().is_empty() && is_empty()));
@@ -154,8 +170,13 @@ fn dropping_thousands_of_guards_at_once_releases_all() {
 fn dropping_a_guard_does_not_wait_for_a_paused_node() {
     let servers = Servers::start(5);
     let client = with_long_timeout(servers.urls()).build().unwrap();
-    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
-    let guards: Vec<_> = (0..50).map(|i| take(&client, format!("stopped-{i}"), LONG)).collect();
+    assert!(eventually(LIMIT, || client
+        .nodes()
+        .iter()
+        .all(|node| node.is_connected)));
+    let guards: Vec<_> = (0..50)
+        .map(|i| take(&client, format!("stopped-{i}"), LONG))
+        .collect();
     pause(&servers, 3);
     // If it waited, it would be for 5 s each (node_timeout), longer than the test allows.
     let dropping = thread::spawn(move || drop(guards));
@@ -172,7 +193,9 @@ fn dropping_a_client_waits_for_its_removals() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
     let name = |index: usize| format!("many:{index}");
-    let guards: Vec<_> = (0..LOCKS).map(|index| take(&client, name(index), LONG)).collect();
+    let guards: Vec<_> = (0..LOCKS)
+        .map(|index| take(&client, name(index), LONG))
+        .collect();
     // More than a server reads at once: it never reads bytes that are unread when it finds the
     // connection closed.
     pause(&servers, 1);
@@ -193,7 +216,9 @@ fn dropping_a_client_waits_for_its_removals() {
 fn after_many_guards_are_dropped_at_once_locks_can_be_acquired_again() {
     let servers = Servers::start(3);
     let client = with_long_timeout(servers.urls()).build().unwrap();
-    let guards: Vec<_> = (0..700).map(|lock| take(&client, format!("many-{lock}"), LONG)).collect();
+    let guards: Vec<_> = (0..700)
+        .map(|lock| take(&client, format!("many-{lock}"), LONG))
+        .collect();
     // So many removals are unanswered that there is room for removals only. Their replies have
     // arrived.
     drop(guards);

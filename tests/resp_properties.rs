@@ -12,7 +12,10 @@ use decoding::value::Value;
 
 /// Lines, without line breaks.
 fn line() -> impl Strategy<Value = Vec<u8>> {
-    vec(any::<u8>().prop_filter("no line break", |byte| !b"\r\n".contains(byte)), 0..40)
+    vec(
+        any::<u8>().prop_filter("no line break", |byte| !b"\r\n".contains(byte)),
+        0..40,
+    )
 }
 
 fn value() -> impl Strategy<Value = Value> {

@@ -38,7 +38,10 @@ struct Row {
 }
 
 fn row(bytes: impl AsRef<[u8]>, outcome: Outcome) -> Row {
-    Row { bytes: bytes.as_ref().to_vec(), outcome }
+    Row {
+        bytes: bytes.as_ref().to_vec(),
+        outcome,
+    }
 }
 
 fn simple(text: &str) -> Value {
@@ -80,9 +83,15 @@ fn lines() -> Vec<Row> {
         row("\r\n", Fails(Fault::UnknownType(b'\r'))),
         row(" +OK\r\n", Fails(Fault::UnknownType(b' '))),
         // Other programs that may listen on the port.
-        row("HTTP/1.1 400 Bad Request\r\n", Fails(Fault::UnknownType(b'H'))),
+        row(
+            "HTTP/1.1 400 Bad Request\r\n",
+            Fails(Fault::UnknownType(b'H')),
+        ),
         row("SSH-2.0-OpenSSH_9.2\r\n", Fails(Fault::UnknownType(b'S'))),
-        row(b"\x15\x03\x03\x00\x02\x02\x32", Fails(Fault::UnknownType(0x15))),
+        row(
+            b"\x15\x03\x03\x00\x02\x02\x32",
+            Fails(Fault::UnknownType(0x15)),
+        ),
     ]
 }
 
@@ -100,9 +109,20 @@ fn bulk_rows() -> Vec<Row> {
         row("$0\r\n\r\n", Is(bulk(""), 0)),
         row("$0\r\n", Incomplete),
         row("$2\r\nOK\r\n", Is(bulk("OK"), 0)),
-        row("$536870913\r\n", Fails(Fault::BulkTooLong { length: 536_870_913 })),
-        row("$18446744073709551615\r\n", Fails(Fault::BulkTooLong { length: u64::MAX })),
-        row("$18446744073709551616\r\n", Fails(Fault::BulkTooLong { length: u64::MAX })),
+        row(
+            "$536870913\r\n",
+            Fails(Fault::BulkTooLong {
+                length: 536_870_913,
+            }),
+        ),
+        row(
+            "$18446744073709551615\r\n",
+            Fails(Fault::BulkTooLong { length: u64::MAX }),
+        ),
+        row(
+            "$18446744073709551616\r\n",
+            Fails(Fault::BulkTooLong { length: u64::MAX }),
+        ),
         row("$?\r\n", Fails(Fault::Streamed(b'$'))),
     ]
 }
@@ -130,7 +150,10 @@ fn aggregate_rows() -> Vec<Row> {
         row("%1\r\n+k\r\n", Incomplete),
         row("|1\r\n+a\r\n:1\r\n", Incomplete),
         row("|1\r\n+a\r\n:1\r\n+OK\r\n", Is(simple("OK"), 0)),
-        row("*1\r\n|1\r\n+a\r\n:1\r\n:2\r\n", Is(Value::Array(integers([2])), 0)),
+        row(
+            "*1\r\n|1\r\n+a\r\n:1\r\n:2\r\n",
+            Is(Value::Array(integers([2])), 0),
+        ),
         // The caller must skip it; the reply after it follows.
         row(">1\r\n+x\r\n+OK\r\n", Is(Value::Push(vec![simple("x")]), 5)),
         row("*1\r\n>1\r\n+x\r\n", Fails(Fault::NestedPush)),
@@ -141,12 +164,25 @@ fn aggregate_rows() -> Vec<Row> {
 }
 
 fn resp3_rows() -> Vec<Row> {
-    let doubles = ["", "1.2.3", "1e", "+", ".", "1,5", "abc", "3.14x", "3.14\u{0}159"];
+    let doubles = [
+        "",
+        "1.2.3",
+        "1e",
+        "+",
+        ".",
+        "1,5",
+        "abc",
+        "3.14x",
+        "3.14\u{0}159",
+    ];
     let doubles = doubles.map(|text| row(format!(",{text}\r\n"), Fails(Fault::BadDouble)));
     let mut rows = vec![
         row("=3\r\ntxt\r\n", Fails(Fault::BadVerbatim)),
         row("=4\r\ntxtX\r\n", Fails(Fault::BadVerbatim)),
-        row("=4\r\ntxt:\r\n", Is(Value::Verbatim(*b"txt", Vec::new()), 0)),
+        row(
+            "=4\r\ntxt:\r\n",
+            Is(Value::Verbatim(*b"txt", Vec::new()), 0),
+        ),
         row("_x\r\n", Fails(Fault::BadNull)),
         row("_nil\r\n", Fails(Fault::BadNull)),
         row("#\r\n", Fails(Fault::BadBoolean)),
@@ -156,9 +192,15 @@ fn resp3_rows() -> Vec<Row> {
     rows.extend(doubles);
     rows.extend([
         row(",inf\r\n", Is(Value::Double(f64::INFINITY.to_bits()), 0)),
-        row(",-inf\r\n", Is(Value::Double(f64::NEG_INFINITY.to_bits()), 0)),
+        row(
+            ",-inf\r\n",
+            Is(Value::Double(f64::NEG_INFINITY.to_bits()), 0),
+        ),
         row(",nan\r\n", Is(Value::Double(f64::NAN.to_bits()), 0)),
-        row(",-1.5e-3\r\n", Is(Value::Double((-0.0015_f64).to_bits()), 0)),
+        row(
+            ",-1.5e-3\r\n",
+            Is(Value::Double((-0.0015_f64).to_bits()), 0),
+        ),
         row("(12a\r\n", Fails(Fault::BadBigNumber)),
         row("(\r\n", Fails(Fault::BadBigNumber)),
         row("(-\r\n", Fails(Fault::BadBigNumber)),
@@ -167,14 +209,21 @@ fn resp3_rows() -> Vec<Row> {
 }
 
 fn error_rows() -> Vec<Row> {
-    let error =
-        |text: &[u8]| row([b"-", text, b"\r\n"].concat(), Is(Value::Error(text.to_vec()), 0));
+    let error = |text: &[u8]| {
+        row(
+            [b"-", text, b"\r\n"].concat(),
+            Is(Value::Error(text.to_vec()), 0),
+        )
+    };
     let mut rows = vec![
         error(b""),
         error(b"ERR"),
         error(b"ERR  two  spaces"),
         error(b"err lower"),
-        row("-".to_owned() + &"x".repeat(1_000_000), Fails(Fault::LineTooLong)),
+        row(
+            "-".to_owned() + &"x".repeat(1_000_000),
+            Fails(Fault::LineTooLong),
+        ),
         error(b"ERR \xff\xfe"),
         row("!6\r\nERR no\r\n", Is(Value::Error(b"ERR no".to_vec()), 0)),
     ];
@@ -182,7 +231,10 @@ fn error_rows() -> Vec<Row> {
         MOVED ASK TRYAGAIN CROSSSLOT MASTERDOWN NOREPLICAS DENIED NOPROTO UNKILLABLE EXECABORT \
         WRONGTYPE";
     rows.extend(codes.split(' ').flat_map(|code| {
-        [error(code.as_bytes()), error(format!("{code} 1 10.0.0.1:6379").as_bytes())]
+        [
+            error(code.as_bytes()),
+            error(format!("{code} 1 10.0.0.1:6379").as_bytes()),
+        ]
     }));
     rows
 }
@@ -203,15 +255,30 @@ fn limit_rows() -> Vec<Row> {
     let mut strings = parts.clone();
     strings[4] = bulk(&text(string));
     vec![
-        row(format!("+{}\r\n", text(LINE_MAX)), Is(simple(&text(LINE_MAX)), 0)),
-        row(format!("+{}\r\n", text(LINE_MAX + 1)), Fails(Fault::LineTooLong)),
+        row(
+            format!("+{}\r\n", text(LINE_MAX)),
+            Is(simple(&text(LINE_MAX)), 0),
+        ),
+        row(
+            format!("+{}\r\n", text(LINE_MAX + 1)),
+            Fails(Fault::LineTooLong),
+        ),
         row(longest, Is(bulk(&text(BULK_MAX)), 0)),
         row(widest, Is(Value::Array(integers([1; ELEMENTS_MAX])), 0)),
         row(largest, Is(Value::Array(parts), 0)),
-        row(format!("*5\r\n{part}+{}\r\n", text(left + 1)), Fails(Fault::ReplyTooLarge)),
-        row(format!("*6\r\n{part}+{}\r\n:", text(left)), Fails(Fault::ReplyTooLarge)),
+        row(
+            format!("*5\r\n{part}+{}\r\n", text(left + 1)),
+            Fails(Fault::ReplyTooLarge),
+        ),
+        row(
+            format!("*6\r\n{part}+{}\r\n:", text(left)),
+            Fails(Fault::ReplyTooLarge),
+        ),
         row(format!("*5\r\n{part}${body}"), Is(Value::Array(strings), 0)),
-        row(format!("*5\r\n{part}${}\r\n", string + 1), Fails(Fault::ReplyTooLarge)),
+        row(
+            format!("*5\r\n{part}${}\r\n", string + 1),
+            Fails(Fault::ReplyTooLarge),
+        ),
         row("|0\r\n".repeat(REPLY_MAX / 4), Fails(Fault::ReplyTooLarge)),
     ]
 }
@@ -256,7 +323,11 @@ fn a_reply_cut_at_any_byte_is_incomplete() {
         let whole = bytes.len() - surplus;
         let step = 1 + whole / 1000;
         for length in (0..whole).step_by(step).chain([whole - 1]) {
-            assert_eq!(decode(&bytes[..length]), Ok(None), "{length} bytes of {bytes:?}");
+            assert_eq!(
+                decode(&bytes[..length]),
+                Ok(None),
+                "{length} bytes of {bytes:?}"
+            );
         }
     }
 }

@@ -18,7 +18,10 @@ fn scanned_bytes_are_not_read_again() {
         if length > 2 * line {
             arrived[length - line] = b'@';
         }
-        assert!(matches!(decoder.decode(&arrived[..length]), Ok(None)), "{length}");
+        assert!(
+            matches!(decoder.decode(&arrived[..length]), Ok(None)),
+            "{length}"
+        );
     }
     assert!(matches!(decoder.decode(&arrived), Ok(Some((_, used))) if used == whole.len()));
 }
@@ -37,17 +40,28 @@ fn a_line_is_searched_for_its_end_once() {
             arrived[length - 1] = b"\r\n"[length % 2];
         }
     }
-    let Ok(Some((reply, used))) = decoder.decode(&line) else { panic!("the line is complete") };
-    assert_eq!((reply, used), (Reply::Simple(&line[1..=LINE_MAX]), line.len()));
+    let Ok(Some((reply, used))) = decoder.decode(&line) else {
+        panic!("the line is complete")
+    };
+    assert_eq!(
+        (reply, used),
+        (Reply::Simple(&line[1..=LINE_MAX]), line.len())
+    );
 }
 
 #[test]
 fn nested_aggregates_use_no_more_stack() {
     let small = std::thread::Builder::new().stack_size(64 * 1024);
     let decoding = small.spawn(|| {
-        assert_eq!(decode(&b"*1\r\n".repeat(1_000_000)), Err(ProtocolError::TooDeep));
+        assert_eq!(
+            decode(&b"*1\r\n".repeat(1_000_000)),
+            Err(ProtocolError::TooDeep)
+        );
         let attributes = [&b"|0\r\n".repeat(60_000)[..], b"+OK\r\n"].concat();
-        assert_eq!(decode(&attributes), Ok(Some((Reply::Simple(b"OK"), attributes.len()))));
+        assert_eq!(
+            decode(&attributes),
+            Ok(Some((Reply::Simple(b"OK"), attributes.len())))
+        );
         let deep = [&b"*1\r\n".repeat(8)[..], b"+OK\r\n"].concat();
         let mut reply = decode(&deep).unwrap().unwrap().0;
         while let Reply::Array(elements) = reply {

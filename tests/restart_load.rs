@@ -23,8 +23,14 @@ fn storm(restart_guard: bool, mut enough: impl FnMut(usize, &Claims) -> bool) ->
     let mut servers = Servers::start(3);
     let clients: Vec<_> = (0..4)
         .map(|_| {
-            let builder = LockClient::builder().nodes(servers.urls()).node_timeout(NODE_TIMEOUT);
-            builder.restart_guard(restart_guard).max_ttl(TTL).build().expect("good settings")
+            let builder = LockClient::builder()
+                .nodes(servers.urls())
+                .node_timeout(NODE_TIMEOUT);
+            builder
+                .restart_guard(restart_guard)
+                .max_ttl(TTL)
+                .build()
+                .expect("good settings")
         })
         .collect();
     let all_claims = Claims::default();
@@ -55,7 +61,10 @@ fn storm(restart_guard: bool, mut enough: impl FnMut(usize, &Claims) -> bool) ->
 #[test]
 fn with_the_restart_guard_there_are_never_two_holders() {
     let all_claims = storm(true, |turn, _| turn == 4);
-    assert_eq!(all_claims.two_holders().map(|pair| format!("{pair:?}")), None);
+    assert_eq!(
+        all_claims.two_holders().map(|pair| format!("{pair:?}")),
+        None
+    );
 }
 
 #[test]

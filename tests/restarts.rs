@@ -45,7 +45,9 @@ fn a_servers_idle_timeout_costs_no_vote() {
     let server = Server::start(&["--timeout", "1"]);
     let client = all_nodes_client([server.url()]);
     for round in 0..2 {
-        take(&client, format!("idle-{round}"), LONG).release().unwrap();
+        take(&client, format!("idle-{round}"), LONG)
+            .release()
+            .unwrap();
         assert!(eventually(LIMIT, || connections(&server, "redlatch") == 0));
     }
     take(&client, "idle", LONG).release().unwrap();
@@ -71,7 +73,8 @@ fn a_guard_dropped_while_a_connection_is_broken_is_removed_with_the_next_traffic
     let guard = take(&client, "dead", LONG);
     servers.iter().for_each(hang_up);
     drop(guard);
-    assert!(eventually(LIMIT, || !client.nodes().is_empty() && holders(&servers, "dead") == 0));
+    assert!(eventually(LIMIT, || !client.nodes().is_empty()
+        && holders(&servers, "dead") == 0));
 }
 
 #[test]
@@ -82,12 +85,25 @@ fn a_lock_that_is_extended_outlives_the_restart_of_every_node_in_turn() {
     let token = value(&servers[0], "rolling");
     for index in 0..5 {
         servers[index].restart();
-        assert_eq!(value(&servers[index], "rolling"), None, "it restarts without keys");
+        assert_eq!(
+            value(&servers[index], "rolling"),
+            None,
+            "it restarts without keys"
+        );
         guard.extend(LONG).unwrap();
         assert!(eventually(LIMIT, || holders(&servers, "rolling") == 5));
     }
-    assert!(servers.iter().all(|server| value(server, "rolling") == token));
-    assert!(all_nodes_client(servers.urls()).try_lock("rolling", LONG).unwrap().is_none());
+    assert!(
+        servers
+            .iter()
+            .all(|server| value(server, "rolling") == token)
+    );
+    assert!(
+        all_nodes_client(servers.urls())
+            .try_lock("rolling", LONG)
+            .unwrap()
+            .is_none()
+    );
     assert_eq!(guard.release(), Ok(()));
     assert!(gone(&servers, "rolling"));
 }
@@ -110,12 +126,16 @@ fn a_node_that_comes_back_is_used_again() {
     take(&client, "before", LONG).release().unwrap();
     servers[0].kill();
     for round in 0..50 {
-        take(&client, format!("without-{round}"), LONG).release().unwrap();
+        take(&client, format!("without-{round}"), LONG)
+            .release()
+            .unwrap();
     }
     servers[0].restart();
     let is_used = || {
         let guard = take(&client, "with", LONG);
-        let used = eventually(Duration::from_millis(20), || holders(&servers[..1], "with") == 1);
+        let used = eventually(Duration::from_millis(20), || {
+            holders(&servers[..1], "with") == 1
+        });
         guard.release().unwrap();
         used
     };
@@ -127,8 +147,14 @@ fn a_node_that_was_paused_for_long_is_used_again() {
     let servers = Servers::start(3);
     // The connection is abandoned after ten times this.
     let round = Duration::from_millis(50);
-    let client = with_long_timeout(servers.urls()).node_timeout(round).build().unwrap();
-    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    let client = with_long_timeout(servers.urls())
+        .node_timeout(round)
+        .build()
+        .unwrap();
+    assert!(eventually(LIMIT, || client
+        .nodes()
+        .iter()
+        .all(|node| node.is_connected)));
     pause(&servers, 1);
     let is_given_up = || {
         drop(client.try_lock("while", LONG));
@@ -151,7 +177,9 @@ fn an_orderly_shutdown_of_a_server_is_handled_like_a_crash() {
             servers[2].stop();
         });
         for round in 0..100 {
-            take(&client, format!("stopping-{round}"), LONG).release().unwrap();
+            take(&client, format!("stopping-{round}"), LONG)
+                .release()
+                .unwrap();
         }
         stopping.join()
     });
@@ -170,11 +198,15 @@ const PAUSE_MAX: Duration = Duration::from_millis(500);
 fn the_first_call_after_one_that_timed_out_asks_a_node_that_is_back() {
     type Call = fn(&LockClient, LockGuard) -> Result<(), Error>;
     let calls: [(&str, Call); 6] = [
-        ("try_lock", |client, _| client.try_lock("other", LONG).map(drop)),
+        ("try_lock", |client, _| {
+            client.try_lock("other", LONG).map(drop)
+        }),
         ("inspect", |client, _| client.inspect("other").map(drop)),
         ("extend", |_, mut guard| guard.extend(LONG)),
         ("release", |_, guard| guard.release()),
-        ("register", |client, _| Ok(client.register("other")?.read().map(drop)?)),
+        ("register", |client, _| {
+            Ok(client.register("other")?.read().map(drop)?)
+        }),
         ("nodes", |client, _| {
             let node = &client.nodes()[0];
             assert!(node.is_connected, "{node:?}");
@@ -185,9 +217,15 @@ fn the_first_call_after_one_that_timed_out_asks_a_node_that_is_back() {
     let mut server = Server::start(&keeps);
     let client = || {
         let round = Duration::from_millis(300);
-        with_long_timeout([server.url()]).node_timeout(round).build().unwrap()
+        with_long_timeout([server.url()])
+            .node_timeout(round)
+            .build()
+            .unwrap()
     };
-    client().registers().form(false).expect("it keeps what it answers");
+    client()
+        .registers()
+        .form(false)
+        .expect("it keeps what it answers");
     let callers = calls.map(|(name, call)| {
         let client = client();
         let held = take(&client, name, LONG);
@@ -199,8 +237,12 @@ fn the_first_call_after_one_that_timed_out_asks_a_node_that_is_back() {
     thread::scope(|scope| {
         let clients = callers.iter().map(|(_, _, client, _)| client).chain([&new]);
         let timed_out = |client: &LockClient| client.try_lock("while", LONG).expect_err("frozen");
-        let calls: Vec<_> = clients.map(|client| scope.spawn(move || timed_out(client))).collect();
-        calls.into_iter().for_each(|call| drop(call.join().expect("an error")));
+        let calls: Vec<_> = clients
+            .map(|client| scope.spawn(move || timed_out(client)))
+            .collect();
+        calls
+            .into_iter()
+            .for_each(|call| drop(call.join().expect("an error")));
     });
     server.kill();
     server.restart();
@@ -218,10 +260,17 @@ fn the_first_call_after_one_that_timed_out_trusts_no_connection_that_was_silent_
     let round = Duration::from_millis(200);
     let is_asked = || {
         let proxy = Proxy::start(server.port());
-        let client = with_long_timeout([proxy.url()]).node_timeout(round).build().unwrap();
-        assert!(eventually(LIMIT, || client.try_lock("before", LONG).is_ok()));
+        let client = with_long_timeout([proxy.url()])
+            .node_timeout(round)
+            .build()
+            .unwrap();
+        assert!(eventually(LIMIT, || client
+            .try_lock("before", LONG)
+            .is_ok()));
         proxy.set(Mode::Vanish);
-        client.try_lock("while", LONG).expect_err("nothing is answered");
+        client
+            .try_lock("while", LONG)
+            .expect_err("nothing is answered");
         proxy.set(Mode::Pass);
         // The connection is given up after ten times this.
         thread::sleep(round * 10);

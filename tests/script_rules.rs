@@ -28,7 +28,10 @@ fn held() -> Servers {
 }
 
 fn set(server: &Server, key: &str, value: &str) {
-    assert_eq!(server.command(&["SET", key, value, "PX", LONG]), Value::ok());
+    assert_eq!(
+        server.command(&["SET", key, value, "PX", LONG]),
+        Value::ok()
+    );
 }
 
 fn get(server: &Server, key: &str) -> String {
@@ -39,7 +42,9 @@ fn get(server: &Server, key: &str) -> String {
 }
 
 fn ttl(server: &Server, key: &str) -> i64 {
-    let Value::Integer(ttl) = server.command(&["PTTL", key]) else { panic!("no number") };
+    let Value::Integer(ttl) = server.command(&["PTTL", key]) else {
+        panic!("no number")
+    };
     ttl
 }
 
@@ -62,7 +67,9 @@ fn no(server: &Server, script: Script, keys: &[&str], words: &[&str]) {
 /// The numbers in the answer of a script that says yes with a list.
 #[track_caller]
 fn list(server: &Server, script: Script, keys: &[&str], words: &[&str]) -> Vec<i64> {
-    let Value::Array(list) = run(server, script, keys, words) else { panic!("no list") };
+    let Value::Array(list) = run(server, script, keys, words) else {
+        panic!("no list")
+    };
     let number = |value: &Value| match value {
         Value::Integer(number) => Some(*number),
         _ => None,
@@ -76,7 +83,12 @@ fn list(server: &Server, script: Script, keys: &[&str], words: &[&str]) -> Vec<i
 #[track_caller]
 fn queue(server: &Server, waiter: &str, number: &str, claim: &str) -> Answer {
     let entry = format!("12 {claim} 1500  owner");
-    let answer = list(server, QUEUE, &["k"], &[waiter, number, "failed", &entry, LONG]);
+    let answer = list(
+        server,
+        QUEUE,
+        &["k"],
+        &[waiter, number, "failed", &entry, LONG],
+    );
     (answer[0], answer[1], answer[2])
 }
 
@@ -84,7 +96,12 @@ fn queue(server: &Server, waiter: &str, number: &str, claim: &str) -> Answer {
 #[track_caller]
 fn queue_for_permit(server: &Server, waiter: &str, (number, failed, claim): Words) -> Answer {
     let entry = format!("12s2 {claim} 1500  owner");
-    let answer = list(server, QUEUE, &["k"], &[waiter, number, failed, &entry, LONG]);
+    let answer = list(
+        server,
+        QUEUE,
+        &["k"],
+        &[waiter, number, failed, &entry, LONG],
+    );
     (answer[0], answer[1], answer[2])
 }
 
@@ -134,14 +151,35 @@ fn a_handoff_says_whether_there_was_a_key_and_takes_the_waiter_out_of_the_queue(
     let server = &servers[0];
     assert_eq!(queue(server, ANN, "0", "100"), (1, 0, 0));
     assert_eq!(
-        list(server, CLAIM, &["k"], &["1", "token", "next", LONG, "0", "0", ANN]),
+        list(
+            server,
+            CLAIM,
+            &["k"],
+            &["1", "token", "next", LONG, "0", "0", ANN]
+        ),
         [0, 0, 0]
     );
     assert_eq!(get(server, "k"), "next");
-    assert_eq!(server.command(&["EXISTS", "k:redlatch:queue"]), Value::Integer(0));
-    no(server, CLAIM, &["k"], &["1", "token", "third", LONG, "0", "0", ""]);
+    assert_eq!(
+        server.command(&["EXISTS", "k:redlatch:queue"]),
+        Value::Integer(0)
+    );
+    no(
+        server,
+        CLAIM,
+        &["k"],
+        &["1", "token", "third", LONG, "0", "0", ""],
+    );
     server.command(&["DEL", "k"]);
-    assert_eq!(list(server, CLAIM, &["k"], &["1", "next", "third", LONG, "0", "0", ""]), [1, 0, 0]);
+    assert_eq!(
+        list(
+            server,
+            CLAIM,
+            &["k"],
+            &["1", "next", "third", LONG, "0", "0", ""]
+        ),
+        [1, 0, 0]
+    );
 }
 
 #[test]
@@ -150,14 +188,22 @@ fn counters_begin_at_the_wall_clock_grow_and_keep_their_ttl() {
     let server = &servers[0];
     let keys = ["k", "k:redlatch:fence"];
     let claim = |token: &str, clock: &str, life: &str| {
-        list(server, CLAIM, &keys, &["1", "", token, LONG, clock, life, ""])
+        list(
+            server,
+            CLAIM,
+            &keys,
+            &["1", "", token, LONG, clock, life, ""],
+        )
     };
     assert_eq!(claim("a", "500", "80000"), [1, 500, 0]);
     let again = ["1", "", "b", LONG, "900", "80000", ""];
     no(server, CLAIM, &keys, &again);
     yes(server, RELEASE, &["k"], &["a"]);
     assert_eq!(claim("b", "1", "10"), [1, 501, 0]);
-    assert!(ttl(server, "k:redlatch:fence") > 10_000, "it is never shortened");
+    assert!(
+        ttl(server, "k:redlatch:fence") > 10_000,
+        "it is never shortened"
+    );
     // Confirmed for the holder only, and not over a larger one.
     yes(server, FENCE, &keys, &["1", "b", "600", "80000"]);
     assert_eq!(get(server, "k:redlatch:fence"), "600");
@@ -188,16 +234,34 @@ fn waiters_have_numbers_and_a_release_reserves_the_lock_for_the_first() {
     assert_eq!(queue(server, BOB, "0", "40000"), (2, 1, 0));
     assert_eq!(queue(server, CID, "0", "40000"), (3, 2, 0));
     server.command(&["ZREM", "k:redlatch:queue", BOB]);
-    assert_eq!(queue(server, BOB, "0", "40000"), (4, 2, 0), "above all, however many there are");
+    assert_eq!(
+        queue(server, BOB, "0", "40000"),
+        (4, 2, 0),
+        "above all, however many there are"
+    );
     yes(server, RELEASE, &["k"], &["token"]);
     assert_eq!(get(server, "k"), reserved(ANN, 1_000));
     assert!((40_000..=41_000).contains(&ttl(server, "k")));
     no(server, RELEASE, &["k"], &["token"]);
     // Its turn, and nobody else's. It stays in the queue until the lock is released.
-    no(server, CLAIM, &["k"], &turn(CID, "c").each_ref().map(String::as_str));
+    no(
+        server,
+        CLAIM,
+        &["k"],
+        &turn(CID, "c").each_ref().map(String::as_str),
+    );
     let claim = turn(ANN, "a");
-    assert_eq!(list(server, CLAIM, &["k"], &claim.each_ref().map(String::as_str)), [1, 0, 1]);
-    assert_eq!((get(server, "k").as_str(), queue(server, BOB, "4", "40000").1), ("a", 2));
+    assert_eq!(
+        list(server, CLAIM, &["k"], &claim.each_ref().map(String::as_str)),
+        [1, 0, 1]
+    );
+    assert_eq!(
+        (
+            get(server, "k").as_str(),
+            queue(server, BOB, "4", "40000").1
+        ),
+        ("a", 2)
+    );
     no(server, GIVE, &["k"], &["other", BOB, ""]);
     assert_eq!(get(server, "k"), "a");
     yes(server, GIVE, &["k"], &["a", ANN, ""]);
@@ -210,13 +274,35 @@ fn a_free_lock_is_taken_in_turn_by_the_first_only() {
     let server = &servers[0];
     assert_eq!(queue(server, ANN, "0", "40000"), (1, 0, 1));
     assert_eq!(queue(server, BOB, "0", "40000"), (2, 1, 0));
-    assert_eq!(get(server, "k"), reserved(ANN, 1_000), "kept for longer, since another waits");
+    assert_eq!(
+        get(server, "k"),
+        reserved(ANN, 1_000),
+        "kept for longer, since another waits"
+    );
     server.command(&["DEL", "k"]);
-    no(server, CLAIM, &["k"], &turn(BOB, "b").each_ref().map(String::as_str));
+    no(
+        server,
+        CLAIM,
+        &["k"],
+        &turn(BOB, "b").each_ref().map(String::as_str),
+    );
     let claim = |waiter| turn(waiter, "b");
     let keys = ["k", "k:redlatch:fence"];
-    no(server, CLAIM, &keys, &claim(BOB).each_ref().map(String::as_str));
-    assert_eq!(list(server, CLAIM, &keys, &claim(ANN).each_ref().map(String::as_str)), [1, 5, 1]);
+    no(
+        server,
+        CLAIM,
+        &keys,
+        &claim(BOB).each_ref().map(String::as_str),
+    );
+    assert_eq!(
+        list(
+            server,
+            CLAIM,
+            &keys,
+            &claim(ANN).each_ref().map(String::as_str)
+        ),
+        [1, 5, 1]
+    );
     // An earlier waiter that comes late gets the reservation.
     yes(server, GIVE, &["k"], &["b", ANN, ""]);
     assert_eq!(get(server, "k"), reserved(BOB, 0));
@@ -238,7 +324,12 @@ fn a_set_has_one_number_in_all_queues_and_is_the_first_in_each_when_it_takes_its
     set(server, "l", "token");
     let ask = |keys: &[&str], waiter, number, claim| {
         let entry = format!("12 {claim} 70000  owner");
-        let answer = list(server, QUEUE, keys, &[waiter, number, "failed", &entry, LONG]);
+        let answer = list(
+            server,
+            QUEUE,
+            keys,
+            &[waiter, number, "failed", &entry, LONG],
+        );
         (answer[0], answer[1], answer[2])
     };
     let number = |key: &str| {
@@ -247,16 +338,27 @@ fn a_set_has_one_number_in_all_queues_and_is_the_first_in_each_when_it_takes_its
     };
     let length = |key: &str| server.command(&["ZCARD", &format!("{key}:redlatch:queue")]);
     assert_eq!(ask(&["l"], BOB, "0", "40000"), (1, 0, 0));
-    assert_eq!(ask(&["k", "l"], ANN, "0", "40000"), (2, 1, 8), "all but the second is reserved");
+    assert_eq!(
+        ask(&["k", "l"], ANN, "0", "40000"),
+        (2, 1, 8),
+        "all but the second is reserved"
+    );
     assert!(number("k") && number("l"));
     assert_eq!(get(server, "k"), reserved(ANN, 0));
-    assert!(ttl(server, "k") > 60_000, "for as long as an entry in front");
+    assert!(
+        ttl(server, "k") > 60_000,
+        "for as long as an entry in front"
+    );
     server.command(&["PEXPIRE", "k", "50000"]);
     assert_eq!(ask(&["k", "l"], ANN, "2", "40000"), (2, 1, 8));
     assert!(ttl(server, "k") > 60_000, "renewed");
     assert_eq!(ask(&["k", "l"], CID, "0", "40000"), (3, 2, 0));
     no(server, GIVE, &["k", "l"], &["failed", CID, ""]);
-    assert_eq!((length("k"), length("l")), (Value::Integer(1), Value::Integer(2)), "it has left");
+    assert_eq!(
+        (length("k"), length("l")),
+        (Value::Integer(1), Value::Integer(2)),
+        "it has left"
+    );
     assert_eq!(ask(&["k"], CID, "0", "40000"), (3, 1, 0));
     let take = || {
         let [_, words @ ..] = turn(ANN, "a");
@@ -277,8 +379,14 @@ fn a_set_has_one_number_in_all_queues_and_is_the_first_in_each_when_it_takes_its
     assert!(ttl(server, "k") <= 30_000, "not renewed");
     assert!(matches!(take(), Value::Array(_)));
     yes(server, GIVE, &["k", "l"], &["a", ANN, ""]);
-    assert_eq!((get(server, "k"), get(server, "l")), (reserved(CID, 0), String::new()));
-    assert_eq!((length("k"), length("l")), (Value::Integer(1), Value::Integer(0)));
+    assert_eq!(
+        (get(server, "k"), get(server, "l")),
+        (reserved(CID, 0), String::new())
+    );
+    assert_eq!(
+        (length("k"), length("l")),
+        (Value::Integer(1), Value::Integer(0))
+    );
 }
 
 #[test]
@@ -304,7 +412,9 @@ fn a_release_on_a_server_that_refuses_writes_ends_with_the_error() {
     assert_eq!(server.command(&["SLAVEOF", "127.0.0.1", "1"]), Value::ok());
     for (script, words) in [(RELEASE, &["token"][..]), (GIVE, &["token", ANN, ""])] {
         let answer = run(server, script, &["k"], words);
-        let Value::Error(text) = &answer else { panic!("{answer:?}") };
+        let Value::Error(text) = &answer else {
+            panic!("{answer:?}")
+        };
         assert!(text.contains("READONLY"), "{text}");
     }
     assert_eq!(get(server, "k"), "token");
@@ -321,7 +431,10 @@ fn waiters_whom_nobody_hears_are_skipped() {
     assert_eq!(queue(server, CID, "0", "40000"), (3, 2, 0));
     yes(server, GIVE, &["k"], &["token", "", ""]);
     assert_eq!(get(server, "k"), reserved(CID, 0));
-    assert_eq!(server.command(&["ZCARD", "k:redlatch:queue"]), Value::Integer(1));
+    assert_eq!(
+        server.command(&["ZCARD", "k:redlatch:queue"]),
+        Value::Integer(1)
+    );
 }
 
 #[test]
@@ -332,13 +445,20 @@ fn a_waiter_that_does_not_claim_in_time_is_passed_over_and_put_back_when_it_asks
     queue(server, BOB, "0", "40000");
     yes(server, RELEASE, &["k"], &["token"]);
     assert_eq!(get(server, "k"), reserved(ANN, 1_000));
-    assert!(eventually(LIMIT, || ttl(server, "k") <= 1_000), "its time is over");
+    assert!(
+        eventually(LIMIT, || ttl(server, "k") <= 1_000),
+        "its time is over"
+    );
     assert_eq!(queue(server, BOB, "2", "40000"), (2, 0, 1));
     assert_eq!(get(server, "k"), reserved(BOB, 0));
     // It is put back, and is the first. When it misses that too, its own renewal passes it on.
     assert_eq!(queue(server, ANN, "1", "50"), (1, 0, 3));
     assert!(eventually(LIMIT, || ttl(server, "k") <= 1_000));
-    assert_eq!(queue(server, ANN, "1", "50").2, 2, "out, until it asks again");
+    assert_eq!(
+        queue(server, ANN, "1", "50").2,
+        2,
+        "out, until it asks again"
+    );
     assert_eq!(get(server, "k"), reserved(BOB, 0));
 }
 
@@ -351,7 +471,11 @@ fn a_lock_that_is_left_is_kept_for_the_first_waiter() {
     yes(server, GIVE, &["k"], &["token", "", "300"]);
     no(server, GIVE, &["k"], &["token", "", "90000"]);
     assert_eq!(get(server, "k"), "redlatch:left:1000:token");
-    assert_eq!(queue(server, ANN, "1", "40000"), (1, 0, 0), "it is still taken");
+    assert_eq!(
+        queue(server, ANN, "1", "40000"),
+        (1, 0, 0),
+        "it is still taken"
+    );
     assert!(eventually(LIMIT, || ttl(server, "k") <= 1_000));
     let try_lock = ["SET", "k", "poller", "NX", "PX", LONG];
     assert_ne!(server.command(&try_lock), Value::ok());
@@ -363,15 +487,29 @@ fn a_waiter_for_a_permit_is_told_anew_when_the_lock_was_free_in_between() {
     let servers = Servers::start(1);
     let server = &servers[0];
     let share = |token, waiter| {
-        list(server, SHARE, &["k"], &[token, LONG, "2", "", waiter, "0", "0"]);
+        list(
+            server,
+            SHARE,
+            &["k"],
+            &[token, LONG, "2", "", waiter, "0", "0"],
+        );
     };
     let called_for = || ttl(server, "k:redlatch:called");
     share("failed", "");
-    assert_eq!(queue_for_permit(server, ANN, ("0", "none", "2000")), (1, 0, 1));
+    assert_eq!(
+        queue_for_permit(server, ANN, ("0", "none", "2000")),
+        (1, 0, 1)
+    );
     assert!(called_for() > 0);
     // Bob withdraws the only permit. He comes first, because Ann has taken another number.
-    assert_eq!(queue_for_permit(server, BOB, ("0", "failed", "2000")), (2, 1, 0));
-    assert_eq!(queue_for_permit(server, ANN, ("3", "none", "40000")), (3, 1, 0));
+    assert_eq!(
+        queue_for_permit(server, BOB, ("0", "failed", "2000")),
+        (2, 1, 0)
+    );
+    assert_eq!(
+        queue_for_permit(server, ANN, ("3", "none", "40000")),
+        (3, 1, 0)
+    );
     assert_eq!(get(server, "k"), reserved(BOB, 1_000));
     share("token", BOB);
     assert!(called_for() > 30_000, "what she was told before is over");
@@ -387,10 +525,17 @@ fn a_share_that_is_given_back_calls_all_that_can_have_one_and_no_others() {
     }
     // They want one of the first two permits.
     for (place, waiter) in (0..).zip([ANN, BOB, CID]) {
-        assert_eq!(queue_for_permit(server, waiter, ("0", "none", "2000")).1, place);
+        assert_eq!(
+            queue_for_permit(server, waiter, ("0", "none", "2000")).1,
+            place
+        );
     }
     no(server, RELEASE_SHARED, &["k"], &["none", "2", ANN, ""]);
-    assert_eq!(called(), Value::Integer(0), "no permit is free for the next");
+    assert_eq!(
+        called(),
+        Value::Integer(0),
+        "no permit is free for the next"
+    );
     // Another share has expired.
     server.command(&["ZADD", "k:redlatch:holders", "1", "1:other"]);
     yes(server, RELEASE_SHARED, &["k"], &["one", "3", "", ""]);

@@ -8,7 +8,10 @@
 #![expect(clippy::unwrap_used, reason = "what cannot be computed fails the test")]
 
 #[path = "../examples/sets_of_nodes.rs"]
-#[allow(dead_code, reason = "its main and its story run in the tests of the examples")]
+#[allow(
+    dead_code,
+    reason = "its main and its story run in the tests of the examples"
+)]
 mod sets_of_nodes;
 
 use models::Chance;
@@ -27,7 +30,12 @@ fn the_weights_are_those_that_programs_in_other_languages_compute() {
 /// Sets that nobody connects to.
 fn paper(count: usize) -> Vec<Set> {
     let client = LockClient::new(["redis://127.0.0.1:1"]).unwrap();
-    (0..count).map(|it| Set { id: format!("set-{it}"), client: client.clone() }).collect()
+    (0..count)
+        .map(|it| Set {
+            id: format!("set-{it}"),
+            client: client.clone(),
+        })
+        .collect()
 }
 
 /// A name and its two sets, by the index of the list: before, coming, coming with the lists
@@ -88,18 +96,24 @@ impl Change {
         let all = paper(3);
         let index = |set: &Set| all.iter().position(|it| it.id == set.id).unwrap();
         let moves = |name: &String| home(&all, name).id != home(&all[..2], name).id;
-        let name = (0..).map(|number| format!("orders:{number}")).find(moves).unwrap();
+        let name = (0..)
+            .map(|number| format!("orders:{number}"))
+            .find(moves)
+            .unwrap();
         let sets = [(2, 2), (2, 3), (3, 2), (3, 3)].map(|(old, new)| {
             let ordered = match mistake {
                 Some(Mistake::NewSetOnly) => vec![home(&all[..new], &name)],
                 Some(Mistake::OldSetFirst) if old != new => {
                     vec![home(&all[..old], &name), home(&all[..new], &name)]
                 }
-                _ => Sets { old: all[..old].to_vec(), new: all[..new].to_vec() }
-                    .of(&name)
-                    .into_iter()
-                    .map(|set| all.iter().find(|it| it.id == set.id).unwrap())
-                    .collect(),
+                _ => Sets {
+                    old: all[..old].to_vec(),
+                    new: all[..new].to_vec(),
+                }
+                .of(&name)
+                .into_iter()
+                .map(|set| all.iter().find(|it| it.id == set.id).unwrap())
+                .collect(),
             };
             ordered.into_iter().map(index).collect()
         });
@@ -108,7 +122,9 @@ impl Change {
 
     /// The sets in which a program has the lock that it acquires or holds.
     fn has(&self, program: &Program) -> &[usize] {
-        program.lock.map_or(&[], |(list, count)| &self.sets[list][..count])
+        program
+            .lock
+            .map_or(&[], |(list, count)| &self.sets[list][..count])
     }
 
     /// The set that it wants next.
@@ -128,9 +144,14 @@ impl Change {
             let of_lock = program.lock.map(|(list, _)| list);
             let of_lock = of_lock.filter(|_| self.mistake != Some(Mistake::HeldLockForgotten));
             let is_gone = self.mistake == Some(Mistake::ShutOutAtOnce);
-            let lists = (!program.is_shut_out).then_some(program.list).into_iter().chain(of_lock);
+            let lists = (!program.is_shut_out)
+                .then_some(program.list)
+                .into_iter()
+                .chain(of_lock);
             let counts = !(program.is_shut_out && is_gone);
-            lists.filter(move |_| counts).any(|list| list.abs_diff(to) == 3)
+            lists
+                .filter(move |_| counts)
+                .any(|list| list.abs_diff(to) == 3)
         };
         self.mistake == Some(Mistake::StepLeftOut) || !programs.iter().any(uses)
     }
@@ -159,7 +180,9 @@ impl Model for Change {
             }
             let is_free = |set| !world.iter().any(|other| self.has(other).contains(&set));
             steps.extend(
-                self.wants(program).filter(|set| is_free(*set)).map(|_| Step::Acquire(number)),
+                self.wants(program)
+                    .filter(|set| is_free(*set))
+                    .map(|_| Step::Acquire(number)),
             );
             let lists = (0..4).filter(|list| *list != program.list && self.may_move(world, *list));
             steps.extend(lists.map(|list| Step::Move(number, list)));
@@ -171,7 +194,10 @@ impl Model for Change {
         match *step {
             Step::Begin(program) => world[program].lock = Some((world[program].list, 0)),
             Step::Acquire(program) => {
-                world[program].lock.iter_mut().for_each(|(_, count)| *count += 1);
+                world[program]
+                    .lock
+                    .iter_mut()
+                    .for_each(|(_, count)| *count += 1);
             }
             Step::Release(program) | Step::Expire(program) => world[program].lock = None,
             Step::Move(program, list) => world[program].list = list,
@@ -181,10 +207,19 @@ impl Model for Change {
             return Err(Violation::TwoHolders);
         }
         let waits_for = |one: &Program, other: &Program| {
-            self.wants(one).is_some_and(|set| self.has(other).contains(&set))
+            self.wants(one)
+                .is_some_and(|set| self.has(other).contains(&set))
         };
-        let both = |one| world.iter().any(|it| waits_for(one, it) && waits_for(it, one));
-        if world.iter().any(both) { Err(Violation::EachWaitsForTheOther) } else { Ok(()) }
+        let both = |one| {
+            world
+                .iter()
+                .any(|it| waits_for(one, it) && waits_for(it, one))
+        };
+        if world.iter().any(both) {
+            Err(Violation::EachWaitsForTheOther)
+        } else {
+            Ok(())
+        }
     }
 
     fn key(&self, world: &Vec<Program>) -> u64 {
@@ -196,7 +231,16 @@ impl Model for Change {
 fn a_name_that_moves_has_one_holder_in_all_histories_of_three_programs() {
     let found = explore(&mut Change::new(None), 1_000_000, Order::Breadth);
     println!("{found}");
-    assert!(matches!(found, Found::Nothing { states: 172_530, all: true }), "{found:?}");
+    assert!(
+        matches!(
+            found,
+            Found::Nothing {
+                states: 172_530,
+                all: true
+            }
+        ),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -223,14 +267,23 @@ const NAMES: usize = 100_000;
 
 /// The sets of the names `orders:0`, `orders:1`, and so on.
 fn homes(sets: &[Set], names: usize) -> Vec<usize> {
-    let index: BTreeMap<_, _> = sets.iter().zip(0..).map(|(set, index)| (&set.id, index)).collect();
-    (0..names).map(|name| index[&home(sets, &format!("orders:{name}")).id]).collect()
+    let index: BTreeMap<_, _> = sets
+        .iter()
+        .zip(0..)
+        .map(|(set, index)| (&set.id, index))
+        .collect();
+    (0..names)
+        .map(|name| index[&home(sets, &format!("orders:{name}")).id])
+        .collect()
 }
 
 /// The load of the fullest set by the mean, if a name has this load.
 fn fullest(homes: &[usize], load: impl Fn(usize) -> f64) -> f64 {
     let mut loads = vec![0.0; SETS];
-    homes.iter().enumerate().for_each(|(name, home)| loads[*home] += load(name));
+    homes
+        .iter()
+        .enumerate()
+        .for_each(|(name, home)| loads[*home] += load(name));
     loads.iter().copied().fold(0.0, f64::max) * SETS as f64 / loads.iter().sum::<f64>()
 }
 
@@ -250,13 +303,30 @@ fn names_are_spread_evenly_and_a_set_more_moves_its_share() {
         println!(
             "Zipf {skew}: the fullest has {skewed:.2}, the hottest name {hottest:.2} % of all"
         );
-        assert!(skewed >= hottest * SETS as f64 / 100.0, "a name is in one set");
+        assert!(
+            skewed >= hottest * SETS as f64 / 100.0,
+            "a name is in one set"
+        );
     }
-    let moved: Vec<_> = before.iter().zip(&after).filter(|(old, new)| old != new).collect();
-    println!("a set more moves {:.2} % of the names", moved.len() as f64 * 100.0 / NAMES as f64);
+    let moved: Vec<_> = before
+        .iter()
+        .zip(&after)
+        .filter(|(old, new)| old != new)
+        .collect();
+    println!(
+        "a set more moves {:.2} % of the names",
+        moved.len() as f64 * 100.0 / NAMES as f64
+    );
     // Removing that set moves the same names back.
-    assert!(moved.iter().all(|(_, new)| **new == SETS), "all of them to the new set");
-    assert!((800..1_200).contains(&moved.len()), "{} of {NAMES}", moved.len());
+    assert!(
+        moved.iter().all(|(_, new)| **new == SETS),
+        "all of them to the new set"
+    );
+    assert!(
+        (800..1_200).contains(&moved.len()),
+        "{} of {NAMES}",
+        moved.len()
+    );
 }
 
 /// Clients that each use this many names, chosen at random: how many of them use each set.
@@ -287,12 +357,15 @@ const BACKLOG: u64 = 511;
 /// Seconds until a node that can be reached again has served each of these clients, all of which
 /// want a lock.
 fn recovery(clients: usize, chance: &mut Chance) -> f64 {
-    let mut arrivals: BinaryHeap<_> =
-        (0..clients).map(|_| Reverse(chance.below(PAUSE) as u64)).collect();
+    let mut arrivals: BinaryHeap<_> = (0..clients)
+        .map(|_| Reverse(chance.below(PAUSE) as u64))
+        .collect();
     let mut free_at = 0;
     while let Some(Reverse(arrival)) = arrivals.pop() {
         if free_at > arrival + BACKLOG * SERVICE {
-            arrivals.push(Reverse(arrival + RETRANSMISSION + chance.below(PAUSE) as u64));
+            arrivals.push(Reverse(
+                arrival + RETRANSMISSION + chance.below(PAUSE) as u64,
+            ));
         } else {
             free_at = arrival.max(free_at) + SERVICE;
         }
@@ -305,7 +378,10 @@ fn a_set_that_is_down_or_new_concerns_those_who_use_its_names() {
     let (sets, mut chance) = (paper(SETS + 1), Chance::new(1));
     let (before, after) = (homes(&sets[..SETS], NAMES), homes(&sets, NAMES));
     for names_each in [1, 10, 100] {
-        let most = users(&before, names_each, &mut chance).into_iter().max().unwrap();
+        let most = users(&before, names_each, &mut chance)
+            .into_iter()
+            .max()
+            .unwrap();
         let seconds = recovery(most, &mut chance);
         println!(
             "{CLIENTS} clients with {names_each} names each: the fullest set has {most} of them, \

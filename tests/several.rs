@@ -16,7 +16,9 @@ use support::servers::Servers;
 #[track_caller]
 fn take_all(client: &LockClient, resources: &[&str]) -> LockGuard {
     let taken = client.request_all(resources).ttl(LONG).try_lock();
-    taken.expect("a majority answers").expect("no other client holds any of them")
+    taken
+        .expect("a majority answers")
+        .expect("no other client holds any of them")
 }
 
 /// Are they held by another client?
@@ -29,15 +31,26 @@ fn is_refused(client: &LockClient, resources: &[&str]) -> bool {
 #[test]
 fn several_resources_are_locked_together_or_not_at_all() {
     let servers = Servers::start(3);
-    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
+    let (client, other) = (
+        all_nodes_client(servers.urls()),
+        all_nodes_client(servers.urls()),
+    );
     let held = take(&other, "b", LONG);
     assert!(is_refused(&client, &["a", "b"]) && is_refused(&client, &["b", "c", "a"]));
-    assert_eq!((holders(&servers, "a"), holders(&servers, "c")), (0, 0), "none of the others");
+    assert_eq!(
+        (holders(&servers, "a"), holders(&servers, "c")),
+        (0, 0),
+        "none of the others"
+    );
     assert_eq!(holders(&servers, "b"), 3);
     assert_eq!(held.release(), Ok(()), "nor was the other's lock touched");
 
     let both = take_all(&client, &["b", "a"]);
-    assert_eq!(both.resources().collect::<Vec<_>>(), [b"a", b"b"], "in the order of their bytes");
+    assert_eq!(
+        both.resources().collect::<Vec<_>>(),
+        [b"a", b"b"],
+        "in the order of their bytes"
+    );
     assert_eq!(both.resource(), b"a");
     for server in &servers[..] {
         assert!(value(server, "a").is_some() && value(server, "a") == value(server, "b"));
@@ -56,17 +69,28 @@ fn names_may_contain_each_other_and_any_bytes() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
     let names: [&[u8]; 5] = [b"k", b"kk", b"k\r\n\0", b"\xff\xfe", b"*2\r\n"];
-    let guard = client.request_all(names).ttl(LONG).try_lock().unwrap().unwrap();
+    let guard = client
+        .request_all(names)
+        .ttl(LONG)
+        .try_lock()
+        .unwrap()
+        .unwrap();
     for name in names {
         assert_eq!(holders(&servers, name), 3);
     }
     assert_eq!(guard.release(), Ok(()));
     assert!(names.iter().all(|name| holders(&servers, name) == 0));
     // Each key has the prefix.
-    let prefixed =
-        with_long_timeout(servers.urls()).key_prefix("app:").wait_for_all(true).build().unwrap();
+    let prefixed = with_long_timeout(servers.urls())
+        .key_prefix("app:")
+        .wait_for_all(true)
+        .build()
+        .unwrap();
     let guard = take_all(&prefixed, &["a", "b"]);
-    assert_eq!((holders(&servers, "app:a"), holders(&servers, "app:b")), (3, 3));
+    assert_eq!(
+        (holders(&servers, "app:a"), holders(&servers, "app:b")),
+        (3, 3)
+    );
     assert_eq!(guard.resources().collect::<Vec<_>>(), [b"a", b"b"]);
 }
 
@@ -78,14 +102,21 @@ fn foreign_keys_on_a_minority_are_no_problem() {
     for foreign in ["foreign", ""] {
         servers[0].command(&["SET", "a", foreign, "PX", "50000"]);
         let both = take_all(&client, &["a", "b"]);
-        assert_eq!((holders(&servers[1..], "a"), holders(&servers, "b")), (2, 2));
+        assert_eq!(
+            (holders(&servers[1..], "a"), holders(&servers, "b")),
+            (2, 2)
+        );
         assert_eq!(both.release(), Ok(()));
         assert_eq!(value(&servers[0], "a").as_deref(), Some(foreign.as_bytes()));
         // With two such nodes, no majority has both free, although each resource is free on a
         // majority.
         servers[1].command(&["SET", "b", foreign]);
         assert!(is_refused(&client, &["a", "b"]));
-        assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (1, 1), "foreign keys stay");
+        assert_eq!(
+            (holders(&servers, "a"), holders(&servers, "b")),
+            (1, 1),
+            "foreign keys stay"
+        );
         servers[1].command(&["DEL", "b"]);
     }
     // A value that is not a string is foreign as well.
@@ -107,7 +138,13 @@ fn several_locks_are_extended_together() {
     let mut both = request.try_lock().unwrap().unwrap();
     both.extend(LONG).unwrap();
     assert!(both.remaining() > Duration::from_secs(40));
-    let shortest = |key| servers.iter().map(|server| pttl(server, key)).min().unwrap();
+    let shortest = |key| {
+        servers
+            .iter()
+            .map(|server| pttl(server, key))
+            .min()
+            .unwrap()
+    };
     assert!(shortest("a") > 40_000 && shortest("b") > 40_000);
     // By less than the remaining ttl: neither is shortened.
     both.extend(Duration::from_secs(1)).unwrap();
@@ -117,7 +154,10 @@ fn several_locks_are_extended_together() {
     // On a node that lost one key, it is restored, and the other keeps its ttl.
     servers[2].command(&["DEL", "b"]);
     both.extend(Duration::from_secs(1)).unwrap();
-    assert!(eventually(LIMIT, || value(&servers[2], "b").is_some()), "restored");
+    assert!(
+        eventually(LIMIT, || value(&servers[2], "b").is_some()),
+        "restored"
+    );
     assert!(pttl(&servers[2], "a") > 20_000, "the other keeps its ttl");
     assert_eq!(both.release(), Ok(()));
     assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (0, 0));
@@ -126,13 +166,23 @@ fn several_locks_are_extended_together() {
 #[test]
 fn if_a_majority_lost_one_of_the_keys_the_whole_lock_is_lost() {
     let servers = Servers::start(3);
-    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
-    let lose =
-        |key: &str| servers[..2].iter().for_each(|server| drop(server.command(&["DEL", key])));
+    let (client, other) = (
+        all_nodes_client(servers.urls()),
+        all_nodes_client(servers.urls()),
+    );
+    let lose = |key: &str| {
+        servers[..2]
+            .iter()
+            .for_each(|server| drop(server.command(&["DEL", key])));
+    };
     let both = take_all(&client, &["a", "b"]);
     lose("b");
     assert!(matches!(both.release(), Err(Error::Lost(_))));
-    assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (0, 0), "no key stays behind");
+    assert_eq!(
+        (holders(&servers, "a"), holders(&servers, "b")),
+        (0, 0),
+        "no key stays behind"
+    );
 
     let mut both = take_all(&client, &["a", "b"]);
     lose("a");
@@ -141,7 +191,11 @@ fn if_a_majority_lost_one_of_the_keys_the_whole_lock_is_lost() {
     assert!(both.ensure_held().is_err() && both.remaining().is_zero());
     drop(both);
     assert!(gone(&servers, "b"));
-    assert_eq!(stolen.release(), Ok(()), "no key of another client is deleted");
+    assert_eq!(
+        stolen.release(),
+        Ok(()),
+        "no key of another client is deleted"
+    );
 }
 
 #[test]
@@ -155,10 +209,20 @@ fn invalid_input_is_refused_before_anything_is_sent() {
     let name = |number: usize| number.to_string().into_bytes();
     assert_eq!(refusal(vec![]), ResourceError::None);
     assert_eq!(refusal(vec![name(1), Vec::new()]), ResourceError::Empty);
-    let too_many = ResourceError::TooMany { count: 65, most: 64 };
+    let too_many = ResourceError::TooMany {
+        count: 65,
+        most: 64,
+    };
     assert_eq!(refusal((0..65).map(name).collect()), too_many);
-    assert_eq!(refusal(vec![name(1); 65]), too_many, "names are counted, not resources");
-    let endless = client.request_all(std::iter::repeat("again")).lock().unwrap_err();
+    assert_eq!(
+        refusal(vec![name(1); 65]),
+        too_many,
+        "names are counted, not resources"
+    );
+    let endless = client
+        .request_all(std::iter::repeat("again"))
+        .lock()
+        .unwrap_err();
     assert_eq!(endless, Error::Resource(too_many));
     let long = |byte| vec![byte; 63 * 512];
     let (length, most) = (63 * 1024 + 1, 63 * 1024);
@@ -167,17 +231,29 @@ fn invalid_input_is_refused_before_anything_is_sent() {
     // Keys of counters, queues, leases and readers.
     for suffix in ["fence", "queue", "lease:some-waiter", "holders", ""] {
         let other = format!("account:redlatch:{suffix}").into_bytes();
-        assert_eq!(refusal(vec![b"account".to_vec(), other.clone()]), ResourceError::Reserved);
+        assert_eq!(
+            refusal(vec![b"account".to_vec(), other.clone()]),
+            ResourceError::Reserved
+        );
         let plain = client.request(&other).lock().unwrap_err();
         assert_eq!(plain, Error::Resource(ResourceError::Reserved), "{suffix}");
     }
-    for error in [too_many, too_long, ResourceError::None, ResourceError::Reserved] {
+    for error in [
+        too_many,
+        too_long,
+        ResourceError::None,
+        ResourceError::Reserved,
+    ] {
         assert!(!error.to_string().is_empty() && !error.to_string().ends_with('.'));
     }
     assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 0);
 
     // The maximum, also fenced; and duplicates, which count once.
-    let most = client.request_all((0..64).map(name)).fenced().try_lock().unwrap();
+    let most = client
+        .request_all((0..64).map(name))
+        .fenced()
+        .try_lock()
+        .unwrap();
     assert_eq!(most.expect("they are free").release(), Ok(()));
     let most = client.request_all([long(b'a'), long(b'b')]).fenced();
     assert_eq!(most.try_lock().unwrap().unwrap().release(), Ok(()));
@@ -185,14 +261,19 @@ fn invalid_input_is_refused_before_anything_is_sent() {
     assert_eq!(twice.resources().count(), 2);
     assert_eq!(twice.release(), Ok(()));
     let one = take_all(&client, &["a", "a"]);
-    assert!(client.try_lock("a", LONG).unwrap().is_none(), "one of one is a lock like any other");
+    assert!(
+        client.try_lock("a", LONG).unwrap().is_none(),
+        "one of one is a lock like any other"
+    );
     assert_eq!(one.release(), Ok(()));
 }
 
 #[test]
 fn threads_that_want_the_same_set_hand_it_off() {
     let servers = Servers::start(3);
-    let client = with_long_timeout(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
+    let client = with_long_timeout(servers.urls())
+        .wait_for_all(true)
+        .handoff_limit(u32::MAX, LONG);
     let client = client.build().unwrap();
     let held = take_all(&client, &["a", "b"]);
     let waiting = {
@@ -206,11 +287,17 @@ fn threads_that_want_the_same_set_hand_it_off() {
     assert_eq!(held.release(), Ok(()));
     let next = finish(waiting);
     for server in &servers[1..] {
-        assert!(value(server, "a").is_some() && value(server, "a") != before, "another token");
+        assert!(
+            value(server, "a").is_some() && value(server, "a") != before,
+            "another token"
+        );
         assert_eq!(value(server, "a"), value(server, "b"));
     }
     let is_cleared = || value(&servers[0], "a").is_none();
-    assert!(eventually(LIMIT, is_cleared), "the keys of the former lock are removed");
+    assert!(
+        eventually(LIMIT, is_cleared),
+        "the keys of the former lock are removed"
+    );
     assert_eq!(next.release(), Ok(()));
     assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (0, 1));
 }

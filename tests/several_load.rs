@@ -19,7 +19,9 @@ struct Counters([AtomicU64; RESOURCES.len()]);
 
 impl Counters {
     fn count(&self, chosen: &[usize]) {
-        let before = chosen.iter().map(|index| self.0[*index].load(Ordering::SeqCst));
+        let before = chosen
+            .iter()
+            .map(|index| self.0[*index].load(Ordering::SeqCst));
         let before: Vec<u64> = before.collect();
         thread::yield_now();
         for (index, before) in chosen.iter().zip(before) {
@@ -32,7 +34,9 @@ impl Counters {
 fn choose(chance: &mut Chance) -> Vec<usize> {
     let mut all: Vec<usize> = (0..RESOURCES.len()).collect();
     let count = 1 + chance.below(3);
-    (0..count).map(|_| all.swap_remove(chance.below(all.len()))).collect()
+    (0..count)
+        .map(|_| all.swap_remove(chance.below(all.len())))
+        .collect()
 }
 
 /// Locks sets until the time is over, and returns how often it incremented each counter.
@@ -53,8 +57,15 @@ fn work(
             ([name], 0) => client.request(name),
             _ => client.request_all(&names),
         };
-        let request = if chance.below(2) == 0 { request.fenced() } else { request };
-        let guard = request.ttl(LONG).try_lock_for(3 * LIMIT).expect("a majority answers");
+        let request = if chance.below(2) == 0 {
+            request.fenced()
+        } else {
+            request
+        };
+        let guard = request
+            .ttl(LONG)
+            .try_lock_for(3 * LIMIT)
+            .expect("a majority answers");
         let guard = guard.expect("no thread waits for ever");
         counters.count(&chosen);
         chosen.iter().for_each(|index| counted[*index] += 1);
@@ -74,7 +85,11 @@ fn overlapping_sets_in_any_order_neither_deadlock_nor_lose_an_update() {
     let counters = Counters::default();
     let end = Instant::now() + Duration::from_secs(3);
     let clients: Vec<LockClient> = (0..3)
-        .map(|_| with_long_timeout(servers.urls()).build().expect("the settings are good"))
+        .map(|_| {
+            with_long_timeout(servers.urls())
+                .build()
+                .expect("the settings are good")
+        })
         .collect();
     let counted = thread::scope(|scope| {
         let workers: Vec<_> = (0..12)
@@ -84,12 +99,19 @@ fn overlapping_sets_in_any_order_neither_deadlock_nor_lose_an_update() {
                 scope.spawn(move || work(client, counters, chance, end))
             })
             .collect();
-        let counted = workers.into_iter().map(|worker| worker.join().expect("it does not panic"));
+        let counted = workers
+            .into_iter()
+            .map(|worker| worker.join().expect("it does not panic"));
         counted.collect::<Vec<_>>()
     });
     for (index, counter) in counters.0.iter().enumerate() {
         let expected: u64 = counted.iter().map(|counted| counted[index]).sum();
-        assert_eq!(counter.load(Ordering::SeqCst), expected, "{}", RESOURCES[index]);
+        assert_eq!(
+            counter.load(Ordering::SeqCst),
+            expected,
+            "{}",
+            RESOURCES[index]
+        );
         assert!(expected > 0, "{} was never locked", RESOURCES[index]);
     }
     drop(clients);
@@ -100,14 +122,21 @@ fn overlapping_sets_in_any_order_neither_deadlock_nor_lose_an_update() {
 fn threads_of_one_client_with_one_set_lose_no_update() {
     let servers = Servers::start(3);
     let counters = Counters::default();
-    let client = with_long_timeout(servers.urls()).handoff_limit(5, LONG).build().unwrap();
+    let client = with_long_timeout(servers.urls())
+        .handoff_limit(5, LONG)
+        .build()
+        .unwrap();
     let other = with_long_timeout(servers.urls()).build().unwrap();
     thread::scope(|scope| {
         for number in 0..6 {
             let (client, counters) = (if number < 4 { &client } else { &other }, &counters);
             scope.spawn(move || {
                 for turn in 0..40 {
-                    let names = if turn % 2 == 0 { ["r0", "r1"] } else { ["r1", "r0"] };
+                    let names = if turn % 2 == 0 {
+                        ["r0", "r1"]
+                    } else {
+                        ["r1", "r0"]
+                    };
                     let guard = client.request_all(names).ttl(LONG).lock().unwrap();
                     counters.count(&[0, 1]);
                     drop(guard);

@@ -13,7 +13,9 @@ use support::servers::Servers;
 #[track_caller]
 fn take_all(client: &LockClient, resources: &[&str]) -> LockGuard {
     let taken = client.request_all(resources).ttl(LONG).try_lock();
-    taken.expect("a majority answers").expect("no other client holds any of them")
+    taken
+        .expect("a majority answers")
+        .expect("no other client holds any of them")
 }
 
 #[test]
@@ -22,13 +24,17 @@ fn one_node_that_is_down_killed_or_lost_its_scripts_makes_no_difference() {
     let client = with_long_timeout(servers.urls()).build().unwrap();
     let ready = |client: &LockClient, count: usize| {
         let is_up = |node: &NodeStatus| node.is_connected;
-        eventually(LIMIT, || client.nodes().into_iter().filter(is_up).count() >= count)
+        eventually(LIMIT, || {
+            client.nodes().into_iter().filter(is_up).count() >= count
+        })
     };
     assert!(ready(&client, 3));
     drop(take_all(&client, &["a", "b"]));
     // They forget the scripts before each of the three operations.
     let flush = |servers: &Servers| {
-        servers.iter().for_each(|server| drop(server.command(&["SCRIPT", "FLUSH"])));
+        servers
+            .iter()
+            .for_each(|server| drop(server.command(&["SCRIPT", "FLUSH"])));
     };
     flush(&servers);
     let mut both = take_all(&client, &["a", "b"]);
@@ -57,7 +63,10 @@ fn one_node_that_is_down_killed_or_lost_its_scripts_makes_no_difference() {
         let _ = client.nodes();
         value(&servers[0], "a").is_some() && value(&servers[0], "b").is_some()
     };
-    assert!(eventually(LIMIT, is_back), "restored on the node that restarted without keys");
+    assert!(
+        eventually(LIMIT, is_back),
+        "restored on the node that restarted without keys"
+    );
     assert_eq!(both.release(), Ok(()));
     assert!(gone(&servers, "a") && gone(&servers, "b"));
 }
@@ -72,14 +81,20 @@ fn without_a_majority_the_request_fails_and_leaves_no_key() {
     servers[1].kill();
     let request = client.request_all(["a", "b"]).ttl(LONG);
     let error = request.try_lock().unwrap_err();
-    assert!(matches!(&error, Error::NoQuorum(error) if error.reports().len() == 3), "{error}");
+    assert!(
+        matches!(&error, Error::NoQuorum(error) if error.reports().len() == 3),
+        "{error}"
+    );
     assert!(gone(&servers[2..], "a") && gone(&servers[2..], "b"));
 }
 
 #[test]
 fn a_node_that_resumes_late_keeps_no_key() {
     let servers = Servers::start(3);
-    let client = with_long_timeout(servers.urls()).node_timeout(LIMIT).build().unwrap();
+    let client = with_long_timeout(servers.urls())
+        .node_timeout(LIMIT)
+        .build()
+        .unwrap();
     assert!(client.nodes().iter().all(|node| node.is_connected));
     drop(take_all(&client, &["a", "b"]));
     assert!(gone(&servers, "a") && gone(&servers, "b"));
@@ -100,15 +115,22 @@ fn nodes_of_a_cluster_are_reported() {
     // It would wait without a limit, but this error is permanent.
     let error = client.request_all(["a", "b"]).lock().unwrap_err();
     assert!(start.elapsed() < LIMIT);
-    let Error::NoQuorum(error) = error else { panic!("{error}") };
-    let NodeAnswer::Failed(node_error) = &error.reports()[0].answer else { panic!("{error}") };
+    let Error::NoQuorum(error) = error else {
+        panic!("{error}")
+    };
+    let NodeAnswer::Failed(node_error) = &error.reports()[0].answer else {
+        panic!("{error}")
+    };
     let kind = match node_error {
         NodeError::Server(error) => error.kind,
         other => panic!("{other}"),
     };
     assert_eq!(kind, ServerErrorKind::Cluster, "{error}");
     let text = node_error.to_string();
-    assert!(text.contains("CROSSSLOT") || text.contains("CLUSTERDOWN"), "{text}");
+    assert!(
+        text.contains("CROSSSLOT") || text.contains("CLUSTERDOWN"),
+        "{text}"
+    );
     assert!(node_error.is_permanent());
 }
 
@@ -119,10 +141,17 @@ fn the_rights_in_the_readme_suffice_for_several_resources() {
     let rights = "on >secret ~* +set +get +del +pexpire +evalsha +eval +info +pttl +ping";
     let mut words = vec!["ACL", "SETUSER", "app"];
     words.extend(rights.split(' '));
-    servers.iter().for_each(|server| assert_eq!(server.command(&words).text(), "OK"));
+    servers
+        .iter()
+        .for_each(|server| assert_eq!(server.command(&words).text(), "OK"));
     let url = |url: String| url.replace("://", "://app:secret@");
     let client = all_nodes_client(servers.urls().into_iter().map(url));
-    let mut both = client.request_all(["a", "b"]).ttl(LONG).fenced().lock().unwrap();
+    let mut both = client
+        .request_all(["a", "b"])
+        .ttl(LONG)
+        .fenced()
+        .lock()
+        .unwrap();
     servers[0].command(&["DEL", "b"]);
     both.extend(LONG).unwrap();
     assert!(eventually(LIMIT, || value(&servers[0], "b").is_some()));
@@ -132,7 +161,12 @@ fn the_rights_in_the_readme_suffice_for_several_resources() {
 
     // Missing rights to a key are reported, and the other key is not set.
     for server in &servers[..] {
-        assert_eq!(server.command(&["ACL", "SETUSER", "app", "resetkeys", "~a"]).text(), "OK");
+        assert_eq!(
+            server
+                .command(&["ACL", "SETUSER", "app", "resetkeys", "~a"])
+                .text(),
+            "OK"
+        );
     }
     let error = client.request_all(["a", "b"]).ttl(LONG).lock().unwrap_err();
     assert!(error.to_string().contains("NOPERM"), "{error}");
@@ -145,7 +179,17 @@ fn an_invalid_counter_is_reported_and_no_lock_is_held() {
     let client = all_nodes_client(servers.urls());
     // The longest name: the error must not be longer than a line may be.
     let long = "x".repeat(64_500);
-    let odd = ["nan", "inf", "-1", "1.5", "", " 7", "0x10", "1e3", "9007199254740991"];
+    let odd = [
+        "nan",
+        "inf",
+        "-1",
+        "1.5",
+        "",
+        " 7",
+        "0x10",
+        "1e3",
+        "9007199254740991",
+    ];
     for (number, odd) in odd.into_iter().enumerate() {
         let name = if number == 0 { long.as_str() } else { "name" };
         let counter = format!("{name}:redlatch:fence");
@@ -157,7 +201,9 @@ fn an_invalid_counter_is_reported_and_no_lock_is_held() {
         assert_eq!(lock.release(), Ok(()));
         servers[1].command(&["SET", &counter, odd]);
         // It would wait without a limit, but this error is permanent.
-        let Error::NoQuorum(error) = request.lock().unwrap_err() else { panic!() };
+        let Error::NoQuorum(error) = request.lock().unwrap_err() else {
+            panic!()
+        };
         let is_counter = |index: usize| match &error.reports()[index].answer {
             NodeAnswer::Failed(NodeError::Server(error)) => error.kind == ServerErrorKind::Counter,
             _ => false,
@@ -165,10 +211,23 @@ fn an_invalid_counter_is_reported_and_no_lock_is_held() {
         assert!(is_counter(0) && is_counter(1), "{odd:?}: {error}");
         assert!(gone(&servers, "a") && gone(&servers, name));
         // A lock without a fencing token is not affected.
-        let plain = client.request_all(["a", name]).ttl(LONG).try_lock().unwrap();
+        let plain = client
+            .request_all(["a", name])
+            .ttl(LONG)
+            .try_lock()
+            .unwrap();
         assert_eq!(plain.expect("it is free").release(), Ok(()));
-        assert_eq!(value(&servers[0], &counter).as_deref(), Some(odd.as_bytes()), "left alone");
-        servers.iter().for_each(|server| drop(server.command(&["DEL", &counter])));
+        assert_eq!(
+            value(&servers[0], &counter).as_deref(),
+            Some(odd.as_bytes()),
+            "left alone"
+        );
+        servers
+            .iter()
+            .for_each(|server| drop(server.command(&["DEL", &counter])));
     }
-    assert!(client.nodes().iter().all(|node| node.is_connected), "no connection was lost");
+    assert!(
+        client.nodes().iter().all(|node| node.is_connected),
+        "no connection was lost"
+    );
 }

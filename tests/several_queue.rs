@@ -16,7 +16,11 @@ use support::waiters::{
 
 /// A set that waits for as long as it takes.
 fn wait_for_all(client: &LockClient, names: &[&str], ttl: Duration) -> LockGuard {
-    client.request_all(names).ttl(ttl).lock().expect("it is served in the end")
+    client
+        .request_all(names)
+        .ttl(ttl)
+        .lock()
+        .expect("it is served in the end")
 }
 
 #[test]
@@ -29,13 +33,21 @@ fn a_set_is_served_between_those_that_came_before_and_after_it() {
         if place % 2 == 0 {
             line.join(&servers, client);
         } else {
-            line.join_with(&servers, move |work| work(&wait_for_all(&client, &["a", "b"], LONG)));
+            line.join_with(&servers, move |work| {
+                work(&wait_for_all(&client, &["a", "b"], LONG));
+            });
         }
     }
-    assert_eq!(servers.iter().map(|server| queued(server, "a")).max(), Some(2));
+    assert_eq!(
+        servers.iter().map(|server| queued(server, "a")).max(),
+        Some(2)
+    );
     let start = Instant::now();
     drop(held);
-    assert!(line.end() - start < BY_PUSH, "each is told that it is its turn");
+    assert!(
+        line.end() - start < BY_PUSH,
+        "each is told that it is its turn"
+    );
     await_keys(&servers, &[]);
 }
 
@@ -55,10 +67,18 @@ fn a_set_is_served_although_there_is_always_somebody_who_waits_for_one_of_its_re
                 }
             });
         }
-        assert!(eventually(LIMIT, || queued(&servers[0], "a").min(queued(&servers[0], "b")) > 0));
+        assert!(eventually(LIMIT, || queued(&servers[0], "a")
+            .min(queued(&servers[0], "b"))
+            > 0));
         let client = pushed(servers.urls());
         let served: Vec<_> = (0..10)
-            .map(|_| client.request_all(["b", "a"]).ttl(LONG).try_lock_for(LIMIT).unwrap())
+            .map(|_| {
+                client
+                    .request_all(["b", "a"])
+                    .ttl(LONG)
+                    .try_lock_for(LIMIT)
+                    .unwrap()
+            })
             .map(|guard| guard.is_some())
             .collect();
         is_over.store(true, Ordering::Relaxed);
@@ -94,9 +114,17 @@ fn a_part_of_a_set_is_reserved_until_it_has_waited_for_its_ttl() {
     let start = Instant::now();
     let thread = spawn_waiter(move || waiting.request_all(["a", "b"]).ttl(ttl).lock().map(drop));
     await_queued(&servers, "b", 1);
-    assert_eq!(single.try_lock("a", LONG).unwrap().map(drop), None, "it is reserved");
+    assert_eq!(
+        single.try_lock("a", LONG).unwrap().map(drop),
+        None,
+        "it is reserved"
+    );
     let first = single.lock("a", LONG).unwrap();
-    assert!(start.elapsed() > ttl / 2, "longer than a claim: {:?}", start.elapsed());
+    assert!(
+        start.elapsed() > ttl / 2,
+        "longer than a claim: {:?}",
+        start.elapsed()
+    );
     assert!(start.elapsed() < ttl + BY_PUSH, "{:?}", start.elapsed());
     // It goes on to wait for the other, and only the holder is left in this queue.
     await_queued(&servers, "a", 1);
@@ -104,7 +132,11 @@ fn a_part_of_a_set_is_reserved_until_it_has_waited_for_its_ttl() {
     drop(held);
     // With the other one reserved for it, it waits for both again.
     await_queued(&servers, "a", 2);
-    assert_eq!(single.try_lock("b", LONG).unwrap().map(drop), None, "it is reserved");
+    assert_eq!(
+        single.try_lock("b", LONG).unwrap().map(drop),
+        None,
+        "it is reserved"
+    );
     drop(first);
     assert_eq!(finish(thread), Ok(()));
     await_keys(&servers, &[]);
@@ -119,14 +151,20 @@ fn sets_that_wait_for_a_held_resource_keep_others_from_the_rest_for_one_ttl_toge
     let start = Instant::now();
     for _ in 0..6 {
         let client = pushed(servers.urls());
-        line.join_with(&servers, move |work| work(&wait_for_all(&client, &["a", "b"], ttl)));
+        line.join_with(&servers, move |work| {
+            work(&wait_for_all(&client, &["a", "b"], ttl));
+        });
     }
     let single = pushed(servers.urls());
     let joined = Instant::now();
     for turn in 0..3 {
         let guard = single.lock("a", LONG).unwrap();
         drop(guard);
-        assert!(joined.elapsed() < ttl + BY_PUSH, "turn {turn}: {:?}", start.elapsed());
+        assert!(
+            joined.elapsed() < ttl + BY_PUSH,
+            "turn {turn}: {:?}",
+            start.elapsed()
+        );
     }
     drop(held);
     // They are served in the order in which they came.
@@ -147,8 +185,15 @@ fn a_key_that_a_minority_has_does_not_keep_others_from_it_while_a_set_waits_for_
     let thread = spawn_waiter(move || waiting.request_all(names).ttl(ttl).lock().map(drop));
     await_queued(&servers, "b", 1);
     // Until it has waited for its ttl, and for a ttl in which it believes the first node.
-    let single = pushed(servers.urls()).request("c").ttl(LONG).try_lock_for(BY_PUSH).unwrap();
-    assert!(single.is_some(), "it is kept for as long as the other is held");
+    let single = pushed(servers.urls())
+        .request("c")
+        .ttl(LONG)
+        .try_lock_for(BY_PUSH)
+        .unwrap();
+    assert!(
+        single.is_some(),
+        "it is kept for as long as the other is held"
+    );
     set.cancel_token().cancel();
     assert_eq!(finish(thread), Err(Error::Cancelled));
 }

@@ -55,7 +55,10 @@ fn in_the_storm() {
     let signals = Arc::new(AtomicUsize::new(0));
     count(&signals);
     let urls: Vec<&str> = urls.split(' ').collect();
-    let client = without_restart_guard(urls).node_timeout(NODE_TIMEOUT).build().unwrap();
+    let client = without_restart_guard(urls)
+        .node_timeout(NODE_TIMEOUT)
+        .build()
+        .unwrap();
 
     println!("{READY} {}", rustix::thread::gettid().as_raw_nonzero());
     expect_interruptions();
@@ -71,19 +74,33 @@ fn in_the_storm() {
     // A wait that is interrupted and repeated must not restart its time limit.
     let silent: Vec<_> = (0..3).map(|_| Peer::silent()).collect();
     let urls = silent.iter().map(Peer::url);
-    let client = without_restart_guard(urls).node_timeout(NODE_TIMEOUT).build().unwrap();
+    let client = without_restart_guard(urls)
+        .node_timeout(NODE_TIMEOUT)
+        .build()
+        .unwrap();
     let (before, start) = (signals.load(Ordering::SeqCst), Instant::now());
-    assert!(matches!(client.try_lock("silence", TTL), Err(Error::NoQuorum(_))));
+    assert!(matches!(
+        client.try_lock("silence", TTL),
+        Err(Error::NoQuorum(_))
+    ));
     assert!(start.elapsed() >= NODE_TIMEOUT);
-    assert!(start.elapsed() < Duration::from_secs(20), "the wait is not begun anew");
-    assert!(signals.load(Ordering::SeqCst) > before, "the wait was interrupted");
+    assert!(
+        start.elapsed() < Duration::from_secs(20),
+        "the wait is not begun anew"
+    );
+    assert!(
+        signals.load(Ordering::SeqCst) > before,
+        "the wait was interrupted"
+    );
 }
 
 /// Checks that the signals interrupt the system calls of this thread.
 fn expect_interruptions() {
     let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket of ours works");
     // A call with a timeout is not restarted after a signal, whatever the handler's flags.
-    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket of ours works");
+    socket
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .expect("a socket of ours works");
     for _ in 0..10 {
         let ended = socket.recv(&mut [0]).expect_err("the peer sends nothing");
         assert_eq!(ended.kind(), ErrorKind::Interrupted);

@@ -23,13 +23,19 @@ struct InVain {
 impl InVain {
     /// Waits with a time to claim of 150 ms, until the test is over.
     fn start(settings: Builder, ttl: Duration, min_validity: Duration) -> Self {
-        let client = settings.waiter_lease(LONG_LEASE).build().expect("the settings are good");
+        let client = settings
+            .waiter_lease(LONG_LEASE)
+            .build()
+            .expect("the settings are good");
         let token = client.cancel_token();
         let wait = move || {
             let request = client.request("name").ttl(ttl).min_validity(min_validity);
             assert!(request.lock().is_err(), "it is served");
         };
-        Self { thread: spawn_waiter(wait), token }
+        Self {
+            thread: spawn_waiter(wait),
+            token,
+        }
     }
 
     fn end(self) {
@@ -65,7 +71,10 @@ fn a_waiter_whose_links_become_slow_keeps_nobody_out() {
     expect_next(&servers, pushed(servers.urls()), first, || {
         // The reservation is over when the claim arrives, also one that was made for a question.
         let each_way = Duration::from_millis(200);
-        let mode = Mode::Delay { to_server: each_way, to_client: each_way };
+        let mode = Mode::Delay {
+            to_server: each_way,
+            to_client: each_way,
+        };
         proxies.iter().for_each(|proxy| proxy.set(mode));
         drop(held);
     });
@@ -97,7 +106,10 @@ fn a_waiter_that_reaches_a_minority_delays_the_next_by_little_more_than_a_round(
     let settings = |urls: &[String]| without_restart_guard(urls).node_timeout(ROUND);
     let first = InVain::start(settings(&urls), LONG, Duration::ZERO);
     await_queued(&servers, "name", 1);
-    let client = settings(&all).waiter_lease(LONG_LEASE).build().expect("good settings");
+    let client = settings(&all)
+        .waiter_lease(LONG_LEASE)
+        .build()
+        .expect("good settings");
     let waiting = spawn_waiter(move || {
         drop(client.lock("name", LONG).expect("it is served"));
         Instant::now()
@@ -124,7 +136,10 @@ fn a_waiter_that_reaches_a_minority_delays_many_behind_it_by_one_reservation() {
         let first = InVain::start(settings(&urls), LONG, Duration::ZERO);
         await_queued(&servers, "name", 1);
         let behind = |place: usize| {
-            let client = settings(&all).waiter_lease(LONG_LEASE).build().expect("good settings");
+            let client = settings(&all)
+                .waiter_lease(LONG_LEASE)
+                .build()
+                .expect("good settings");
             let waiting = spawn_waiter(move || {
                 let lock = client.lock("name", LONG).expect("it is served");
                 let served = Instant::now();
@@ -139,10 +154,17 @@ fn a_waiter_that_reaches_a_minority_delays_many_behind_it_by_one_reservation() {
         cut.iter().for_each(|proxy| proxy.set(Mode::Refuse));
         drop(held);
         let start = Instant::now();
-        let served = waiting.into_iter().map(finish).min().expect("there are six");
+        let served = waiting
+            .into_iter()
+            .map(finish)
+            .min()
+            .expect("there are six");
         let free = served.saturating_duration_since(start);
         // A reservation lasts for less than three rounds.
-        assert!(free < 4 * 3 * ROUND, "round {round}: the lock lay free for {free:?}");
+        assert!(
+            free < 4 * 3 * ROUND,
+            "round {round}: the lock lay free for {free:?}"
+        );
         first.end();
     }
 }
@@ -163,11 +185,16 @@ fn set(servers: &Servers, name: &str) -> bool {
     let long = LONG.as_millis().to_string();
     let set = ["SET", name, "another program", "NX", "PX", &long];
     let answers = servers.iter().map(|server| server.command(&set));
-    answers.filter(|answer| *answer == Value::Simple("OK".to_owned())).count() > servers.len() / 2
+    answers
+        .filter(|answer| *answer == Value::Simple("OK".to_owned()))
+        .count()
+        > servers.len() / 2
 }
 
 fn delete(servers: &Servers, name: &str) {
-    servers.iter().for_each(|server| drop(server.command(&["DEL", name])));
+    servers
+        .iter()
+        .for_each(|server| drop(server.command(&["DEL", name])));
 }
 
 #[test]
@@ -193,7 +220,10 @@ fn a_release_by_a_program_that_knows_no_queue_is_noticed_at_once() {
         served.saturating_duration_since(start)
     };
     let is_prompt = |round| noticed(round) < Duration::from_millis(400);
-    assert!((0..5).any(is_prompt), "it looks only when it renews its entry");
+    assert!(
+        (0..5).any(is_prompt),
+        "it looks only when it renews its entry"
+    );
 }
 
 #[test]
@@ -204,7 +234,12 @@ fn the_next_one_hears_when_a_lock_that_stays_taken_ends_although_the_first_gave_
     let late = |round: usize| {
         let name = format!("stays {round}");
         let begun = Instant::now();
-        let held = client.request(&name).ttl(LONG).hold_at_least(stays).lock().expect("free");
+        let held = client
+            .request(&name)
+            .ttl(LONG)
+            .hold_at_least(stays)
+            .lock()
+            .expect("free");
         let (first, key) = (first.clone(), name.clone());
         let gives_up = Duration::from_millis(200);
         let first = spawn_waiter(move || first.request(key).ttl(LONG).try_lock_for(gives_up));
@@ -222,10 +257,17 @@ fn the_next_one_hears_when_a_lock_that_stays_taken_ends_although_the_first_gave_
         assert!(finish(first).is_ok_and(|lock| lock.is_none()));
         let (served, lock) = finish(next);
         drop(lock);
-        if is_in_time { served.saturating_duration_since(begun + stays) } else { Duration::MAX }
+        if is_in_time {
+            served.saturating_duration_since(begun + stays)
+        } else {
+            Duration::MAX
+        }
     };
     // It would look by itself a second after it has joined, or later.
-    assert!((0..5).any(|round| late(round) < Duration::from_millis(150)), "nobody tells it");
+    assert!(
+        (0..5).any(|round| late(round) < Duration::from_millis(150)),
+        "nobody tells it"
+    );
 }
 
 /// Ends the threads of a test, also if it fails.
@@ -245,10 +287,23 @@ fn no_poller_overtakes_the_first_waiter_after_a_lock_that_stayed_taken() {
     let wait = |index: usize, ttl: Duration| {
         let client = clients[index % 2].clone();
         let least = Duration::from_millis(300);
-        move || client.request("job").ttl(ttl).hold_at_least(least).lock().expect("it is served")
+        move || {
+            client
+                .request("job")
+                .ttl(ttl)
+                .hold_at_least(least)
+                .lock()
+                .expect("it is served")
+        }
     };
     // Those that are left stay taken for the rest of their ttl.
-    let ttl = |round: usize| if round % 3 == 0 { Duration::from_secs(2) } else { LONG };
+    let ttl = |round: usize| {
+        if round % 3 == 0 {
+            Duration::from_secs(2)
+        } else {
+            LONG
+        }
+    };
     thread::scope(|scope| {
         let _end = EndOfTest(&is_over);
         let poll = || {

@@ -31,7 +31,14 @@ fn a_permit_that_is_given_back_is_free_on_nodes_that_gave_its_number_to_another_
     support::needs!(Shares);
     let servers = Servers::start(3);
     let client = holder(servers.urls());
-    let permit = || client.request("name").ttl(LONG).one_of(3).try_lock().unwrap();
+    let permit = || {
+        client
+            .request("name")
+            .ttl(LONG)
+            .one_of(3)
+            .try_lock()
+            .unwrap()
+    };
     let mut held: Vec<_> = (0..3).map(|_| permit().unwrap()).collect();
     held.sort_by_key(redlatch::LockGuard::slot);
     exchange(&servers[0], "0", "2");
@@ -45,7 +52,11 @@ fn a_permit_that_is_given_back_is_free_on_nodes_that_gave_its_number_to_another_
         found = permit();
         found.is_some()
     };
-    assert!(support::eventually(BY_PUSH, is_granted), "{:?}", client.inspect("name"));
+    assert!(
+        support::eventually(BY_PUSH, is_granted),
+        "{:?}",
+        client.inspect("name")
+    );
     assert_eq!(found.as_ref().unwrap().slot(), Some(2));
     // The next extensions bring the permits to the nodes that had given their numbers to others.
     held[0].extend(LONG).unwrap();
@@ -56,10 +67,20 @@ fn a_permit_that_is_given_back_is_free_on_nodes_that_gave_its_number_to_another_
             numbers.sort_unstable();
             numbers
         };
-        client.inspect("name").unwrap().nodes.iter().map(numbers).collect()
+        client
+            .inspect("name")
+            .unwrap()
+            .nodes
+            .iter()
+            .map(numbers)
+            .collect()
     };
     let all_are_right = || numbers().iter().all(|node| *node == [0, 1, 2]);
-    assert!(support::eventually(BY_PUSH, all_are_right), "{:?}", numbers());
+    assert!(
+        support::eventually(BY_PUSH, all_are_right),
+        "{:?}",
+        numbers()
+    );
     drop((held, found));
     await_keys(&servers, &[]);
 }
@@ -80,8 +101,14 @@ const W2: &str = "..................w2";
 
 fn members(server: &Server) -> String {
     let found = server.command(&["ZRANGE", "k:redlatch:holders", "0", "-1"]);
-    let Value::Array(members) = found else { panic!("{found:?}") };
-    members.iter().map(|it| it.text().to_owned()).collect::<Vec<_>>().join(" ")
+    let Value::Array(members) = found else {
+        panic!("{found:?}")
+    };
+    members
+        .iter()
+        .map(|it| it.text().to_owned())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Takes a share: in the turn of a waiter, if one is named. Returns its number.
@@ -102,7 +129,9 @@ fn share(server: &Server, value: &str, permits: &str, waiter: &str, life: &str) 
 
 fn is_called(server: &Server, waiter: &str) -> bool {
     let words = [waiter, "0", "none", "12s3 50000 90000  owner", "90000"];
-    let Value::Array(list) = run(server, QUEUE, &["k"], &words) else { panic!("no list") };
+    let Value::Array(list) = run(server, QUEUE, &["k"], &words) else {
+        panic!("no list")
+    };
     list[3] == Value::Integer(1)
 }
 
@@ -125,19 +154,46 @@ fn a_permit_that_another_client_has_on_a_node_is_not_given_there_and_the_wrong_o
     let server = &servers[0];
     // The permit of `c` is 0, which `a` has here.
     for _ in 0..2 {
-        assert_eq!(run(server, KEEP_SHARED, &["k"], &["0", "c", "200000", "restore"]), NO);
+        assert_eq!(
+            run(
+                server,
+                KEEP_SHARED,
+                &["k"],
+                &["0", "c", "200000", "restore"]
+            ),
+            NO
+        );
         assert_eq!(members(server), "0:a 1:b");
     }
-    assert_eq!(run(server, KEEP_SHARED, &["k"], &["0", "c", "300000", ""]), NO);
-    let fenced = run(server, FENCE, &["k", "k:redlatch:fence"], &["1", "0:c", "7", "90000"]);
+    assert_eq!(
+        run(server, KEEP_SHARED, &["k"], &["0", "c", "300000", ""]),
+        NO
+    );
+    let fenced = run(
+        server,
+        FENCE,
+        &["k", "k:redlatch:fence"],
+        &["1", "0:c", "7", "90000"],
+    );
     assert_eq!(fenced, NO);
     assert!(is_called(server, W1));
     assert!(!is_called(server, W2));
     assert_eq!(share(server, "d", "3", W1, "400000"), Some(2));
     // When `a` has given it back, it is there for `c`, and for nobody else after that.
-    assert_eq!(run(server, RELEASE_SHARED, &["k"], &["a", "3", "", ""]), YES);
+    assert_eq!(
+        run(server, RELEASE_SHARED, &["k"], &["a", "3", "", ""]),
+        YES
+    );
     for _ in 0..2 {
-        assert_eq!(run(server, KEEP_SHARED, &["k"], &["0", "c", "500000", "restore"]), YES);
+        assert_eq!(
+            run(
+                server,
+                KEEP_SHARED,
+                &["k"],
+                &["0", "c", "500000", "restore"]
+            ),
+            YES
+        );
         assert_eq!(members(server), "1:b 2:d 0:c");
     }
     assert!(!is_called(server, W2));
@@ -148,8 +204,19 @@ fn a_permit_moves_to_its_number_where_that_is_free() {
     support::needs!(Shares);
     let servers = used_up();
     let server = &servers[0];
-    assert_eq!(run(server, RELEASE_SHARED, &["k"], &["a", "3", "", ""]), YES);
-    assert_eq!(run(server, KEEP_SHARED, &["k"], &["0", "c", "200000", "restore"]), YES);
+    assert_eq!(
+        run(server, RELEASE_SHARED, &["k"], &["a", "3", "", ""]),
+        YES
+    );
+    assert_eq!(
+        run(
+            server,
+            KEEP_SHARED,
+            &["k"],
+            &["0", "c", "200000", "restore"]
+        ),
+        YES
+    );
     assert_eq!(members(server), "1:b 0:c");
     assert!(is_called(server, W1));
     assert!(!is_called(server, W2));
@@ -163,7 +230,9 @@ fn no_number_is_given_twice_where_a_node_lost_a_part_of_its_data() {
     let servers = used_up();
     let server = &servers[0];
     let ttl = |key: &str| {
-        let Value::Integer(ttl) = server.command(&["PTTL", key]) else { panic!("no number") };
+        let Value::Integer(ttl) = server.command(&["PTTL", key]) else {
+            panic!("no number")
+        };
         ttl
     };
     server.command(&["DEL", "k:redlatch:permits"]);
@@ -171,12 +240,26 @@ fn no_number_is_given_twice_where_a_node_lost_a_part_of_its_data() {
     assert!(!is_called(server, W1));
     assert!((1..=100_000).contains(&ttl("k:redlatch:permits")));
     server.command(&["DEL", "k:redlatch:permits"]);
-    assert_eq!(run(server, KEEP_SHARED, &["k"], &["0", "c", "200000", "restore"]), NO);
+    assert_eq!(
+        run(
+            server,
+            KEEP_SHARED,
+            &["k"],
+            &["0", "c", "200000", "restore"]
+        ),
+        NO
+    );
     assert_eq!(share(server, "d", "3", W1, "300000"), Some(2));
     assert_eq!(members(server), "0:a 1:b 2:d");
     server.command(&["DEL", "k:redlatch:holders"]);
     assert_eq!(share(server, "e", "3", W2, "200000"), Some(0));
     assert_eq!(members(server), "0:e");
-    assert_eq!(run(server, RELEASE_SHARED, &["k"], &["e", "3", "", ""]), YES);
-    assert_eq!(server.command(&["EXISTS", "k", "k:redlatch:permits"]), Value::Integer(0));
+    assert_eq!(
+        run(server, RELEASE_SHARED, &["k"], &["e", "3", "", ""]),
+        YES
+    );
+    assert_eq!(
+        server.command(&["EXISTS", "k", "k:redlatch:permits"]),
+        Value::Integer(0)
+    );
 }

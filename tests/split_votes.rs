@@ -36,21 +36,36 @@ fn rounds_without_a_winner(clients: &[LockClient], rounds: usize, between: Durat
         }
     });
     let winners = winners.into_iter().map(AtomicUsize::into_inner);
-    winners.inspect(|winners| assert!(*winners < 2, "two holders")).filter(|it| *it == 0).count()
+    winners
+        .inspect(|winners| assert!(*winners < 2, "two holders"))
+        .filter(|it| *it == 0)
+        .count()
 }
 
 #[test]
 fn of_clients_each_nearest_to_another_node_one_gets_the_lock() {
     let servers = Servers::start(3);
-    let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
+    let proxies: Vec<_> = servers
+        .iter()
+        .map(|server| Proxy::start(server.port()))
+        .collect();
     let delay = Duration::from_millis(20);
-    let far = Mode::Delay { to_server: delay, to_client: Duration::ZERO };
+    let far = Mode::Delay {
+        to_server: delay,
+        to_client: Duration::ZERO,
+    };
     proxies.iter().for_each(|proxy| proxy.set(far));
     let clients = (0..3).map(|near| {
         let url = |index: usize| {
-            if index == near { servers[index].url() } else { proxies[index].url() }
+            if index == near {
+                servers[index].url()
+            } else {
+                proxies[index].url()
+            }
         };
-        with_long_timeout((0..3).map(url)).build().expect("the settings are good")
+        with_long_timeout((0..3).map(url))
+            .build()
+            .expect("the settings are good")
     });
     // Each gets the node nearest to it first and finds the others taken: each round would end so.
     let (rounds, clients) = (25, clients.collect::<Vec<_>>());
@@ -64,11 +79,18 @@ fn of_clients_each_nearest_to_another_node_one_gets_the_lock() {
 fn of_clients_that_request_at_once_one_gets_the_lock() {
     let (servers, rounds) = (Servers::start(3), 500);
     for count in [2, 3, 5] {
-        let client = || with_long_timeout(servers.urls()).build().expect("the settings are good");
+        let client = || {
+            with_long_timeout(servers.urls())
+                .build()
+                .expect("the settings are good")
+        };
         let clients: Vec<_> = (0..count).map(|_| client()).collect();
         let lost = rounds_without_a_winner(&clients, rounds, Duration::ZERO);
         println!("{count} clients: none won {lost} of {rounds} rounds");
-        assert!(lost <= rounds / 100, "{count} clients: none won {lost} of {rounds} rounds");
+        assert!(
+            lost <= rounds / 100,
+            "{count} clients: none won {lost} of {rounds} rounds"
+        );
     }
     assert!(gone(&servers, "free"));
 }
@@ -76,7 +98,10 @@ fn of_clients_that_request_at_once_one_gets_the_lock() {
 #[test]
 fn a_held_lock_is_requested_once() {
     let servers = Servers::start(3);
-    let (holder, client) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
+    let (holder, client) = (
+        all_nodes_client(servers.urls()),
+        all_nodes_client(servers.urls()),
+    );
     let _held = take(&holder, "held", LONG);
     let before = calls(&servers[0], "set");
     for _ in 0..10 {

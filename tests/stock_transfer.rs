@@ -13,7 +13,10 @@ use redlatch::LockClient;
 #[path = "transactions/group.rs"]
 mod group;
 #[path = "examples/stock_transfer.rs"]
-#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
 mod stock_transfer;
 
 use group::formed;
@@ -53,22 +56,40 @@ impl Warehouses<'_> {
     /// Starts this program once more, as a warehouse.
     fn start(&self, city: &str, change: i64, stop_at: &str, stdin: Stdio) -> Child {
         let file = self.folder.join(city).display().to_string();
-        let mut arguments = vec![self.name(city), file, change.to_string(), stop_at.to_owned()];
+        let mut arguments = vec![
+            self.name(city),
+            file,
+            change.to_string(),
+            stop_at.to_owned(),
+        ];
         arguments.extend(self.urls.iter().cloned());
         let mut command = Command::new(env::current_exe().unwrap());
         command.args(["a_warehouse", "--exact", "--ignored", "--nocapture"]);
-        command.env(ARGUMENTS, arguments.join("\n")).stdin(stdin).stdout(Stdio::piped());
+        command
+            .env(ARGUMENTS, arguments.join("\n"))
+            .stdin(stdin)
+            .stdout(Stdio::piped());
         command.spawn().unwrap()
     }
 
     /// Starts a warehouse that ends what it finds.
     fn start_again(&self, city: &str) {
-        let output = self.start(city, 0, "", Stdio::null()).wait_with_output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        let output = self
+            .start(city, 0, "", Stdio::null())
+            .wait_with_output()
+            .unwrap();
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stdout)
+        );
     }
 
     fn count(&self, city: &str) -> (i64, i64) {
-        Shelf::open(&self.folder.join(city), 0, "").unwrap().count().unwrap()
+        Shelf::open(&self.folder.join(city), 0, "")
+            .unwrap()
+            .count()
+            .unwrap()
     }
 }
 
@@ -83,7 +104,10 @@ impl Running {
 
     /// Waits until it says this, or ends.
     fn says(&mut self, words: &str) -> bool {
-        self.1.by_ref().map_while(Result::ok).any(|line| line.contains(words))
+        self.1
+            .by_ref()
+            .map_while(Result::ok)
+            .any(|line| line.contains(words))
     }
 }
 
@@ -99,7 +123,10 @@ fn transfer(
     let mut both = [start("berlin", -3, places[0]), start("paris", 3, places[1])];
     assert!(both.iter_mut().all(|process| process.says("ready")));
     let names = ["berlin", "paris"].map(|city| warehouses.name(city));
-    let id = client.transactions().begin(&[&names[0], &names[1]]).unwrap();
+    let id = client
+        .transactions()
+        .begin(&[&names[0], &names[1]])
+        .unwrap();
     for Running(process, _) in &mut both {
         writeln!(process.stdin.take().unwrap(), "{id}").unwrap();
     }
@@ -112,10 +139,17 @@ fn transfer(
     order.iter().for_each(|city| warehouses.start_again(city));
     let counts = ["berlin", "paris"].map(|city| warehouses.count(city));
     let is_made = counts[0].0 == 7;
-    let expected = if is_made { [(7, 7), (13, 13)] } else { [(10, 10); 2] };
+    let expected = if is_made {
+        [(7, 7), (13, 13)]
+    } else {
+        [(10, 10); 2]
+    };
     assert_eq!(counts, expected, "{places:?} {order:?}");
     let left = client.transactions().list().unwrap();
-    assert!(left.iter().all(|it| it.id != id), "{places:?} {order:?}: {left:?}");
+    assert!(
+        left.iter().all(|it| it.id != id),
+        "{places:?} {order:?}: {left:?}"
+    );
     (stopped, is_made)
 }
 
@@ -123,20 +157,34 @@ fn transfer(
 fn no_crate_is_lost_or_made_whoever_is_killed_and_whenever() {
     let (servers, client) = formed(3);
     let urls = servers.urls();
-    let pairs = PLACES.iter().flat_map(|one| PLACES.iter().map(move |other| [*one, *other]));
+    let pairs = PLACES
+        .iter()
+        .flat_map(|one| PLACES.iter().map(move |other| [*one, *other]));
     let orders = [["berlin", "paris"], ["paris", "berlin"]];
-    let all: Vec<_> =
-        pairs.enumerate().map(|(index, places)| (places, orders[index % 2])).collect();
-    let (next, stopped, made) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+    let all: Vec<_> = pairs
+        .enumerate()
+        .map(|(index, places)| (places, orders[index % 2]))
+        .collect();
+    let (next, stopped, made) = (
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+    );
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some((places, order)) = all.get(number) else { break };
+                    let Some((places, order)) = all.get(number) else {
+                        break;
+                    };
                     let folder = tempfile::tempdir().unwrap();
                     let (folder, urls) = (folder.path(), &urls[..]);
-                    let warehouses = Warehouses { number, folder, urls };
+                    let warehouses = Warehouses {
+                        number,
+                        folder,
+                        urls,
+                    };
                     let (at_places, is_made) = transfer(&client, &warehouses, *places, *order);
                     stopped.fetch_add(at_places, Ordering::Relaxed);
                     made.fetch_add(usize::from(is_made), Ordering::Relaxed);
@@ -145,7 +193,10 @@ fn no_crate_is_lost_or_made_whoever_is_killed_and_whenever() {
         }
     });
     let (stopped, made) = (stopped.into_inner(), made.into_inner());
-    println!("{} transfers, {stopped} processes stopped at a step, {made} made", all.len());
+    println!(
+        "{} transfers, {stopped} processes stopped at a step, {made} made",
+        all.len()
+    );
     // On a very slow machine, more are aborted for lack of patience.
     assert!(stopped > all.len() / 2 && made > 0, "{stopped} {made}");
 }

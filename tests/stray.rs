@@ -38,19 +38,30 @@ impl Setup {
         let servers = Servers::start(3);
         let relays = relayed(&servers);
         let journal = Journal::default();
-        let client = with_long_timeout(urls(&relays)).on_event(journal.recorder()).build();
+        let client = with_long_timeout(urls(&relays))
+            .on_event(journal.recorder())
+            .build();
         let client = client.expect("the settings are good");
-        Self { client: connected(client), servers, relays, journal }
+        Self {
+            client: connected(client),
+            servers,
+            relays,
+            journal,
+        }
     }
 
     /// Runs `work` while two of the three servers repeat each reply after `delay`, and waits for
     /// the last repetition.
     #[track_caller]
     fn repeating<T>(&self, delay: Duration, work: impl FnOnce() -> T) -> T {
-        self.relays[..2].iter().for_each(|relay| relay.repeat_after(Some(delay)));
+        self.relays[..2]
+            .iter()
+            .for_each(|relay| relay.repeat_after(Some(delay)));
         let result = work();
         self.settle();
-        self.relays.iter().for_each(|relay| relay.repeat_after(None));
+        self.relays
+            .iter()
+            .for_each(|relay| relay.repeat_after(None));
         result
     }
 
@@ -76,7 +87,9 @@ impl Setup {
     /// the client has written its next command.
     #[track_caller]
     fn say_in_parts(&self, now: &[u8], then: &[u8]) {
-        self.relays[..2].iter().for_each(|relay| relay.say_in_parts(now, then));
+        self.relays[..2]
+            .iter()
+            .for_each(|relay| relay.say_in_parts(now, then));
         self.settle();
     }
 }
@@ -85,20 +98,29 @@ impl Setup {
 #[track_caller]
 fn assert_theirs(client: &LockClient, case: &str) {
     let taken = client.try_lock("theirs", LONG);
-    assert!(!matches!(taken, Ok(Some(_))), "{case}: a lock that another client holds");
+    assert!(
+        !matches!(taken, Ok(Some(_))),
+        "{case}: a lock that another client holds"
+    );
 }
 
 #[test]
 fn a_repeated_reply_grants_nothing() {
     let setup = Setup::start();
     let mut theirs = take(&all_nodes_client(setup.servers.urls()), "theirs", LONG);
-    for (delay, round) in DELAYS.into_iter().flat_map(|delay| (0..6).map(move |n| (delay, n))) {
+    for (delay, round) in DELAYS
+        .into_iter()
+        .flat_map(|delay| (0..6).map(move |n| (delay, n)))
+    {
         let client = setup.client();
         // On a busy machine, this test takes longer than any ttl.
         theirs.extend(LONG).expect("a majority answers");
         // Released, dropped or kept.
         let mine = setup.repeating(delay, || {
-            let mine = client.try_lock(format!("{delay:?}-{round}"), LONG).ok().flatten()?;
+            let mine = client
+                .try_lock(format!("{delay:?}-{round}"), LONG)
+                .ok()
+                .flatten()?;
             match round % 3 {
                 0 => return Some(mine),
                 1 => drop(mine.release()),
@@ -116,7 +138,10 @@ fn repeated_replies_to_many_threads_grant_nothing() {
     const THREADS: usize = 6;
     let setup = Setup::start();
     let mut theirs = take(&all_nodes_client(setup.servers.urls()), "theirs", LONG);
-    for (delay, round) in DELAYS.into_iter().flat_map(|delay| (0..2).map(move |n| (delay, n))) {
+    for (delay, round) in DELAYS
+        .into_iter()
+        .flat_map(|delay| (0..2).map(move |n| (delay, n)))
+    {
         let client = setup.client();
         theirs.extend(LONG).expect("a majority answers");
         let (taken, repeated) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
@@ -145,11 +170,16 @@ fn lost_unseen(setup: &Setup, delay: Duration) -> (LockGuard, LockGuard) {
     let mut guard = take(setup.client(), "mine", LONG);
     // All nodes have replied, so the next reply is the extension's.
     setup.settle();
-    setup.repeating(delay, || guard.extend(LONG)).expect("a majority answers");
+    setup
+        .repeating(delay, || guard.extend(LONG))
+        .expect("a majority answers");
     for server in setup.servers.iter() {
         assert_eq!(server.command(&["DEL", "mine"]).integer(), 1);
     }
-    (guard, take(&all_nodes_client(setup.servers.urls()), "mine", LONG))
+    (
+        guard,
+        take(&all_nodes_client(setup.servers.urls()), "mine", LONG),
+    )
 }
 
 #[test]
@@ -158,7 +188,10 @@ fn a_repeated_reply_extends_nothing() {
     for delay in DELAYS {
         let (mut guard, theirs) = lost_unseen(&setup, delay);
         let extended = guard.extend(LONG);
-        assert!(extended.is_err(), "{delay:?}: a lock that another client holds");
+        assert!(
+            extended.is_err(),
+            "{delay:?}: a lock that another client holds"
+        );
         drop(guard);
         assert_eq!(theirs.release(), Ok(()));
     }
@@ -170,7 +203,11 @@ fn a_repeated_reply_releases_nothing() {
     for delay in DELAYS {
         let (guard, theirs) = lost_unseen(&setup, delay);
         let released = guard.release();
-        assert_ne!(released, Ok(()), "{delay:?}: a lock that another client holds");
+        assert_ne!(
+            released,
+            Ok(()),
+            "{delay:?}: a lock that another client holds"
+        );
         assert_eq!(theirs.release(), Ok(()));
     }
 }
@@ -186,14 +223,23 @@ fn a_release_with_an_invalid_reply_is_sent_again() {
     let released = guard.release();
     assert!(released.is_err(), "{released:?}");
     let is_gone = || !setup.client.nodes().is_empty() && holders(&setup.servers, "mine") == 0;
-    assert!(eventually(LIMIT, is_gone), "it stays pending for the node with the invalid reply");
+    assert!(
+        eventually(LIMIT, is_gone),
+        "it stays pending for the node with the invalid reply"
+    );
 }
 
 #[test]
 fn an_unsolicited_error_is_reported_and_costs_no_vote() {
     let setup = Setup::start();
-    let words = ["ERR max number of clients reached", "DENIED Redis is running in protected mode"];
-    for (word, is_closed) in words.into_iter().flat_map(|word| [(word, false), (word, true)]) {
+    let words = [
+        "ERR max number of clients reached",
+        "DENIED Redis is running in protected mode",
+    ];
+    for (word, is_closed) in words
+        .into_iter()
+        .flat_map(|word| [(word, false), (word, true)])
+    {
         let client = setup.client();
         let accepted = setup.accepted();
         for relay in &setup.relays {
@@ -205,17 +251,31 @@ fn an_unsolicited_error_is_reported_and_costs_no_vote() {
         setup.settle();
         setup.journal.entries().clear();
         // In one attempt, on new connections.
-        let taken = client.try_lock("mine", LONG).unwrap_or_else(|error| panic!("{word}: {error}"));
+        let taken = client
+            .try_lock("mine", LONG)
+            .unwrap_or_else(|error| panic!("{word}: {error}"));
         assert_eq!(taken.expect("it is free").release(), Ok(()));
         let statuses = connected(client.clone()).nodes();
-        assert!(setup.accepted().iter().zip(&accepted).all(|(now, before)| now > before));
+        assert!(
+            setup
+                .accepted()
+                .iter()
+                .zip(&accepted)
+                .all(|(now, before)| now > before)
+        );
         // The error is reported.
         for status in statuses {
             let entries = setup.journal.entries();
             let mut of_this_node = entries.iter().filter(|entry| *entry.about == *status.url);
             let is_reported = of_this_node.any(|entry| entry.text.contains(word));
-            let is_kept = status.last_error.is_some_and(|error| error.to_string().contains(word));
-            assert!(is_reported || is_kept, "{word}, closed: {is_closed}: {:?}", *entries);
+            let is_kept = status
+                .last_error
+                .is_some_and(|error| error.to_string().contains(word));
+            assert!(
+                is_reported || is_kept,
+                "{word}, closed: {is_closed}: {:?}",
+                *entries
+            );
         }
         assert!(gone(&setup.servers, "mine"));
     }
@@ -258,9 +318,16 @@ fn a_reply_that_began_before_the_command_is_not_its_reply() {
             let is_new = || {
                 drop(client.nodes());
                 let pairs = setup.relays[..2].iter().zip(&accepted);
-                pairs.filter(|(relay, before)| relay.accepted() > **before).count() == 2
+                pairs
+                    .filter(|(relay, before)| relay.accepted() > **before)
+                    .count()
+                    == 2
             };
-            assert!(eventually(LIMIT, is_new), "{}, cut at {cut}", stray.escape_ascii());
+            assert!(
+                eventually(LIMIT, is_new),
+                "{}, cut at {cut}",
+                stray.escape_ascii()
+            );
         }
     }
 }

@@ -69,7 +69,9 @@ mod linux {
     fn hour_ahead() -> (Child, File) {
         let offset = HOUR.as_secs().to_string();
         let mut command = Command::new("unshare");
-        command.args(["--time", "--boottime", &offset, "cat"]).stdin(Stdio::piped());
+        command
+            .args(["--time", "--boottime", &offset, "cat"])
+            .stdin(Stdio::piped());
         let child = command.spawn().expect("unshare was there a moment ago");
         let path = format!("/proc/{}/ns/time", child.id());
         let own = std::fs::read_link("/proc/self/ns/time").expect("Linux has it");
@@ -79,7 +81,9 @@ mod linux {
     }
 
     fn as_a_client_that_is_suspended(urls: &str) {
-        let client = with_long_timeout(urls.split(' ')).build().expect("the settings are good");
+        let client = with_long_timeout(urls.split(' '))
+            .build()
+            .expect("the settings are good");
         let mut guard = take(&client, "suspended", LONG);
         let (mut child, namespace) = hour_ahead();
         assert!(guard.ensure_held().is_ok());
@@ -87,10 +91,17 @@ mod linux {
         let time = Some(LinkNameSpaceType::Time);
         move_into_link_name_space(namespace.as_fd(), time).expect("there is but one thread");
 
-        assert_eq!(loss(&guard), Some(LossReason::Expired), "before anything else");
+        assert_eq!(
+            loss(&guard),
+            Some(LossReason::Expired),
+            "before anything else"
+        );
         assert_eq!(guard.remaining(), Duration::ZERO);
         assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Expired));
-        assert!(start.elapsed() < HOUR, "other clocks do not count the suspension");
+        assert!(
+            start.elapsed() < HOUR,
+            "other clocks do not count the suspension"
+        );
         assert!(matches!(guard.release(), Err(Error::Lost(_))));
         // The connections were silent for an hour: they are still good or are replaced.
         for _ in 0..5 {

@@ -8,7 +8,10 @@ use support::servers::Servers;
 
 fn client(servers: &Servers) -> LockClient {
     let settings = without_restart_guard(servers.urls());
-    settings.node_timeout(Duration::from_millis(400)).build().expect("the settings are good")
+    settings
+        .node_timeout(Duration::from_millis(400))
+        .build()
+        .expect("the settings are good")
 }
 
 /// Why the lock was lost, of whose body this is the result.
@@ -27,7 +30,10 @@ fn a_lock_whose_keys_vanished_during_the_body_was_lost_also_if_no_extension_noti
     let client = client(&servers);
     // The next extension is due in ten seconds.
     let flush = |held: &LockGuard, nodes: usize| {
-        servers.iter().take(nodes).for_each(|server| _ = server.command(&["DEL", "orders"]));
+        servers
+            .iter()
+            .take(nodes)
+            .for_each(|server| _ = server.command(&["DEL", "orders"]));
         assert_eq!(held.ensure_held(), Ok(()), "the client cannot know yet");
         Ok("sent")
     };
@@ -53,6 +59,9 @@ fn nodes_that_do_not_answer_the_release_are_no_loss() {
         });
         assert_eq!(result, own);
         resume(&servers, 3);
-        assert!(gone(&servers, "orders"), "it is released when they can be reached");
+        assert!(
+            gone(&servers, "orders"),
+            "it is released when they can be reached"
+        );
     }
 }

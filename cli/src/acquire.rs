@@ -101,7 +101,9 @@ pub(crate) struct AcquireArguments {
 impl AcquireArguments {
     /// The names of all locks that are held together.
     pub(crate) fn names(&self) -> impl Iterator<Item = &OsStr> {
-        std::iter::once(&self.name).chain(&self.also).map(OsString::as_os_str)
+        std::iter::once(&self.name)
+            .chain(&self.also)
+            .map(OsString::as_os_str)
     }
 
     /// Their names on one line.
@@ -115,7 +117,11 @@ impl AcquireArguments {
         let ttl = file.ttl(client.max_ttl);
         self.wait = self.wait.or(file.wait);
         let of_client = || client.owner.clone().map(OsString::from_vec);
-        self.owner = self.owner.take().or(file.owner.map(OsString::from)).or_else(of_client);
+        self.owner = self
+            .owner
+            .take()
+            .or(file.owner.map(OsString::from))
+            .or_else(of_client);
         self.ttl = self.ttl.or(Some(ttl.min(self.max_hold.unwrap_or(ttl))));
     }
 
@@ -129,7 +135,10 @@ impl AcquireArguments {
 pub(crate) fn refuse_own(arguments: &AcquireArguments) -> Result<(), Failure> {
     let is_shared = arguments.shared || arguments.permits.is_some();
     let held = env::var_os(VARIABLE).filter(|_| !is_shared);
-    let Some(own) = arguments.names().find(|name| held.as_deref() == Some(*name)) else {
+    let Some(own) = arguments
+        .names()
+        .find(|name| held.as_deref() == Some(*name))
+    else {
         return Ok(());
     };
     // What a command has left running may still have the variable.
@@ -137,7 +146,11 @@ pub(crate) fn refuse_own(arguments: &AcquireArguments) -> Result<(), Failure> {
         return Ok(());
     }
     let text = "this program runs under that lock, and would wait for itself";
-    Err(refusal::named(own, exit::USAGE, &format!("{text} (variable {VARIABLE})")))
+    Err(refusal::named(
+        own,
+        exit::USAGE,
+        &format!("{text} (variable {VARIABLE})"),
+    ))
 }
 
 /// Waits for the lock as the arguments say. A signal that would end a program ends the waiting.
@@ -262,7 +275,10 @@ fn look<N: AsRef<OsStr>>(
             LockState::Free | LockState::Reserved => 1,
             _ => 2,
         };
-        if found.as_ref().is_none_or(|(largest, _)| obstacle > *largest) {
+        if found
+            .as_ref()
+            .is_none_or(|(largest, _)| obstacle > *largest)
+        {
             found = Some((obstacle, (index, seen)));
         }
         if obstacle == 2 {
@@ -273,7 +289,10 @@ fn look<N: AsRef<OsStr>>(
 }
 
 pub(crate) fn owner(arguments: &AcquireArguments) -> Vec<u8> {
-    arguments.owner.as_ref().map_or_else(default_owner, |owner| owner.as_bytes().to_vec())
+    arguments
+        .owner
+        .as_ref()
+        .map_or_else(default_owner, |owner| owner.as_bytes().to_vec())
 }
 
 /// The host's name and the number of this process.

@@ -82,7 +82,9 @@ fn failure(stop: &Stop, error: Error) -> Failure {
 fn check(stop: &Stop) -> Result<(), Failure> {
     match stop.load(Ordering::SeqCst) {
         0 => Ok(()),
-        number => Err(Failure::silent(exit::SIGNAL + u8::try_from(number).unwrap_or(0))),
+        number => Err(Failure::silent(
+            exit::SIGNAL + u8::try_from(number).unwrap_or(0),
+        )),
     }
 }
 
@@ -96,7 +98,10 @@ fn rounds(
 ) -> Result<(Histogram, Histogram, u32), Failure> {
     let (mut acquired, mut released, mut failed) = (Vec::new(), Vec::new(), 0);
     // The first makes the connections. Without nodes there is nothing to wait for.
-    if let Some(first) = client.try_lock(name, TTL).map_err(|error| failure(stop, error))? {
+    if let Some(first) = client
+        .try_lock(name, TTL)
+        .map_err(|error| failure(stop, error))?
+    {
         first.release()?;
     }
     for _ in 0..count {
@@ -140,7 +145,10 @@ fn handoff(
                 locked => locked?,
             };
             let now = Instant::now();
-            let last = released.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let last = released
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
             let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
             times.extend(last.filter(|(by, _)| *by != number).map(|(_, at)| now - at));
             let is_done = times.len() >= count as usize || stop.load(Ordering::SeqCst) != 0;

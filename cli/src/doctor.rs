@@ -36,10 +36,18 @@ pub(crate) fn doctor(nodes: &NodeArguments, arguments: &DoctorArguments) -> Resu
     findings.extend(rights.into_iter().filter(|finding| finding.node.is_none()));
     let (quorum, code) = quorum(&statuses, &findings);
     findings.push(quorum);
-    let text = if arguments.json { to_json(&findings) } else { to_text(&findings, arguments) };
+    let text = if arguments.json {
+        to_json(&findings)
+    } else {
+        to_text(&findings, arguments)
+    };
     output::print(&text)?;
     let is_fine = findings.iter().all(|finding| finding.level == Level::Ok);
-    Ok(if code == exit::SUCCESS && !is_fine { exit::FINDINGS } else { code })
+    Ok(if code == exit::SUCCESS && !is_fine {
+        exit::FINDINGS
+    } else {
+        code
+    })
 }
 
 /// Do the nodes keep registers? One is a member of the group, or was before a restart.
@@ -58,15 +66,25 @@ fn quorum(statuses: &[NodeStatus], findings: &[Finding]) -> (Finding, u8) {
     let needed = ensemble::needed(statuses);
     let is_sound = |node: &&NodeStatus| {
         let is_error = |it: &&Finding| it.level == Level::Error;
-        !findings.iter().filter(is_error).any(|it| it.node.as_deref() == Some(&*node.url))
+        !findings
+            .iter()
+            .filter(is_error)
+            .any(|it| it.node.as_deref() == Some(&*node.url))
     };
     let sound: Vec<_> = statuses.iter().filter(is_sound).collect();
-    let granting = sound.iter().filter(|node| node.quarantine.is_none()).count();
+    let granting = sound
+        .iter()
+        .filter(|node| node.quarantine.is_none())
+        .count();
     let about = format!("{granting} of {count} nodes grant locks, and a lock needs {needed}");
     let (level, hint, code) = if sound.len() < needed {
         (Level::Error, "; mend the nodes above", exit::NO_QUORUM)
     } else if granting < needed {
-        (Level::Error, "; wait for the end of the quarantine", exit::QUARANTINED)
+        (
+            Level::Error,
+            "; wait for the end of the quarantine",
+            exit::QUARANTINED,
+        )
     } else if is_ensemble {
         (Level::Ok, "", exit::SUCCESS)
     } else if granting == needed && count > 1 {
@@ -77,17 +95,31 @@ fn quorum(statuses: &[NodeStatus], findings: &[Finding]) -> (Finding, u8) {
         };
         (Level::Warning, hint, exit::SUCCESS)
     } else if count == 1 {
-        (Level::Ok, ": if it fails, there are no locks", exit::SUCCESS)
+        (
+            Level::Ok,
+            ": if it fails, there are no locks",
+            exit::SUCCESS,
+        )
     } else if count % 2 == 0 {
-        (Level::Ok, "; one node fewer would tolerate as many failures", exit::SUCCESS)
+        (
+            Level::Ok,
+            "; one node fewer would tolerate as many failures",
+            exit::SUCCESS,
+        )
     } else {
         (Level::Ok, "", exit::SUCCESS)
     };
-    (Finding::of_all(level, "quorum", &format!("{about}{hint}")), code)
+    (
+        Finding::of_all(level, "quorum", &format!("{about}{hint}")),
+        code,
+    )
 }
 
 fn to_json(findings: &[Finding]) -> String {
-    format!("{}\n", Value::Array(findings.iter().map(Finding::to_json).collect()))
+    format!(
+        "{}\n",
+        Value::Array(findings.iter().map(Finding::to_json).collect())
+    )
 }
 
 fn to_text(findings: &[Finding], arguments: &DoctorArguments) -> String {
@@ -95,6 +127,10 @@ fn to_text(findings: &[Finding], arguments: &DoctorArguments) -> String {
         let is_asked_for = arguments.verbose || ANSWERS.contains(&it.check);
         it.level != Level::Ok || is_asked_for
     };
-    let rows: Vec<_> = findings.iter().filter(is_shown).map(Finding::to_row).collect();
+    let rows: Vec<_> = findings
+        .iter()
+        .filter(is_shown)
+        .map(Finding::to_row)
+        .collect();
     table::render(&["LEVEL", "NODE", "CHECK", "FINDING"], &rows)
 }

@@ -29,7 +29,13 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         let (unit, next) = behind.split_at(behind.find(is_digit).unwrap_or(behind.len()));
         let scale = match unit {
             "" if text == number => 1_000_000_000,
-            _ => UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wrong)?.1,
+            _ => {
+                UNITS
+                    .iter()
+                    .find(|(name, _)| *name == unit)
+                    .ok_or_else(wrong)?
+                    .1
+            }
         };
         nanos = nanos.saturating_add(scaled(number, scale).ok_or_else(wrong)?);
         rest = next;
@@ -42,7 +48,9 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
 /// One that a file of settings has, as the library reads those of a client: units are not left out,
 /// and spaces may stand between the parts.
 pub(crate) fn in_file<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    let Some(text) = Option::<String>::deserialize(from)? else {
+        return Ok(None);
+    };
     let time = humantime::parse_duration(&text).map(Some);
     time.map_err(|_| D::Error::custom("expected a duration with its unit, such as '30s'"))
 }
@@ -53,7 +61,11 @@ fn scaled(number: &str, scale: u128) -> Option<u128> {
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
         return None;
     }
-    let whole: u128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
+    let whole: u128 = if whole.is_empty() {
+        0
+    } else {
+        whole.parse().ok()?
+    };
     let mut nanos = whole.checked_mul(scale)?;
     let mut digit = scale;
     for character in fraction.chars() {
@@ -107,8 +119,9 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        for text in ["", "s", "-1s", "1 s", "1x", "1s2", "1.2.3s", ".", "1e3s", "1M", "½s", "١s"]
-        {
+        for text in [
+            "", "s", "-1s", "1 s", "1x", "1s2", "1.2.3s", ".", "1e3s", "1M", "½s", "١s",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
         assert!(parse("999999999999999999999999d").is_err());

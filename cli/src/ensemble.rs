@@ -15,7 +15,11 @@ pub(crate) fn is_member(url: &str) -> bool {
 /// a majority, so one of them is enough.
 pub(crate) fn needed(statuses: &[NodeStatus]) -> usize {
     let is_ensemble = statuses.iter().any(|node| is_member(&node.url));
-    if is_ensemble { 1 } else { statuses.len() / 2 + 1 }
+    if is_ensemble {
+        1
+    } else {
+        statuses.len() / 2 + 1
+    }
 }
 
 /// How much validity is left at least while all is well, by what was left when the lock was

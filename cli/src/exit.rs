@@ -58,20 +58,56 @@ pub(crate) const TABLE: [(&str, &str); 21] = [
         "1",
         "another client holds the lock (run: -E sets another code), or there is nothing to release",
     ),
-    ("2", "the arguments, a file or the nodes' URLs cannot be used"),
-    ("3", "others wait for the lock and are served first (run: -E sets another code)"),
-    ("4", "there is no such register, or the transaction is over or never was (abort)"),
+    (
+        "2",
+        "the arguments, a file or the nodes' URLs cannot be used",
+    ),
+    (
+        "3",
+        "others wait for the lock and are served first (run: -E sets another code)",
+    ),
+    (
+        "4",
+        "there is no such register, or the transaction is over or never was (abort)",
+    ),
     ("5", "the register has another version (registers cas)"),
-    ("6", "a larger fencing token has written to the register (registers set --fence)"),
-    ("7", "a node has got no vote, and nothing is lost (registers repair, registers trust)"),
-    ("8", "the transaction is committed, and cannot be aborted (transactions abort)"),
-    ("9", "locks can be granted, but there are warnings, or errors of some nodes (doctor)"),
-    ("10", "the command is not due yet (run --once-per: -E sets another code)"),
+    (
+        "6",
+        "a larger fencing token has written to the register (registers set --fence)",
+    ),
+    (
+        "7",
+        "a node has got no vote, and nothing is lost (registers repair, registers trust)",
+    ),
+    (
+        "8",
+        "the transaction is committed, and cannot be aborted (transactions abort)",
+    ),
+    (
+        "9",
+        "locks can be granted, but there are warnings, or errors of some nodes (doctor)",
+    ),
+    (
+        "10",
+        "the command is not due yet (run --once-per: -E sets another code)",
+    ),
     ("69", "too few nodes gave an answer that counts"),
-    ("70", "another failure: the operating system, or data of another program under the name"),
-    ("71", "the nodes are quarantined: too few have been up, or had their master, for long enough"),
-    ("75", "the lock was lost, and the command was stopped or had ended too late"),
-    ("76", "the register may have been changed, or be changed later: too few nodes answered"),
+    (
+        "70",
+        "another failure: the operating system, or data of another program under the name",
+    ),
+    (
+        "71",
+        "the nodes are quarantined: too few have been up, or had their master, for long enough",
+    ),
+    (
+        "75",
+        "the lock was lost, and the command was stopped or had ended too late",
+    ),
+    (
+        "76",
+        "the register may have been changed, or be changed later: too few nodes answered",
+    ),
     (
         "77",
         "too few nodes admit the client, or are what their URLs name: a wrong password or user, a \
@@ -83,7 +119,10 @@ pub(crate) const TABLE: [(&str, &str); 21] = [
     ),
     ("126", "the command cannot be executed"),
     ("127", "the command was not found"),
-    ("128+n", "the command, or redlatch while it waited, was ended by signal n"),
+    (
+        "128+n",
+        "the command, or redlatch while it waited, was ended by signal n",
+    ),
 ];
 
 /// What is not in the table.
@@ -103,16 +142,26 @@ pub(crate) fn words(text: &impl ToString) -> String {
     let names = [
         ("TlsSettings::ca_file", "--tls-ca"),
         ("TlsSettings::bundled_roots", "--tls-bundled-roots"),
-        ("TlsSettings::client_certificate", "--tls-cert and --tls-key"),
+        (
+            "TlsSettings::client_certificate",
+            "--tls-cert and --tls-key",
+        ),
         ("Registers::replace", "registers repair --replace"),
         ("the setting max_ttl", "--max-ttl"),
         ("hold_at_least of", "--hold-at-least of"),
         ("max_hold of", "--max-hold of"),
         ("(setting restart_guard)", "(--no-restart-guard, for tests)"),
         ("LockClient::adopt_groups", "redlatch adopt"),
-        ("cargo add redlatch --features", "build redlatch-cli with --features"),
+        (
+            "cargo add redlatch --features",
+            "build redlatch-cli with --features",
+        ),
     ];
-    names.iter().fold(text.to_string(), |text, (method, option)| text.replace(method, option))
+    names
+        .iter()
+        .fold(text.to_string(), |text, (method, option)| {
+            text.replace(method, option)
+        })
 }
 
 /// Why the program ends without success.
@@ -125,7 +174,10 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(code: u8, text: &impl ToString) -> Self {
-        Self { code, text: words(text) }
+        Self {
+            code,
+            text: words(text),
+        }
     }
 
     pub(crate) fn usage(text: &impl ToString) -> Self {
@@ -157,15 +209,25 @@ fn no_quorum(error: &NoQuorum) -> u8 {
 /// The code for too few nodes, by what is wrong with each: do so many refuse the client that the
 /// others are no majority?
 pub(crate) fn too_few(failures: &[Option<&NodeError>], needed: usize) -> u8 {
-    let others = failures.iter().filter(|failure| !failure.is_some_and(is_refusal)).count();
-    if others < needed { NOT_ADMITTED } else { NO_QUORUM }
+    let others = failures
+        .iter()
+        .filter(|failure| !failure.is_some_and(is_refusal))
+        .count();
+    if others < needed {
+        NOT_ADMITTED
+    } else {
+        NO_QUORUM
+    }
 }
 
 /// Does the node refuse the client, or what it asks for?
 fn is_refusal(failure: &NodeError) -> bool {
     match failure {
         NodeError::Server(error) => {
-            matches!(error.kind, ServerErrorKind::Authentication | ServerErrorKind::NoPermission)
+            matches!(
+                error.kind,
+                ServerErrorKind::Authentication | ServerErrorKind::NoPermission
+            )
         }
         NodeError::Refused { is_permanent, .. } => *is_permanent,
         NodeError::LookupRefused(_) | NodeError::WrongServer(_) => true,
@@ -273,7 +335,11 @@ mod tests {
         assert_eq!(Failure::from(RegisterError::Unknown).code, UNKNOWN);
         assert_eq!(Failure::from(RegisterError::NotFormed).code, NO_GROUP);
         assert_eq!(
-            Failure::from(RegisterError::OtherFormat { url: None, format: None }).code,
+            Failure::from(RegisterError::OtherFormat {
+                url: None,
+                format: None
+            })
+            .code,
             FAILED
         );
     }
@@ -282,7 +348,10 @@ mod tests {
     fn the_guide_has_the_table() {
         let guide = include_str!("../../src/guide/command.md");
         for (code, meaning) in TABLE {
-            assert!(guide.contains(&format!("| `{code}` | {meaning} |")), "{code}");
+            assert!(
+                guide.contains(&format!("| `{code}` | {meaning} |")),
+                "{code}"
+            );
         }
     }
 }

@@ -44,7 +44,11 @@ pub(crate) fn change(
 ) -> Result<u8, Failure> {
     nodes.node.extend(arguments.url);
     let client = settings::client(&nodes)?;
-    if arguments.yes { carry_out(&client, change) } else { show(&client, change) }
+    if arguments.yes {
+        carry_out(&client, change)
+    } else {
+        show(&client, change)
+    }
 }
 
 fn show(client: &LockClient, change: Change) -> Result<u8, Failure> {
@@ -63,9 +67,14 @@ fn show(client: &LockClient, change: Change) -> Result<u8, Failure> {
 /// The state of a node, if it is a group.
 fn state(node: &NodeStatus) -> Option<String> {
     let group = node.group.as_ref()?;
-    let counts = node.quarantine.map_or("its grants count".to_owned(), |left| {
-        format!("its grants do not count for another {}", duration::show(left))
-    });
+    let counts = node
+        .quarantine
+        .map_or("its grants count".to_owned(), |left| {
+            format!(
+                "its grants do not count for another {}",
+                duration::show(left)
+            )
+        });
     Some(format!("{}: {}; {counts}", node.url, reign_words(group)))
 }
 
@@ -96,7 +105,11 @@ fn carry_out(client: &LockClient, change: Change) -> Result<u8, Failure> {
         lines += &format!("{}: {outcome}\n", report.url);
     }
     output::print(&lines)?;
-    Ok(if is_done { exit::SUCCESS } else { exit::NO_QUORUM })
+    Ok(if is_done {
+        exit::SUCCESS
+    } else {
+        exit::NO_QUORUM
+    })
 }
 
 fn outcome(report: &NodeReport, change: Change) -> String {

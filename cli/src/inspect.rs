@@ -12,7 +12,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) fn inspect(nodes: &NodeArguments, arguments: &InspectArguments) -> Result<u8, Failure> {
     let name = &arguments.lock.name;
-    let seen = settings::client(nodes)?.inspect(name.as_bytes()).map_err(Failure::from);
+    let seen = settings::client(nodes)?
+        .inspect(name.as_bytes())
+        .map_err(Failure::from);
     if arguments.quiet {
         return match seen {
             Ok(seen) => Ok(code(&seen)),
@@ -55,7 +57,10 @@ pub(crate) fn waiters(nodes: &NodeArguments, arguments: &ShownLock) -> Result<u8
             .map(|(index, waiter)| waiter_json(index, waiter))
             .collect();
         let (name, count) = (exact(name.as_bytes()), seen.waiter_count);
-        format!("{}\n", json!({ "name": name, "waiters": waiters, "waiter_count": count }))
+        format!(
+            "{}\n",
+            json!({ "name": name, "waiters": waiters, "waiter_count": count })
+        )
     } else if seen.waiters.is_empty() {
         format!("{}: nobody waits\n", shown(name.as_bytes()))
     } else {
@@ -92,12 +97,20 @@ pub(crate) fn summary(name: &OsStr, seen: &Inspection) -> String {
         0 => "nobody waits".to_owned(),
         count => waiters_text(count),
     };
-    format!("{}: {}; {waiters}", shown(name.as_bytes()), state_text(seen))
+    format!(
+        "{}: {}; {waiters}",
+        shown(name.as_bytes()),
+        state_text(seen)
+    )
 }
 
 /// Such as "3 waiters".
 pub(crate) fn waiters_text(count: usize) -> String {
-    if count == 1 { "1 waiter".to_owned() } else { format!("{count} waiters") }
+    if count == 1 {
+        "1 waiter".to_owned()
+    } else {
+        format!("{count} waiters")
+    }
 }
 
 /// Such as "held by host-7 for another 12 s".
@@ -192,9 +205,16 @@ fn node_table(nodes: &[NodeView]) -> String {
         if let Some(left) = node.quarantine {
             text += &format!("; {}", quarantine_text(left));
         }
-        vec![node.url.to_string(), if node.agrees { "yes" } else { "-" }.to_owned(), text]
+        vec![
+            node.url.to_string(),
+            if node.agrees { "yes" } else { "-" }.to_owned(),
+            text,
+        ]
     };
-    table::render(&["NODE", "AGREES", "HOLDER"], &nodes.iter().map(row).collect::<Vec<_>>())
+    table::render(
+        &["NODE", "AGREES", "HOLDER"],
+        &nodes.iter().map(row).collect::<Vec<_>>(),
+    )
 }
 
 fn waiter_table(seen: &Inspection) -> String {
@@ -207,8 +227,18 @@ fn waiter_table(seen: &Inspection) -> String {
         let mut row = vec![
             (index + 1).to_string(),
             cell(waiter.owner()),
-            cell(SystemTime::now().duration_since(waiter.since).ok().map(duration::show)),
-            if waiter.is_for_share() { "a share" } else { "the lock" }.to_owned(),
+            cell(
+                SystemTime::now()
+                    .duration_since(waiter.since)
+                    .ok()
+                    .map(duration::show),
+            ),
+            if waiter.is_for_share() {
+                "a share"
+            } else {
+                "the lock"
+            }
+            .to_owned(),
             waiter.nodes.to_string(),
         ];
         row.truncate(headings.len());
@@ -322,7 +352,10 @@ mod tests {
 
     #[test]
     fn names_in_json_are_exact() {
-        assert_eq!(exact("it's\n\"ü\"".as_bytes()).as_str(), Some("it's\n\"ü\""));
+        assert_eq!(
+            exact("it's\n\"ü\"".as_bytes()).as_str(),
+            Some("it's\n\"ü\"")
+        );
         assert_eq!(exact(b"a\xff").to_string(), "[97,255]");
     }
 }

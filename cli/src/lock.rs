@@ -78,9 +78,13 @@ pub(crate) fn lock(nodes: &NodeArguments, mut arguments: LockArguments) -> Resul
     service.waiting();
     let guard = acquire::acquire(&client, &signals, &arguments.acquire, true, &log)
         // The waiting was ended, and by no signal.
-        .map_err(
-            |failure| if failure.code == exit::SIGNAL { no_input(&arguments) } else { failure },
-        )?;
+        .map_err(|failure| {
+            if failure.code == exit::SIGNAL {
+                no_input(&arguments)
+            } else {
+                failure
+            }
+        })?;
     if input.has_ended() {
         acquire::give_up(guard);
         return Err(no_input(&arguments));
@@ -115,7 +119,11 @@ fn announce(
 fn granted_text(arguments: &LockArguments, guard: &LockGuard) -> String {
     let token = guard.fencing_token().map(FencingToken::as_u64);
     if arguments.json {
-        let names: Vec<_> = arguments.acquire.names().map(|name| exact(name.as_bytes())).collect();
+        let names: Vec<_> = arguments
+            .acquire
+            .names()
+            .map(|name| exact(name.as_bytes()))
+            .collect();
         let object = json!({
             "name": names[0],
             "also": names[1..],

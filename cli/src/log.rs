@@ -50,7 +50,10 @@ enum Message {
 impl Log {
     /// One that writes nothing if the arguments ask for none.
     pub(crate) fn start(arguments: &AcquireArguments) -> Self {
-        let Some(format) = arguments.log.or(arguments.verbose.then_some(LogFormat::Text)) else {
+        let Some(format) = arguments
+            .log
+            .or(arguments.verbose.then_some(LogFormat::Text))
+        else {
             return Self(None);
         };
         let (sender, inbox) = sync_channel(LINES_MAX);
@@ -60,7 +63,10 @@ impl Log {
             format,
             shown: arguments.shown(),
             locks: arguments.names().map(OsStr::to_owned).collect(),
-            names: arguments.names().map(|name| exact(name.as_bytes())).collect(),
+            names: arguments
+                .names()
+                .map(|name| exact(name.as_bytes()))
+                .collect(),
             is_waited_for: !arguments.no_wait,
             is_lost: AtomicBool::new(false),
             sender,
@@ -80,7 +86,11 @@ impl Log {
         let lines = self.0.clone()?;
         Some(move |state: &str, waited: Duration| {
             let text = format!("waiting for {}: {state}", duration::show(waited));
-            lines.write("waiting", &text, json!({ "waited_seconds": duration::seconds(waited) }));
+            lines.write(
+                "waiting",
+                &text,
+                json!({ "waited_seconds": duration::seconds(waited) }),
+            );
         })
     }
 
@@ -137,7 +147,9 @@ impl Lines {
             return;
         }
         let (name, text, fields) = match event {
-            Event::Attempt { number: 1, outcome, .. } if self.is_waited_for => match outcome {
+            Event::Attempt {
+                number: 1, outcome, ..
+            } if self.is_waited_for => match outcome {
                 AttemptOutcome::Granted => return,
                 AttemptOutcome::Contended => ("waiting", "waiting: others are first", json!({})),
                 _ => ("waiting", "waiting: too few nodes grant it", json!({})),
@@ -162,33 +174,45 @@ impl Lines {
                 let fields = json!({ "quarantine_seconds": seconds(left) });
                 return self.write("waiting", &text, fields);
             }
-            Event::NotALock { reason, .. } => {
-                (not_a_lock_text(*reason), json!({ "error": reason.to_string() }))
-            }
+            Event::NotALock { reason, .. } => (
+                not_a_lock_text(*reason),
+                json!({ "error": reason.to_string() }),
+            ),
             Event::Extended { validity, .. } => (
                 format!("extended, valid for {}", show(*validity)),
                 json!({ "validity_seconds": seconds(validity) }),
             ),
-            Event::NotExtended { validity, error, .. } => (
+            Event::NotExtended {
+                validity, error, ..
+            } => (
                 format!("not extended, valid for {}: {error}", show(*validity)),
                 json!({ "validity_seconds": seconds(validity), "error": error.to_string() }),
             ),
             Event::Lost { held, reason, .. } => {
                 self.is_lost.store(true, Ordering::Relaxed);
                 let text = format!("lost after {}: {reason}", show(*held));
-                (text, json!({ "held_seconds": seconds(held), "error": reason.to_string() }))
+                (
+                    text,
+                    json!({ "held_seconds": seconds(held), "error": reason.to_string() }),
+                )
             }
-            Event::Released { held, remaining, .. } => {
+            Event::Released {
+                held, remaining, ..
+            } => {
                 let mut text = format!("released after {}", show(*held));
                 if !remaining.is_zero() {
                     text += &format!(", stays taken for {}", show(*remaining));
                 }
                 let remaining = seconds(remaining);
-                (text, json!({ "held_seconds": seconds(held), "remaining_seconds": remaining }))
+                (
+                    text,
+                    json!({ "held_seconds": seconds(held), "remaining_seconds": remaining }),
+                )
             }
-            Event::Failed { error, .. } => {
-                (format!("failed: {error}"), json!({ "error": error.to_string() }))
-            }
+            Event::Failed { error, .. } => (
+                format!("failed: {error}"),
+                json!({ "error": error.to_string() }),
+            ),
             event => match event.url() {
                 Some(url) => (event.to_string(), json!({ "node": url })),
                 None => (event.name().to_owned(), json!({})),

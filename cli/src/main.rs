@@ -45,12 +45,18 @@ fn main() -> ExitCode {
     if let Some(code) = run::exec_if_asked() {
         return ExitCode::from(code);
     }
-    CompleteEnv::with_factory(Arguments::command).var(names::VARIABLE).complete();
+    CompleteEnv::with_factory(Arguments::command)
+        .var(names::VARIABLE)
+        .complete();
     let code = parse().and_then(carry_out).unwrap_or_else(|failure| {
         if !failure.text.is_empty() {
             // A URL in the place of the command is not found.
             let is_of_command = failure.code == exit::NOT_FOUND;
-            let is_secret = if is_of_command { is_url_or_its_rest } else { is_url };
+            let is_secret = if is_of_command {
+                is_url_or_its_rest
+            } else {
+                is_url
+            };
             output::note(&without(is_secret, failure.text));
         }
         failure.code
@@ -90,10 +96,17 @@ fn parse() -> Result<Arguments, Failure> {
         Ok(arguments) => return Ok(arguments),
         Err(error) => error,
     };
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+    if matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    ) {
         let text = error.render();
         let is_coloured = output::stdout_has_colours();
-        let text = if is_coloured { text.ansi().to_string() } else { text.to_string() };
+        let text = if is_coloured {
+            text.ansi().to_string()
+        } else {
+            text.to_string()
+        };
         output::print(&text)?;
         return Err(Failure::silent(exit::SUCCESS));
     }
@@ -120,5 +133,7 @@ fn is_url(argument: &str) -> bool {
 /// Is it a URL, perhaps without its scheme? A lock's name may look like that, but errors of usage
 /// are not about names.
 fn is_url_or_its_rest(argument: &str) -> bool {
-    argument.split_once(':').is_some_and(|(_, rest)| rest.contains('@'))
+    argument
+        .split_once(':')
+        .is_some_and(|(_, rest)| rest.contains('@'))
 }

@@ -14,7 +14,10 @@ const ENVIRONMENT: [(&str, &str); 9] = [
         "REDLATCH_NODES",
         "The URLs of the nodes, with commas between them; after --node and --config.",
     ),
-    ("REDLATCH_KEY_PREFIX", "The prefix of the locks' keys; after --key-prefix and --config."),
+    (
+        "REDLATCH_KEY_PREFIX",
+        "The prefix of the locks' keys; after --key-prefix and --config.",
+    ),
     (
         "REDLATCH_TLS_CA, REDLATCH_TLS_CERT, REDLATCH_TLS_KEY",
         "The files of --tls-ca, --tls-cert and --tls-key; after these and --config.",
@@ -25,10 +28,22 @@ const ENVIRONMENT: [(&str, &str); 9] = [
          number of the permit (--permits). Not of redlatch itself, which refuses to wait for the \
          exclusive lock under which it runs.",
     ),
-    ("NOTIFY_SOCKET", "Where --notify of run and lock tells systemd."),
-    ("SSL_CERT_FILE", "The certificates that are trusted in place of those of the system."),
-    ("XDG_CONFIG_HOME, HOME", "Where the user's file is, see FILES."),
-    ("NO_COLOR", "If it is set and not empty, nothing on a terminal is coloured or bold."),
+    (
+        "NOTIFY_SOCKET",
+        "Where --notify of run and lock tells systemd.",
+    ),
+    (
+        "SSL_CERT_FILE",
+        "The certificates that are trusted in place of those of the system.",
+    ),
+    (
+        "XDG_CONFIG_HOME, HOME",
+        "Where the user's file is, see FILES.",
+    ),
+    (
+        "NO_COLOR",
+        "If it is set and not empty, nothing on a terminal is coloured or bold.",
+    ),
     ("TERM", "With dumb, nothing acts on the terminal."),
 ];
 
@@ -41,7 +56,10 @@ const FILES: [(&str, &str); 2] = [
          tls.ca_files, tls.client_certificate.file and .key, tls.bundled_roots; and lock.ttl, \
          lock.wait and lock.owner. Times are texts such as \"30s\".",
     ),
-    ("/etc/redlatch.conf", "The same for all users, if the user has no such file."),
+    (
+        "/etc/redlatch.conf",
+        "The same for all users, if the user has no such file.",
+    ),
 ];
 
 /// A script that calls this program to complete a word: names are those that the nodes have.
@@ -50,8 +68,13 @@ pub(crate) fn completions(shell: Shell) -> Result<u8, Failure> {
     let name = shell.to_string();
     let shells = Shells::builtins();
     let shell = shells.completer(&name).expect("those of clap");
-    let written =
-        shell.write_registration(names::VARIABLE, "redlatch", "redlatch", "redlatch", &mut script);
+    let written = shell.write_registration(
+        names::VARIABLE,
+        "redlatch",
+        "redlatch",
+        "redlatch",
+        &mut script,
+    );
     written.map_err(|error| Failure::system("the script", &error))?;
     print(&script)
 }
@@ -112,7 +135,10 @@ fn section(name: &str, terms: &[(&str, &str)]) -> String {
     let item = |(term, meaning): &(&str, &str)| {
         format!(".TP\n\\fB{}\\fR\n{}\n", escaped(term), escaped(meaning))
     };
-    format!(".SH \"{name}\"\n{}", terms.iter().map(item).collect::<String>())
+    format!(
+        ".SH \"{name}\"\n{}",
+        terms.iter().map(item).collect::<String>()
+    )
 }
 
 /// Text in which nothing is a request of roff.

@@ -24,7 +24,9 @@ type Read = fn(&LockClient, &[u8], &Sender<Vec<u8>>) -> Option<()>;
 pub(crate) fn locks() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| {
         named_like(word, |client, pattern, names| {
-            client.locks(pattern).try_for_each(|lock| names.send(lock.ok()?.as_ref().to_vec()).ok())
+            client
+                .locks(pattern)
+                .try_for_each(|lock| names.send(lock.ok()?.as_ref().to_vec()).ok())
         })
     })
 }
@@ -41,7 +43,9 @@ pub(crate) fn registers() -> ArgValueCompleter {
 /// The names that begin with the word, on the nodes that the environment or a file names. Without
 /// such nodes, and if they do not answer, there are none.
 fn named_like(word: &OsStr, read: Read) -> Vec<CompletionCandidate> {
-    let Ok(client) = settings::client(&NodeArguments::default()) else { return Vec::new() };
+    let Ok(client) = settings::client(&NodeArguments::default()) else {
+        return Vec::new();
+    };
     let quoted = word.as_bytes().iter().flat_map(|byte| {
         let is_special = b"*?[]\\".contains(byte);
         is_special.then_some(b'\\').into_iter().chain([*byte])
@@ -51,7 +55,14 @@ fn named_like(word: &OsStr, read: Read) -> Vec<CompletionCandidate> {
     // It ends with this program.
     thread::spawn(move || read(&client, &pattern, &sender));
     let until = Instant::now() + LIMIT;
-    let next = || names.recv_timeout(until.saturating_duration_since(Instant::now())).ok();
+    let next = || {
+        names
+            .recv_timeout(until.saturating_duration_since(Instant::now()))
+            .ok()
+    };
     let found: Vec<Vec<u8>> = std::iter::from_fn(next).take(COUNT_MAX).collect();
-    found.into_iter().map(|name| CompletionCandidate::new(OsString::from_vec(name))).collect()
+    found
+        .into_iter()
+        .map(|name| CompletionCandidate::new(OsString::from_vec(name)))
+        .collect()
 }

@@ -18,10 +18,13 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Writes bytes to stdout, as they are.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
-        ErrorKind::BrokenPipe => Failure::closed_pipe(),
-        _ => Failure::system("stdout", &error),
-    })
+    stdout
+        .write_all(bytes)
+        .and_then(|()| stdout.flush())
+        .map_err(|error| match error.kind() {
+            ErrorKind::BrokenPipe => Failure::closed_pipe(),
+            _ => Failure::system("stdout", &error),
+        })
 }
 
 /// Clears the terminal and goes to its first line.
@@ -58,7 +61,9 @@ pub(crate) fn watch(
 fn first_screen(text: &str) -> String {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
     let size = size.map(|size| (usize::from(size.ws_row), usize::from(size.ws_col)));
-    let (rows, columns) = size.filter(|size| size.0 > 0 && size.1 > 0).unwrap_or((24, 80));
+    let (rows, columns) = size
+        .filter(|size| size.0 > 0 && size.1 > 0)
+        .unwrap_or((24, 80));
     fitting(text, rows - 1, columns)
 }
 
@@ -104,7 +109,9 @@ pub(crate) fn note_aside(text: impl FnOnce() -> String + Send + 'static) {
 /// Writes text as it is to stderr.
 pub(crate) fn write_to_stderr(text: &str) {
     let mut stderr = io::stderr().lock();
-    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+    let _ = stderr
+        .write_all(text.as_bytes())
+        .and_then(|()| stderr.flush());
 }
 
 pub(crate) fn stderr_is_terminal() -> bool {
@@ -128,7 +135,9 @@ pub(crate) fn cut(text: &str, columns: usize) -> &str {
         used += character.width().unwrap_or(0);
         used > columns
     };
-    text.char_indices().find(is_beyond).map_or(text, |(end, _)| &text[..end])
+    text.char_indices()
+        .find(is_beyond)
+        .map_or(text, |(end, _)| &text[..end])
 }
 
 /// How many columns the terminal has that stdout is. `None` if it is none, or does not tell.
@@ -138,7 +147,8 @@ pub(crate) fn stdout_width() -> Option<usize> {
 
 fn width_of(terminal: impl AsFd) -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(terminal).ok();
-    size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    size.map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
 }
 
 pub(crate) fn stdout_is_terminal() -> bool {
@@ -159,8 +169,14 @@ mod tests {
 
     #[test]
     fn what_acts_on_a_terminal_is_escaped() {
-        assert_eq!(visible("\x1b[31m\u{202e}\u{9b}\r"), "\\u{1b}[31m\\u{202e}\\u{9b}\\r");
-        assert_eq!(visible("it's \"ü\"\\\n日本 ≤ µs"), "it's \"ü\"\\\n日本 ≤ µs");
+        assert_eq!(
+            visible("\x1b[31m\u{202e}\u{9b}\r"),
+            "\\u{1b}[31m\\u{202e}\\u{9b}\\r"
+        );
+        assert_eq!(
+            visible("it's \"ü\"\\\n日本 ≤ µs"),
+            "it's \"ü\"\\\n日本 ≤ µs"
+        );
     }
 
     #[test]
@@ -170,12 +186,22 @@ mod tests {
         assert_eq!(fitting("a\nb\nc\n", 2, 80), "a\nb\n");
         assert_eq!(fitting("wrapped\nb\nc\n", 3, 4), "wrapped\nb\n");
         assert_eq!(fitting("日本日\nb\nc\n", 3, 4), "日本日\nb\n");
-        assert_eq!(fitting("wrapped\nb\n", 0, 4), "wrapped\n", "one line at least");
+        assert_eq!(
+            fitting("wrapped\nb\n", 0, 4),
+            "wrapped\n",
+            "one line at least"
+        );
     }
 
     #[test]
     fn a_line_is_cut_to_the_columns_of_the_terminal() {
-        assert_eq!((cut("abc", 3), cut("abc", 2), cut("", 0)), ("abc", "ab", ""));
-        assert_eq!((cut("日本", 3), cut("日本", 4), cut("日", 1)), ("日", "日本", ""));
+        assert_eq!(
+            (cut("abc", 3), cut("abc", 2), cut("", 0)),
+            ("abc", "ab", "")
+        );
+        assert_eq!(
+            (cut("日本", 3), cut("日本", 4), cut("日", 1)),
+            ("日", "日本", "")
+        );
     }
 }

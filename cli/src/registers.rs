@@ -41,12 +41,16 @@ pub(crate) fn registers(
 
 fn form(client: &LockClient, arguments: &FormArguments) -> Result<u8, Failure> {
     let in_memory = arguments.in_memory;
-    client.registers().form(in_memory).map_err(|error| match &error {
-        RegisterError::NotDurable { .. } => {
-            Failure::new(exit::NO_GROUP, &format!("{error} (--in-memory accepts that)"))
-        }
-        _ => error.into(),
-    })?;
+    client
+        .registers()
+        .form(in_memory)
+        .map_err(|error| match &error {
+            RegisterError::NotDurable { .. } => Failure::new(
+                exit::NO_GROUP,
+                &format!("{error} (--in-memory accepts that)"),
+            ),
+            _ => error.into(),
+        })?;
     let text = match arguments.json {
         true => json!({ "formed": true, "in_memory": in_memory }).to_string(),
         false => "the nodes are a group, and keep registers".to_owned(),
@@ -67,17 +71,33 @@ fn delete(client: &LockClient, arguments: &DeleteArguments) -> Result<u8, Failur
         let json =
             json!({ "name": exact(name.as_bytes()), "deleted": is_deleted, "version": version });
         output::print(&format!("{json}\n"))?;
-        return Ok(if is_deleted { exit::SUCCESS } else { exit::NO_VALUE });
+        return Ok(if is_deleted {
+            exit::SUCCESS
+        } else {
+            exit::NO_VALUE
+        });
     }
     let deleted = deleted.ok_or_else(|| no_value(name))?;
-    print_line(&format!("{}: deleted version {}", shown(name.as_bytes()), version(&deleted)))
+    print_line(&format!(
+        "{}: deleted version {}",
+        shown(name.as_bytes()),
+        version(&deleted)
+    ))
 }
 
 fn sweep(client: &LockClient, arguments: &SweepArguments) -> Result<u8, Failure> {
-    let pattern = arguments.pattern.as_deref().map_or(&b"*"[..], OsStr::as_bytes);
+    let pattern = arguments
+        .pattern
+        .as_deref()
+        .map_or(&b"*"[..], OsStr::as_bytes);
     let delete = |age| client.registers().delete_older_than(pattern, age);
     let deleted = arguments.older_than.map(delete).transpose()?;
-    let Swept { values, removed, left, .. } = client.registers().sweep()?;
+    let Swept {
+        values,
+        removed,
+        left,
+        ..
+    } = client.registers().sweep()?;
     let text = match arguments.json {
         true => {
             let deleted = deleted.unwrap_or(0);
@@ -85,16 +105,27 @@ fn sweep(client: &LockClient, arguments: &SweepArguments) -> Result<u8, Failure>
                 .to_string()
         }
         false => {
-            let why = if left > 0 { " (a node did not answer, or refused)" } else { "" };
+            let why = if left > 0 {
+                " (a node did not answer, or refused)"
+            } else {
+                ""
+            };
             let deleted = deleted.map_or(String::new(), |it| format!("{it} deleted; "));
-            format!("{deleted}{}; deleted ones: {removed} removed, {left} left{why}", count(values))
+            format!(
+                "{deleted}{}; deleted ones: {removed} removed, {left} left{why}",
+                count(values)
+            )
         }
     };
     print_line(&text)
 }
 
 fn count(registers: usize) -> String {
-    if registers == 1 { "1 register".to_owned() } else { format!("{registers} registers") }
+    if registers == 1 {
+        "1 register".to_owned()
+    } else {
+        format!("{registers} registers")
+    }
 }
 
 fn version(value: &Value) -> u64 {

@@ -25,7 +25,11 @@ pub(crate) fn release(nodes: &NodeArguments, arguments: &ReleaseArguments) -> Re
         (false, false) => format!("{}: nothing was released", inspect::shown(name.as_bytes())),
     };
     output::print(&format!("{text}\n"))?;
-    Ok(if is_released { exit::SUCCESS } else { exit::HELD })
+    Ok(if is_released {
+        exit::SUCCESS
+    } else {
+        exit::HELD
+    })
 }
 
 fn by_force(nodes: &NodeArguments, arguments: &ReleaseArguments) -> Result<bool, Failure> {
@@ -52,6 +56,8 @@ fn is_confirmed(arguments: &ReleaseArguments, seen: &Inspection) -> Result<bool,
     let summary = inspect::summary(&arguments.name, seen);
     output::write_to_stderr(&format!("{summary}\n{consequence}\nRelease it? [y/N] "));
     let mut answer = String::new();
-    io::stdin().read_line(&mut answer).map_err(|error| Failure::system("stdin", &error))?;
+    io::stdin()
+        .read_line(&mut answer)
+        .map_err(|error| Failure::system("stdin", &error))?;
     Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }

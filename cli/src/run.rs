@@ -38,7 +38,11 @@ use textfile::Textfile;
 pub(crate) fn run(nodes: &NodeArguments, arguments: RunArguments) -> Result<u8, Failure> {
     let mut metrics = Textfile::new(arguments.metrics_textfile.as_deref(), &arguments.acquire)?;
     let ended = run_under_lock(nodes, arguments, &mut metrics);
-    metrics.ended(ended.as_ref().map_or_else(|failure| failure.code, |code| *code));
+    metrics.ended(
+        ended
+            .as_ref()
+            .map_or_else(|failure| failure.code, |code| *code),
+    );
     ended
 }
 
@@ -69,7 +73,13 @@ fn run_under_lock(
     if let Some(period) = arguments.once_per {
         return once_per::run(&job, period, &log, metrics);
     }
-    let guard = acquire::acquire(&client, &signals, &arguments.acquire, arguments.fenced, &log)?;
+    let guard = acquire::acquire(
+        &client,
+        &signals,
+        &arguments.acquire,
+        arguments.fenced,
+        &log,
+    )?;
     metrics.held();
     let (started, code, was_stopped) = match job.start_and_supervise(&guard) {
         Ok(ended) => ended,
@@ -83,7 +93,11 @@ fn run_under_lock(
     }
     let is_lost = !acquire::release(&client, guard, is_ensemble) || was_stopped;
     metrics.released(is_lost);
-    if is_lost { Err(job.lost(started.on_lost, was_stopped, &log)) } else { Ok(code) }
+    if is_lost {
+        Err(job.lost(started.on_lost, was_stopped, &log))
+    } else {
+        Ok(code)
+    }
 }
 
 /// What is to run under the lock.
@@ -107,7 +121,10 @@ impl Job<'_> {
         let variables = variables(self.arguments, guard);
         let on_lost = OnLost::new(self.arguments.on_lost.as_deref(), &variables);
         let spawn = || Child::spawn(self.words, &variables, !self.arguments.close);
-        Ok(Started { child: Some(self.signals.start(spawn)?), on_lost })
+        Ok(Started {
+            child: Some(self.signals.start(spawn)?),
+            on_lost,
+        })
     }
 
     /// A failure if the command did not start.
@@ -122,12 +139,24 @@ impl Job<'_> {
     /// Runs the command to its end. Returns its exit code, and whether it was stopped because the
     /// lock was lost. A failure if it did not start.
     fn supervise(&self, guard: &LockGuard, started: &mut Started) -> Result<(u8, bool), Failure> {
-        let Self { arguments, is_ensemble, signals, .. } = self;
+        let Self {
+            arguments,
+            is_ensemble,
+            signals,
+            ..
+        } = self;
         let least = least_validity(arguments, *is_ensemble, guard.remaining());
         let child = started.child.take().expect("it runs once");
         let health = HealthFile::new(arguments.health_file.as_deref());
-        Supervisor::new(guard, child, &mut started.on_lost, health, arguments.grace, least)
-            .run(signals)
+        Supervisor::new(
+            guard,
+            child,
+            &mut started.on_lost,
+            health,
+            arguments.grace,
+            least,
+        )
+        .run(signals)
     }
 
     /// Tells of the loss.
@@ -146,7 +175,11 @@ impl Job<'_> {
 /// ttl. On an ensemble, the session is what counts. `granted` was left at first.
 fn least_validity(arguments: &RunArguments, is_ensemble: bool, granted: Duration) -> Duration {
     let wanted = arguments.grace.max(4 * supervisor::KILL_AHEAD);
-    let least = if is_ensemble { ensemble::least_validity(granted) / 2 } else { granted / 3 };
+    let least = if is_ensemble {
+        ensemble::least_validity(granted) / 2
+    } else {
+        granted / 3
+    };
     wanted.min(least)
 }
 
@@ -156,8 +189,14 @@ fn variables(arguments: &RunArguments, guard: &LockGuard) -> Vec<(&'static str, 
     let number = |number: u64| OsString::from(number.to_string());
     let mut variables = vec![
         (acquire::VARIABLE, Some(arguments.acquire.name.clone())),
-        ("REDLATCH_FENCING_TOKEN", guard.fencing_token().map(|token| number(token.as_u64()))),
-        ("REDLATCH_PERMIT", guard.slot().map(|permit| number(permit.into()))),
+        (
+            "REDLATCH_FENCING_TOKEN",
+            guard.fencing_token().map(|token| number(token.as_u64())),
+        ),
+        (
+            "REDLATCH_PERMIT",
+            guard.slot().map(|permit| number(permit.into())),
+        ),
     ];
     if arguments.notify {
         // This program tells systemd, and one that does as well would say more than is true.

@@ -42,9 +42,14 @@ impl Service {
         let name = env::var_os(VARIABLE).filter(|name| is_asked_for && !name.is_empty());
         let outbox = name.and_then(|name| {
             let outbox = Outbox::new(&name);
-            outbox.inspect_err(|error| output::note(&warning(error))).ok()
+            outbox
+                .inspect_err(|error| output::note(&warning(error)))
+                .ok()
         });
-        Self { outbox: outbox.map(Arc::new), locks: arguments.shown() }
+        Self {
+            outbox: outbox.map(Arc::new),
+            locks: arguments.shown(),
+        }
     }
 
     pub(crate) fn waiting(&self) {
@@ -56,7 +61,10 @@ impl Service {
     }
 
     pub(crate) fn stopping(&self) {
-        self.send(format!("STOPPING=1\nSTATUS=releasing the lock {}", self.locks));
+        self.send(format!(
+            "STOPPING=1\nSTATUS=releasing the lock {}",
+            self.locks
+        ));
     }
 
     fn send(&self, text: String) {
@@ -93,7 +101,12 @@ impl Outbox {
         let socket = UnixDatagram::unbound()?;
         socket.set_nonblocking(true)?;
         let is_warned = AtomicBool::new(false);
-        Ok(Self { socket, to, left: Mutex::default(), is_warned })
+        Ok(Self {
+            socket,
+            to,
+            left: Mutex::default(),
+            is_warned,
+        })
     }
 
     fn left(&self) -> MutexGuard<'_, VecDeque<String>> {

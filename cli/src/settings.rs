@@ -33,7 +33,11 @@ pub(crate) fn lock_client(
     acquire: &mut AcquireArguments,
     log: &Log,
 ) -> Result<(LockClient, bool), Failure> {
-    let Settings { mut client, lock, unseen } = settings_of(arguments)?;
+    let Settings {
+        mut client,
+        lock,
+        unseen,
+    } = settings_of(arguments)?;
     unseen.iter().for_each(|text| log.unseen(text));
     // An option goes before the line of its name, of which a call could take only less.
     acquire.max_hold = acquire.max_hold.or(client.max_hold.take());
@@ -92,10 +96,22 @@ fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
         None => file::first_of(default_paths(), &mut unseen)?,
     };
     let tls = match arguments.config {
-        Some(_) => arguments.tls.clone().or(&file.tls).or(&TlsArguments::from_env()),
-        None => arguments.tls.clone().or(&TlsArguments::from_env()).or(&file.tls),
+        Some(_) => arguments
+            .tls
+            .clone()
+            .or(&file.tls)
+            .or(&TlsArguments::from_env()),
+        None => arguments
+            .tls
+            .clone()
+            .or(&TlsArguments::from_env())
+            .or(&file.tls),
     };
-    let File { settings: mut client, lock, .. } = file;
+    let File {
+        settings: mut client,
+        lock,
+        ..
+    } = file;
     if !arguments.node.is_empty() {
         client.nodes.clone_from(&arguments.node);
         client.nodes_from_env.clear();
@@ -119,20 +135,35 @@ fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
         Some(_) => of_file.or(of_variable),
         None => of_variable.or(of_file),
     };
-    client.key_prefix = arguments.key_prefix.clone().map(String::into_bytes).or(prefix);
+    client.key_prefix = arguments
+        .key_prefix
+        .clone()
+        .map(String::into_bytes)
+        .or(prefix);
     if arguments.no_restart_guard {
         client.restart_guard = Some(false);
     }
-    client.client_name.get_or_insert_with(|| "redlatch-command".to_owned());
+    client
+        .client_name
+        .get_or_insert_with(|| "redlatch-command".to_owned());
     client.owner.get_or_insert_with(default_owner);
-    Ok(Settings { client, lock, unseen })
+    Ok(Settings {
+        client,
+        lock,
+        unseen,
+    })
 }
 
 fn no_nodes(unseen: &[String]) -> Failure {
     let paths = default_paths().map(|path| path.display().to_string());
     // With why it was not looked for.
-    let shown =
-        |path: String| unseen.iter().find(|it| it.starts_with(&path)).cloned().unwrap_or(path);
+    let shown = |path: String| {
+        unseen
+            .iter()
+            .find(|it| it.starts_with(&path))
+            .cloned()
+            .unwrap_or(path)
+    };
     Failure::usage(&format!(
         "no nodes: name them with --node, in {VARIABLE} or in a file ({})",
         paths.map(shown).collect::<Vec<_>>().join(", ")
@@ -141,10 +172,16 @@ fn no_nodes(unseen: &[String]) -> Failure {
 
 /// The first of these that exists is read.
 fn default_paths() -> impl Iterator<Item = PathBuf> {
-    let home = env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
-    let config = env::var_os("XDG_CONFIG_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
+    let home = env::var_os("HOME")
+        .filter(|home| !home.is_empty())
+        .map(PathBuf::from);
+    let config = env::var_os("XDG_CONFIG_HOME")
+        .filter(|path| !path.is_empty())
+        .map(PathBuf::from);
     let own = config.or(home.map(|home| home.join(".config")));
-    own.map(|own| own.join("redlatch.conf")).into_iter().chain([PathBuf::from(SYSTEM_FILE)])
+    own.map(|own| own.join("redlatch.conf"))
+        .into_iter()
+        .chain([PathBuf::from(SYSTEM_FILE)])
 }
 
 /// Does a file's mode let every user of the machine read it? A group's members may: that is how a

@@ -23,8 +23,15 @@ pub(crate) fn status(nodes: &NodeArguments, arguments: &StatusArguments) -> Resu
         };
         let up = statuses.iter().filter(|node| node.is_connected).count();
         let needed = ensemble::needed(&statuses);
-        let failures: Vec<_> = statuses.iter().map(|node| node.last_error.as_ref()).collect();
-        let code = if up >= needed { exit::SUCCESS } else { exit::too_few(&failures, needed) };
+        let failures: Vec<_> = statuses
+            .iter()
+            .map(|node| node.last_error.as_ref())
+            .collect();
+        let code = if up >= needed {
+            exit::SUCCESS
+        } else {
+            exit::too_few(&failures, needed)
+        };
         Ok((text, code))
     })
 }
@@ -34,8 +41,11 @@ fn is_ensemble(statuses: &[NodeStatus]) -> bool {
 }
 
 fn to_table(statuses: &[NodeStatus]) -> String {
-    let mut text =
-        if is_ensemble(statuses) { server_table(statuses) } else { node_table(statuses) };
+    let mut text = if is_ensemble(statuses) {
+        server_table(statuses)
+    } else {
+        node_table(statuses)
+    };
     for node in statuses {
         for warning in node.warnings() {
             text += &table::wrap(&format!("WARNING {}: {warning}", node.url), 4);
@@ -58,15 +68,31 @@ fn server_table(statuses: &[NodeStatus]) -> String {
             cell(node.last_error.as_ref().map(exit::words)),
         ]
     };
-    let headings = ["SERVER", "UP", "ROLE", "VERSION", "ZXID", "ROUND TRIP", "LAST ERROR"];
+    let headings = [
+        "SERVER",
+        "UP",
+        "ROLE",
+        "VERSION",
+        "ZXID",
+        "ROUND TRIP",
+        "LAST ERROR",
+    ];
     table::render(&headings, &statuses.iter().map(row).collect::<Vec<_>>())
 }
 
 fn node_table(statuses: &[NodeStatus]) -> String {
     // Without the queue: whether it works depends on the user's rights to keys that begin with a
     // lock's name, and there is none here.
-    let mut headings =
-        vec!["NODE", "UP", "VERSION", "UPTIME", "ROUND TRIP", "CLOCK", "QUARANTINE", "LAST ERROR"];
+    let mut headings = vec![
+        "NODE",
+        "UP",
+        "VERSION",
+        "UPTIME",
+        "ROUND TRIP",
+        "CLOCK",
+        "QUARANTINE",
+        "LAST ERROR",
+    ];
     let row = |node: &NodeStatus| {
         vec![
             node.url.to_string(),
@@ -108,7 +134,9 @@ pub(crate) fn reign_words(group: &GroupStatus) -> String {
         None => reign_text(group),
     };
     let former = group.former.as_ref();
-    let after = former.map_or(String::new(), |former| format!(", after the reign {former}"));
+    let after = former.map_or(String::new(), |former| {
+        format!(", after the reign {former}")
+    });
     format!("reign {}, {known}{after}", group.reign)
 }
 
@@ -139,8 +167,11 @@ pub(crate) fn clock_text(difference: ClockDifference) -> String {
 }
 
 fn version(node: &NodeStatus) -> Option<String> {
-    let parts: Vec<&str> =
-        [&node.server, &node.version].into_iter().flatten().map(|s| &**s).collect();
+    let parts: Vec<&str> = [&node.server, &node.version]
+        .into_iter()
+        .flatten()
+        .map(|s| &**s)
+        .collect();
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 

@@ -49,12 +49,19 @@ fn fitted(headings: &[&str], rows: &[Vec<String>], columns: usize) -> (String, S
     let lines: Vec<&Vec<String>> = std::iter::once(&headings).chain(rows).collect();
     let widest = |column: usize| {
         let cells = lines.iter().filter_map(|line| line.get(column));
-        cells.map(|cell| cell.width()).filter(|width| *width <= WIDTH_MAX).max().unwrap_or(0)
+        cells
+            .map(|cell| cell.width())
+            .filter(|width| *width <= WIDTH_MAX)
+            .max()
+            .unwrap_or(0)
     };
     let widths: Vec<usize> = (0..headings.len()).map(widest).collect();
     let parts = parts(&widths, columns);
     let shown = |line: &Vec<String>| -> String {
-        parts.iter().map(|(from, to)| part(line, &widths, (*from, *to), columns)).collect()
+        parts
+            .iter()
+            .map(|(from, to)| part(line, &widths, (*from, *to), columns))
+            .collect()
     };
     (shown(&headings), rows.iter().map(shown).collect())
 }
@@ -66,7 +73,11 @@ fn parts(widths: &[usize], columns: usize) -> Vec<(usize, usize)> {
     for (column, width) in widths.iter().enumerate() {
         let is_last = column + 1 == widths.len();
         // The last one breaks between its words.
-        let needed = if is_last { (*width).min(WORDS_MIN) } else { *width };
+        let needed = if is_last {
+            (*width).min(WORDS_MIN)
+        } else {
+            *width
+        };
         let part = parts.last_mut().expect("there is one");
         if column > part.0 && used + needed > columns {
             parts.push((column, column + 1));
@@ -87,7 +98,10 @@ fn part(cells: &[String], widths: &[usize], (from, to): (usize, usize), columns:
         if column + 1 == widths.len() {
             let indent = shown.width();
             // Where a cell before it is too wide for any terminal, nothing is in its place.
-            let room = columns.checked_sub(indent).filter(|room| *room > 0).unwrap_or(usize::MAX);
+            let room = columns
+                .checked_sub(indent)
+                .filter(|room| *room > 0)
+                .unwrap_or(usize::MAX);
             shown += &words(cell, room).join(&format!("\n{}", " ".repeat(indent)));
         } else {
             let padding = widths[column].saturating_sub(cell.width()) + GAP;
@@ -135,7 +149,10 @@ mod tests {
     fn columns_that_find_no_room_follow_on_the_next_line_and_words_are_whole() {
         let cells = |texts: [&str; 4]| texts.map(str::to_owned).to_vec();
         let why = "no connection: Connection refused (os error 111)";
-        let rows = [cells(["redis://a:6379/0", "yes", "same", "-"]), cells(["b", "no", "-", why])];
+        let rows = [
+            cells(["redis://a:6379/0", "yes", "same", "-"]),
+            cells(["b", "no", "-", why]),
+        ];
         let headings = ["NODE", "UP", "CLOCK", "LAST ERROR"];
         let heads = "NODE              UP   CLOCK  LAST ERROR\n";
         let first = "redis://a:6379/0  yes  same   -\n";
@@ -154,29 +171,45 @@ mod tests {
         assert_eq!(plain(&headings, &rows, 35), narrow);
         for columns in 35..100 {
             let text = plain(&headings, &rows, columns);
-            assert!(text.lines().all(|line| line.width() <= columns), "{columns}: {text}");
+            assert!(
+                text.lines().all(|line| line.width() <= columns),
+                "{columns}: {text}"
+            );
         }
     }
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let rows =
-            [vec!["a".to_owned(), "µs".to_owned()], vec!["long".to_owned(), cell(None::<u8>)]];
-        assert_eq!(plain(&["X", "Y"], &rows, usize::MAX), "X     Y\na     µs\nlong  -\n");
+        let rows = [
+            vec!["a".to_owned(), "µs".to_owned()],
+            vec!["long".to_owned(), cell(None::<u8>)],
+        ];
+        assert_eq!(
+            plain(&["X", "Y"], &rows, usize::MAX),
+            "X     Y\na     µs\nlong  -\n"
+        );
     }
 
     #[test]
     fn a_wide_character_takes_two_columns() {
-        let rows =
-            [vec!["日本".to_owned(), "1".to_owned()], vec!["e\u{301}".to_owned(), cell(Some(2))]];
-        assert_eq!(plain(&["X", "Y"], &rows, usize::MAX), "X     Y\n日本  1\ne\u{301}     2\n");
+        let rows = [
+            vec!["日本".to_owned(), "1".to_owned()],
+            vec!["e\u{301}".to_owned(), cell(Some(2))],
+        ];
+        assert_eq!(
+            plain(&["X", "Y"], &rows, usize::MAX),
+            "X     Y\n日本  1\ne\u{301}     2\n"
+        );
         assert_eq!(width("\x1b[1mX  日\x1b[0m"), 5);
     }
 
     #[test]
     fn a_very_long_cell_does_not_widen_the_lines_of_others() {
         let long = "n".repeat(60_000);
-        let rows = [vec![long.clone(), "1".to_owned()], vec!["name".to_owned(), "2".to_owned()]];
+        let rows = [
+            vec![long.clone(), "1".to_owned()],
+            vec!["name".to_owned(), "2".to_owned()],
+        ];
         let expected = format!("X     Y\n{long}  1\nname  2\n");
         assert_eq!(plain(&["X", "Y"], &rows, usize::MAX), expected);
     }

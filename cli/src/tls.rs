@@ -19,8 +19,10 @@ struct Support {
 }
 
 impl Support {
-    const HERE: Self =
-        Self { tls: cfg!(feature = "tls"), bundled_roots: cfg!(feature = "tls-bundled-roots") };
+    const HERE: Self = Self {
+        tls: cfg!(feature = "tls"),
+        bundled_roots: cfg!(feature = "tls-bundled-roots"),
+    };
 }
 
 impl TlsArguments {
@@ -47,7 +49,11 @@ impl TlsArguments {
     }
 
     pub(crate) fn from_env() -> Self {
-        let path = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let path = |name| {
+            env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
         Self {
             tls_ca: path(CA).into_iter().collect(),
             tls_cert: path(CERT),
@@ -58,7 +64,11 @@ impl TlsArguments {
 
     /// Paths without a folder in front are in this one.
     pub(crate) fn below(mut self, folder: &Path) -> Self {
-        let paths = self.tls_ca.iter_mut().chain(&mut self.tls_cert).chain(&mut self.tls_key);
+        let paths = self
+            .tls_ca
+            .iter_mut()
+            .chain(&mut self.tls_cert)
+            .chain(&mut self.tls_key);
         paths.for_each(|path| *path = folder.join(&*path));
         self
     }
@@ -105,7 +115,8 @@ impl TlsArguments {
     /// Makes these the settings of a client, which has its nodes.
     pub(crate) fn apply(self, settings: &mut ClientSettings) -> Result<(), Failure> {
         let is_used = settings.uses_tls().map_err(Error::from)?;
-        self.check(is_used, Support::HERE).map_err(|text| Failure::usage(&text))?;
+        self.check(is_used, Support::HERE)
+            .map_err(|text| Failure::usage(&text))?;
         if let Some(key) = &self.tls_key {
             let metadata = fs::metadata(key);
             if metadata.is_ok_and(|metadata| super::settings::is_open_to_all(&metadata)) {
@@ -148,20 +159,43 @@ mod tests {
         let mut settings = ClientSettings::default();
         settings.tls.system_roots = true;
         let of_file = TlsArguments::of_file(&settings);
-        let option = TlsArguments { tls_ca: vec![PathBuf::from("a")], ..TlsArguments::default() };
+        let option = TlsArguments {
+            tls_ca: vec![PathBuf::from("a")],
+            ..TlsArguments::default()
+        };
         settings.nodes = vec!["rediss://a".to_owned()];
-        option.clone().or(&of_file).apply(&mut settings).expect("good settings");
+        option
+            .clone()
+            .or(&of_file)
+            .apply(&mut settings)
+            .expect("good settings");
         assert!(settings.tls.ca_files == [Path::new("a")] && !settings.tls.system_roots);
-        of_file.clone().or(&option).apply(&mut settings).expect("good settings");
+        of_file
+            .clone()
+            .or(&option)
+            .apply(&mut settings)
+            .expect("good settings");
         assert!(settings.tls.ca_files.is_empty() && settings.tls.system_roots);
-        assert!(of_file.check(false, TLS).is_err(), "nothing would be encrypted");
+        assert!(
+            of_file.check(false, TLS).is_err(),
+            "nothing would be encrypted"
+        );
     }
 
-    const PLAIN: Support = Support { tls: false, bundled_roots: false };
-    const TLS: Support = Support { tls: true, bundled_roots: false };
+    const PLAIN: Support = Support {
+        tls: false,
+        bundled_roots: false,
+    };
+    const TLS: Support = Support {
+        tls: true,
+        bundled_roots: false,
+    };
 
     fn with_ca(path: &str) -> TlsArguments {
-        TlsArguments { tls_ca: vec![path.into()], ..TlsArguments::default() }
+        TlsArguments {
+            tls_ca: vec![path.into()],
+            ..TlsArguments::default()
+        }
     }
 
     #[test]
@@ -173,9 +207,15 @@ mod tests {
             let text = tls.check(is_used, PLAIN).expect_err("no TLS");
             assert!(text.ends_with(how), "{text}");
         }
-        let bundled = TlsArguments { tls_bundled_roots: true, ..TlsArguments::default() };
+        let bundled = TlsArguments {
+            tls_bundled_roots: true,
+            ..TlsArguments::default()
+        };
         let text = bundled.check(true, TLS).expect_err("no roots");
-        assert!(text.ends_with("redlatch-cli with --features tls-bundled-roots"), "{text}");
+        assert!(
+            text.ends_with("redlatch-cli with --features tls-bundled-roots"),
+            "{text}"
+        );
     }
 
     #[test]
@@ -185,13 +225,22 @@ mod tests {
             tls_key: Some(key.into()),
             ..TlsArguments::default()
         };
-        let both = TlsArguments { tls_ca: vec!["ca".into()], ..pair("c", "k") };
+        let both = TlsArguments {
+            tls_ca: vec!["ca".into()],
+            ..pair("c", "k")
+        };
         assert_eq!(with_ca("ca").or(&pair("c", "k")), both);
         assert_eq!(both.clone().or(&with_ca("other")), both);
         assert_eq!(with_ca("x").or(&both).tls_ca, [PathBuf::from("x")]);
-        let bundled = TlsArguments { tls_bundled_roots: true, ..TlsArguments::default() };
+        let bundled = TlsArguments {
+            tls_bundled_roots: true,
+            ..TlsArguments::default()
+        };
         assert_eq!(bundled.clone().or(&with_ca("ca")), bundled);
-        let cert_only = TlsArguments { tls_key: None, ..pair("c", "k") };
+        let cert_only = TlsArguments {
+            tls_key: None,
+            ..pair("c", "k")
+        };
         assert_eq!(cert_only.clone().or(&pair("d", "k")), cert_only);
     }
 }

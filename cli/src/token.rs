@@ -127,7 +127,11 @@ fn print(line: String, signals: &Signals) -> Result<(), Failure> {
 fn text(arguments: &AcquireCommand, token: &LockToken, slot: Option<u32>) -> String {
     let fence = token.fencing_token().map(FencingToken::as_u64);
     if arguments.json {
-        let names: Vec<_> = arguments.acquire.names().map(|name| exact(name.as_bytes())).collect();
+        let names: Vec<_> = arguments
+            .acquire
+            .names()
+            .map(|name| exact(name.as_bytes()))
+            .collect();
         return json!({
             "name": names[0],
             "also": names[1..],
@@ -137,12 +141,23 @@ fn text(arguments: &AcquireCommand, token: &LockToken, slot: Option<u32>) -> Str
         })
         .to_string();
     }
-    let numbers = fence.into_iter().chain(slot.map(u64::from)).map(|number| number.to_string());
-    std::iter::once(token.to_string()).chain(numbers).collect::<Vec<_>>().join(" ")
+    let numbers = fence
+        .into_iter()
+        .chain(slot.map(u64::from))
+        .map(|number| number.to_string());
+    std::iter::once(token.to_string())
+        .chain(numbers)
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 pub(crate) fn extend(nodes: &NodeArguments, arguments: &ExtendArguments) -> Result<u8, Failure> {
-    let ExtendArguments { name, also, token, ttl } = arguments;
+    let ExtendArguments {
+        name,
+        also,
+        token,
+        ttl,
+    } = arguments;
     let token = read(token.as_deref())?;
     let (client, default) = settings::client_and_ttl(nodes)?;
     let ttl = ttl.unwrap_or(default);
@@ -173,17 +188,26 @@ fn resume(
     token: &LockToken,
 ) -> Result<LockGuard, Failure> {
     let names = std::iter::once(name).chain(also.iter().map(OsString::as_os_str));
-    Ok(client.request_all(names.map(OsStr::as_bytes)).ttl(ttl).resume(token)?)
+    Ok(client
+        .request_all(names.map(OsStr::as_bytes))
+        .ttl(ttl)
+        .resume(token)?)
 }
 
 /// The token of the argument, or else of the variable. No text shows any of it.
 pub(crate) fn read(argument: Option<&str>) -> Result<LockToken, Failure> {
     let of_variable = || env::var_os(VARIABLE).filter(|value| !value.is_empty());
     let Some(text) = argument.map(OsString::from).or_else(of_variable) else {
-        return Err(Failure::usage(&format!("no token: name it with --token, or in {VARIABLE}")));
+        return Err(Failure::usage(&format!(
+            "no token: name it with --token, or in {VARIABLE}"
+        )));
     };
     // What stands behind a token is what `redlatch acquire` has printed behind it.
     let word = text.to_string_lossy();
-    let word = word.split_ascii_whitespace().next().unwrap_or_default().parse::<LockToken>();
+    let word = word
+        .split_ascii_whitespace()
+        .next()
+        .unwrap_or_default()
+        .parse::<LockToken>();
     word.map_err(|error| Failure::usage(&format!("the token: {error}")))
 }

@@ -35,11 +35,23 @@ fn to_text(found: &[Transaction]) -> String {
         return format!("{count}\n");
     }
     let row = |it: &Transaction| {
-        let awaited: Vec<String> = it.awaited.iter().map(|name| shown(name.as_bytes())).collect();
-        vec![it.id.to_string(), state(it).to_owned(), duration::show(it.age), awaited.join(", ")]
+        let awaited: Vec<String> = it
+            .awaited
+            .iter()
+            .map(|name| shown(name.as_bytes()))
+            .collect();
+        vec![
+            it.id.to_string(),
+            state(it).to_owned(),
+            duration::show(it.age),
+            awaited.join(", "),
+        ]
     };
     let rows: Vec<_> = found.iter().map(row).collect();
-    format!("{count}\n\n{}", table::render(&["TRANSACTION", "STATE", "AGE", "WAITS FOR"], &rows))
+    format!(
+        "{count}\n\n{}",
+        table::render(&["TRANSACTION", "STATE", "AGE", "WAITS FOR"], &rows)
+    )
 }
 
 fn to_json(it: &Transaction) -> Value {
@@ -57,13 +69,17 @@ fn state(it: &Transaction) -> &'static str {
 }
 
 fn abort(nodes: &NodeArguments, arguments: &AbortArguments, is_json: bool) -> Result<u8, Failure> {
-    let id: TransactionId = arguments.id.parse().map_err(|error| Failure::usage(&error))?;
+    let id: TransactionId = arguments
+        .id
+        .parse()
+        .map_err(|error| Failure::usage(&error))?;
     let decision = settings::client(nodes)?.transactions().abort(&id)?;
     let (code, text) = match decision {
         Decision::Aborted => (exit::SUCCESS, "aborted"),
-        Decision::Committed => {
-            (exit::COMMITTED, "it is committed; its participants finish when they start")
-        }
+        Decision::Committed => (
+            exit::COMMITTED,
+            "it is committed; its participants finish when they start",
+        ),
         Decision::Over => (
             exit::NO_VALUE,
             "it is over, or never was; its participants may have committed: see their databases",

@@ -20,7 +20,11 @@ pub(crate) fn check(data: &[u8]) {
     let expected = Outcome::of_one_shot(data);
     assert_eq!(expected, feed(data, []), "whole");
     assert_eq!(expected, feed(data, 0..data.len()), "byte by byte");
-    let step = if data.len() <= EVERY_PLACE_MAX { 1 } else { data.len() / PLACES };
+    let step = if data.len() <= EVERY_PLACE_MAX {
+        1
+    } else {
+        data.len() / PLACES
+    };
     for cut in (0..=data.len()).step_by(step) {
         assert_eq!(expected, feed(data, [cut]), "cut at {cut}");
     }
@@ -48,13 +52,21 @@ fn feed(data: &[u8], cuts: impl IntoIterator<Item = usize>) -> Outcome {
             assert_eq!(allocations.count_total, 0, "decoding allocates nothing");
             match decoded {
                 Ok(Some((reply, used))) => {
-                    assert!((1..=input.len()).contains(&used), "used {used} of {}", input.len());
+                    assert!(
+                        (1..=input.len()).contains(&used),
+                        "used {used} of {}",
+                        input.len()
+                    );
                     outcome.replies.push(Value::from(reply));
                     outcome.used += used;
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    assert_eq!(decoder.decode(b"+OK\r\n"), Err(error.clone()), "failed for good");
+                    assert_eq!(
+                        decoder.decode(b"+OK\r\n"),
+                        Err(error.clone()),
+                        "failed for good"
+                    );
                     outcome.error = Some(error);
                     return outcome;
                 }

@@ -24,13 +24,23 @@ pub(crate) fn check(data: &[u8]) {
     assert_eq!(allocations.count_total, 0, "decoding allocates nothing");
     match &decoded {
         Ok(Some((reply, used))) => {
-            assert!((1..=data.len()).contains(used), "used {used} of {}", data.len());
-            assert!(values * VALUE_MIN <= *used, "{values} values in {used} bytes");
+            assert!(
+                (1..=data.len()).contains(used),
+                "used {used} of {}",
+                data.len()
+            );
+            assert!(
+                values * VALUE_MIN <= *used,
+                "{values} values in {used} bytes"
+            );
             let alone = Ok(Some((Value::from(*reply), *used)));
             assert_eq!(owned(&data[..*used]), alone, "without what follows");
         }
         Ok(None) => {}
-        Err(error) => assert!(error.to_string().len() < 200, "the error does not quote its input"),
+        Err(error) => assert!(
+            error.to_string().len() < 200,
+            "the error does not quote its input"
+        ),
     }
     check_prefixes(data);
 }
@@ -48,7 +58,9 @@ fn walk(reply: Reply<'_>, input: &[u8], depth: usize) -> usize {
 }
 
 fn walk_all(elements: Elements<'_>, input: &[u8], depth: usize) -> usize {
-    let values = elements.iter().map(|element| walk(element, input, depth + 1));
+    let values = elements
+        .iter()
+        .map(|element| walk(element, input, depth + 1));
     let (count, sum) = values.fold((0, 1), |(count, sum), inner| (count + 1, sum + inner));
     assert_eq!(count, elements.len());
     sum
@@ -57,14 +69,21 @@ fn walk_all(elements: Elements<'_>, input: &[u8], depth: usize) -> usize {
 /// Text is not copied: it lies within the decoded bytes.
 fn inside(bytes: &[u8], input: &[u8]) -> usize {
     let (whole, part) = (input.as_ptr_range(), bytes.as_ptr_range());
-    assert!(whole.start <= part.start && part.end <= whole.end, "it points elsewhere");
+    assert!(
+        whole.start <= part.start && part.end <= whole.end,
+        "it points elsewhere"
+    );
     1
 }
 
 /// Each prefix either has the outcome of the whole, or is incomplete.
 fn check_prefixes(data: &[u8]) {
     let whole = owned(data);
-    let step = if data.len() <= EVERY_PLACE_MAX { 1 } else { data.len() / PLACES };
+    let step = if data.len() <= EVERY_PLACE_MAX {
+        1
+    } else {
+        data.len() / PLACES
+    };
     for length in (0..=data.len()).step_by(step) {
         match (owned(&data[..length]), &whole) {
             (Ok(None), Ok(Some((_, used)))) => assert!(length < *used, "prefix of {length}"),

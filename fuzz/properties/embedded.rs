@@ -150,10 +150,18 @@ pub(crate) fn check(data: &[u8]) {
     let mut input = Input(data);
     let with_password = input.byte().is_some_and(|byte| byte % 2 == 1);
     let options = NodeOptions::default();
-    let options = if with_password { options.password("secret") } else { options };
+    let options = if with_password {
+        options.password("secret")
+    } else {
+        options
+    };
     let mut keyspace = Keyspace::new(options);
     let connections = [keyspace.connect(), keyspace.connect()];
-    let mut node = Node { keyspace, connections, now: Time::ZERO };
+    let mut node = Node {
+        keyspace,
+        connections,
+        now: Time::ZERO,
+    };
     while let Some(what) = input.byte() {
         match what % 16 {
             0 => node.wait(Duration::from_micros(1 << (what / 16 * 3))),
@@ -179,7 +187,10 @@ fn is_halfway(error: &[u8]) -> bool {
 
 fn word<'a>(input: &mut Input<'a>) -> &'a [u8] {
     let byte = usize::from(input.byte().unwrap_or(0));
-    WORDS.get(byte).copied().unwrap_or_else(|| input.bytes(byte % 32))
+    WORDS
+        .get(byte)
+        .copied()
+        .unwrap_or_else(|| input.bytes(byte % 32))
 }
 
 impl Node {
@@ -203,25 +214,38 @@ impl Node {
             let is_due = remaining.is_some_and(|left| left < pause + MILLISECOND);
             match after.get(key) {
                 Some((value_now, remaining_now)) => {
-                    assert_eq!((value, remaining.is_some()), (value_now, remaining_now.is_some()));
+                    assert_eq!(
+                        (value, remaining.is_some()),
+                        (value_now, remaining_now.is_some())
+                    );
                     assert!(remaining_now <= remaining, "it lives longer");
                 }
                 None => assert!(is_due, "gone before its time"),
             }
         }
-        assert!(after.keys().all(|key| before.contains_key(key)), "it has come back");
+        assert!(
+            after.keys().all(|key| before.contains_key(key)),
+            "it has come back"
+        );
     }
 
     fn restart(&mut self, keep_data: bool) {
         let before = self.contents();
         self.keyspace.restart(self.now, keep_data, "1".repeat(40));
         self.connections = [self.keyspace.connect(), self.keyspace.connect()];
-        assert_eq!(self.contents(), if keep_data { before } else { Contents::new() });
+        assert_eq!(
+            self.contents(),
+            if keep_data { before } else { Contents::new() }
+        );
     }
 
     fn check_pushes(&mut self) {
         while let Some((id, message)) = self.keyspace.poll_push() {
-            assert!(self.connections.iter().any(|connection| connection.id == id));
+            assert!(
+                self.connections
+                    .iter()
+                    .any(|connection| connection.id == id)
+            );
             let mut bytes = Vec::new();
             message.encode(Protocol::Resp3, &mut bytes);
             let used = decode(&bytes).ok().flatten().map(|(_, used)| used);
@@ -256,10 +280,17 @@ impl Node {
         if is_refused || !(may && may_now) {
             assert_eq!(before, after, "{words:?} was refused");
         }
-        let is_plant = words.first().is_some_and(|verb| verb.eq_ignore_ascii_case(b"SET"))
-            && words.iter().skip(3).any(|word| word.eq_ignore_ascii_case(b"NX"));
+        let is_plant = words
+            .first()
+            .is_some_and(|verb| verb.eq_ignore_ascii_case(b"SET"))
+            && words
+                .iter()
+                .skip(3)
+                .any(|word| word.eq_ignore_ascii_case(b"NX"));
         if is_plant {
-            let kept = before.iter().all(|(key, entry)| after.get(key) == Some(entry));
+            let kept = before
+                .iter()
+                .all(|(key, entry)| after.get(key) == Some(entry));
             assert!(kept, "{words:?} touched a key that was there");
         }
     }

@@ -69,7 +69,14 @@ impl<'a> Client<'a> {
             255 => Time::MAX.before(duration(byte())),
             since_boot => Time::ZERO.after(duration(since_boot)),
         };
-        Self { input, rules: Arc::new(rules), drift: drift.into(), now, draws: 0, held: None }
+        Self {
+            input,
+            rules: Arc::new(rules),
+            drift: drift.into(),
+            now,
+            draws: 0,
+            held: None,
+        }
     }
 
     fn byte(&mut self) -> u8 {
@@ -106,7 +113,10 @@ impl<'a> Client<'a> {
         let lost = (ttl * self.drift + 999_999_999) / 1_000_000_000 + 2 * MILLISECOND;
         let longest = (ttl - lost).max(0);
         let rounding = ttl / 1_000_000_000 + 1;
-        assert!((longest - rounding..=longest).contains(&validity), "{validity} for {longest}");
+        assert!(
+            (longest - rounding..=longest).contains(&validity),
+            "{validity} for {longest}"
+        );
         started.after(Duration::from_nanos(validity as u64))
     }
 }
@@ -115,7 +125,10 @@ impl<'a> Client<'a> {
 fn wanted(what: u8) -> Option<Share> {
     match what >> 4 & 3 {
         2 => Some(Share::Reader),
-        3 => Some(Share::Permit { of: 1 + u32::from(what >> 6), number: None }),
+        3 => Some(Share::Permit {
+            of: 1 + u32::from(what >> 6),
+            number: None,
+        }),
         _ => None,
     }
 }
@@ -128,7 +141,10 @@ fn predecessor(what: u8, held: Option<HeldLock>) -> Option<HeldLock> {
 
 /// The attributes of a lock of which this share is taken, and nothing else.
 fn attributes(share: Option<Share>) -> Option<Arc<LockAttributes>> {
-    let attributes = LockAttributes { share: Some(share?), ..LockAttributes::default() };
+    let attributes = LockAttributes {
+        share: Some(share?),
+        ..LockAttributes::default()
+    };
     Some(Arc::new(attributes))
 }
 

@@ -26,7 +26,11 @@ const KINDS: [RequestKind; 9] = [
 /// Panics unless the frames in `data` are decoded as they should be.
 pub(crate) fn check(data: &[u8]) {
     let (frames, end) = frames(data, [data.len()]);
-    assert_eq!((&frames, &end), (&self::frames(data, 0..=data.len()).0, &end), "byte by byte");
+    assert_eq!(
+        (&frames, &end),
+        (&self::frames(data, 0..=data.len()).0, &end),
+        "byte by byte"
+    );
     let used: usize = frames.iter().map(|frame| 4 + frame.len()).sum();
     assert!(used <= data.len() && frames.iter().all(|frame| frame.len() <= FRAME_MAX));
     for frame in frames {
@@ -75,7 +79,11 @@ fn check_body(kind: RequestKind, body: &[u8]) {
     match &decoded {
         Ok(EnsembleReply::Children { names, .. }) => {
             assert_eq!(items, names.count);
-            assert!(4 * items <= body.len(), "{items} names in {} bytes", body.len());
+            assert!(
+                4 * items <= body.len(),
+                "{items} names in {} bytes",
+                body.len()
+            );
         }
         Ok(EnsembleReply::Results(_)) => assert_eq!(kind, RequestKind::Multi(items)),
         Ok(_) | Err(_) => {}

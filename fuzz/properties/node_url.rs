@@ -7,7 +7,9 @@ const SECRET: &str = "Zq7xSecretZq7x";
 
 /// Panics unless `data`, if it is text, is treated as a URL should be.
 pub(crate) fn check(data: &[u8]) {
-    let Ok(url) = std::str::from_utf8(data) else { return };
+    let Ok(url) = std::str::from_utf8(data) else {
+        return;
+    };
     if let Ok(url) = NodeUrl::parse(url) {
         check_shown(&url);
     }

@@ -6,5 +6,8 @@ use super::stream::Outcome;
 /// Panics unless both decoders have the same result for `data`: the same replies from the same
 /// bytes, and the same error at the same place.
 pub(crate) fn check(data: &[u8]) {
-    assert_eq!(Outcome::of_one_shot(data), Outcome::of(data, slow_decoder::decode));
+    assert_eq!(
+        Outcome::of_one_shot(data),
+        Outcome::of(data, slow_decoder::decode)
+    );
 }

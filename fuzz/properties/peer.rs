@@ -68,10 +68,16 @@ fn check_refusal(data: &[u8]) {
     let (mut fine, mut refused) = (0, data.len());
     while refused - fine > 1 {
         let middle = fine + (refused - fine) / 2;
-        if decode(&data[..middle]).is_err() { refused = middle } else { fine = middle }
+        if decode(&data[..middle]).is_err() {
+            refused = middle;
+        } else {
+            fine = middle;
+        }
     }
     let seen = &data[..refused];
-    let Err(error) = decode(seen) else { panic!("nothing is refused at the end of {seen:?}") };
+    let Err(error) = decode(seen) else {
+        panic!("nothing is refused at the end of {seen:?}")
+    };
     let items = Items::of(seen);
     let said = match ask(seen) {
         Ok((_, used)) => Peer::Complete(used),
@@ -84,10 +90,17 @@ fn check_refusal(data: &[u8]) {
         expected(&error, seen, items.unfinished)
     };
     let agrees = said == expected || (expected == Peer::NotRefused && said != Peer::Refused);
-    assert!(agrees, "{error:?}: {said:?} instead of {expected:?} about {seen:?}");
+    assert!(
+        agrees,
+        "{error:?}: {said:?} instead of {expected:?} about {seen:?}"
+    );
     if error == ProtocolError::MissingCrlf && said == Peer::Starved {
         let longer = [seen, b"X"].concat();
-        assert_eq!(ask(&longer).map(drop), Err(ParseError::InvalidFormat), "{seen:?}");
+        assert_eq!(
+            ask(&longer).map(drop),
+            Err(ParseError::InvalidFormat),
+            "{seen:?}"
+        );
     }
 }
 
@@ -124,9 +137,17 @@ fn expected(error: &ProtocolError, seen: &[u8], unfinished: &[u8]) -> Peer {
         }
         Fault::BadBigNumber if is_padded(&line()) => Peer::NotRefused,
         Fault::BadLength(kind) if is_padded(&line()) && !line().starts_with(['+', '-']) => {
-            let most = if b"$!=".contains(kind) { PEER_BULK_MAX } else { PEER_COUNT_MAX };
+            let most = if b"$!=".contains(kind) {
+                PEER_BULK_MAX
+            } else {
+                PEER_COUNT_MAX
+            };
             let is_taken = line().parse().is_ok_and(|length: u64| length <= most);
-            if is_taken { Peer::NotRefused } else { Peer::Refused }
+            if is_taken {
+                Peer::NotRefused
+            } else {
+                Peer::Refused
+            }
         }
         // It accepts an empty push, and one inside a reply.
         Fault::EmptyPush => Peer::Complete(seen.len()),
@@ -159,8 +180,12 @@ fn is_header(item: &[u8]) -> bool {
 
 /// Are both bytes of the CRLF after a string's body there?
 fn is_terminated(item: &[u8]) -> bool {
-    let Some(end) = line_end(item) else { return false };
-    let length = std::str::from_utf8(&item[1..end]).ok().and_then(|text| text.parse().ok());
+    let Some(end) = line_end(item) else {
+        return false;
+    };
+    let length = std::str::from_utf8(&item[1..end])
+        .ok()
+        .and_then(|text| text.parse().ok());
     length.is_some_and(|length: usize| item.len() >= end + 2 + length + 2)
 }
 
@@ -186,7 +211,11 @@ impl<'a> Items<'a> {
             rest = &rest[length..];
         }
         let has_begun_null = rest.len() > 2 && rest[0] == b'_';
-        Self { has_odd_verbatim, has_begun_null, unfinished: rest }
+        Self {
+            has_odd_verbatim,
+            has_begun_null,
+            unfinished: rest,
+        }
     }
 }
 
@@ -228,7 +257,11 @@ fn ask(data: &[u8]) -> Result<(Frame, usize), ParseError> {
 fn value(frame: Frame) -> Value {
     let values = |frames: Vec<Frame>| frames.into_iter().map(value).collect();
     let pairs = |pairs: Vec<(Frame, Frame)>| {
-        pairs.into_iter().flat_map(|(name, value)| [name, value]).map(value).collect()
+        pairs
+            .into_iter()
+            .flat_map(|(name, value)| [name, value])
+            .map(value)
+            .collect()
     };
     match frame {
         Frame::SimpleString(text) => Value::Simple(text.to_vec()),
@@ -249,7 +282,9 @@ fn value(frame: Frame) -> Value {
         Frame::Boolean(value) => Value::Boolean(value),
         Frame::BigNumber(digits) => Value::BigNumber(digits.to_vec()),
         Frame::VerbatimString { payload } => {
-            let format = payload[..3].try_into().expect("it has checked the format's length");
+            let format = payload[..3]
+                .try_into()
+                .expect("it has checked the format's length");
             Value::Verbatim(format, payload[4..].to_vec())
         }
         Frame::Array(Some(frames)) => Value::Array(values(frames)),

@@ -21,7 +21,10 @@ pub(crate) fn check(data: &[u8]) {
     let command = out.strip_prefix(b"before").expect("a command is appended");
     if arguments.len() > ELEMENTS_MAX {
         let count = arguments.len() as u64;
-        assert_eq!(decode(command), Err(ProtocolError::TooManyElements { count }));
+        assert_eq!(
+            decode(command),
+            Err(ProtocolError::TooManyElements { count })
+        );
         return;
     }
     match decode(command) {

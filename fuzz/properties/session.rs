@@ -72,12 +72,17 @@ const SHARE_REPLIES: [&str; 4] = [
 const PERMITS: u32 = 3;
 
 /// Messages that a node may send at any time.
-const PUSHES: [&str; 2] = [">2\r\n+invalidate\r\n_\r\n", ">2\r\n$10\r\ninvalidate\r\n_\r\n"];
+const PUSHES: [&str; 2] = [
+    ">2\r\n+invalidate\r\n_\r\n",
+    ">2\r\n$10\r\ninvalidate\r\n_\r\n",
+];
 
 /// A push message that names the waiter of this request, and is none that the session expects.
 fn push(serial: u64) -> Vec<u8> {
-    let (before, waiter) =
-        (b">2\r\n$10\r\ninvalidate\r\n*1\r\n$37\r\nkk:redlatch:wait:", waiter(serial));
+    let (before, waiter) = (
+        b">2\r\n$10\r\ninvalidate\r\n*1\r\n$37\r\nkk:redlatch:wait:",
+        waiter(serial),
+    );
     [&before[..], waiter.as_bytes(), b"\r\n"].concat()
 }
 
@@ -87,7 +92,8 @@ static KEYS: LazyLock<[Arc<[u8]>; 4]> =
 
 /// A reply to the command of this number.
 fn reply(text: &str, number: i64) -> String {
-    text.replace(":Y", &format!(":{number}")).replace(":N", &format!(":{}", -number))
+    text.replace(":Y", &format!(":{number}"))
+        .replace(":N", &format!(":{}", -number))
 }
 
 /// Panics unless the events in `data` have the right effects.
@@ -105,7 +111,10 @@ fn share(kind: u8) -> Option<Share> {
     let number = matches!(kind % 6, 1 | 4).then_some(1);
     match kind / 6 % 10 {
         4 => Some(Share::Reader),
-        9 => Some(Share::Permit { of: PERMITS, number }),
+        9 => Some(Share::Permit {
+            of: PERMITS,
+            number,
+        }),
         _ => None,
     }
 }
@@ -116,27 +125,62 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
     let ttl = [1, 40, 1_000, 60_000][usize::from(kind / 6) % 4];
     let ttl = Ttl::from_duration(Duration::from_millis(ttl)).expect("a usual ttl");
     let key = Arc::clone(&KEYS[usize::from(kind / 64)]);
-    let attributes = LockAttributes { share: share(kind), ..LockAttributes::default() };
+    let attributes = LockAttributes {
+        share: share(kind),
+        ..LockAttributes::default()
+    };
     let attributes = attributes.share.is_some().then(|| Arc::new(attributes));
     let is_shared = attributes.is_some();
-    let lock = LockId { key, token: token(serial), attributes };
+    let lock = LockId {
+        key,
+        token: token(serial),
+        attributes,
+    };
     let leaver = (kind / 64 == 1).then(|| waiter(serial));
-    let claim = |lock, before| Command::Claim(Claim { lock, ttl, fence: 0, before });
+    let claim = |lock, before| {
+        Command::Claim(Claim {
+            lock,
+            ttl,
+            fence: 0,
+            before,
+        })
+    };
     let removal = |lock, is_awaited| {
-        Command::Remove(Removal { lock, ttl, keep_for: None, waiter: leaver, is_awaited })
+        Command::Remove(Removal {
+            lock,
+            ttl,
+            keep_for: None,
+            waiter: leaver,
+            is_awaited,
+        })
     };
     let command = match kind % 6 {
         // Shares are not handed off.
         0 if kind / 64 == 1 && !is_shared => {
             let (token, attributes) = (token(serial.wrapping_sub(1)), None);
-            let before = Predecessor { token, attributes, waiter: None, ttl_longest: ttl };
+            let before = Predecessor {
+                token,
+                attributes,
+                waiter: None,
+                ttl_longest: ttl,
+            };
             claim(lock, Before::Predecessor(before))
         }
         0 => claim(lock, Before::Nothing),
-        1 => Command::Keep(Keep { lock, ttl, restores: false, reclaims: false }),
+        1 => Command::Keep(Keep {
+            lock,
+            ttl,
+            restores: false,
+            reclaims: false,
+        }),
         2 => removal(lock, true),
         3 => removal(lock, false),
-        4 => Command::Keep(Keep { lock, ttl, restores: true, reclaims: false }),
+        4 => Command::Keep(Keep {
+            lock,
+            ttl,
+            restores: true,
+            reclaims: false,
+        }),
         _ if kind / 64 == 1 => {
             let (waiter, number) = (waiter(serial), u64::from(kind / 6 % 2));
             Command::Queue(QueueEntry {
@@ -147,7 +191,10 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
                 since: 0,
                 lease: ttl,
                 lease_in_front: ttl,
-                claim: ClaimTime { notified: ttl, asking: ttl },
+                claim: ClaimTime {
+                    notified: ttl,
+                    asking: ttl,
+                },
                 channel: None,
             })
         }
@@ -155,14 +202,26 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
         _ if kind / 64 == 0 && kind / 6 % 2 == 1 => {
             let pattern = Arc::clone(&lock.key);
             let tag = Arc::default();
-            let scan = Listing { pattern, cursor: serial, count: 1, registers: false, tag };
+            let scan = Listing {
+                pattern,
+                cursor: serial,
+                count: 1,
+                registers: false,
+                tag,
+            };
             Command::Custom(Arc::new(scan))
         }
         _ if kind / 64 == 3 && kind / 6 % 2 == 1 => register(serial),
-        _ => Command::Ping(Ping { asks: kind / 64 == 3 }),
+        _ => Command::Ping(Ping {
+            asks: kind / 64 == 3,
+        }),
     };
     let mut request = Request::to_all(&rules, now, command);
-    request.nodes = if kind % 7 == 6 { NodeSet::all(1) } else { NodeSet::all(3) };
+    request.nodes = if kind % 7 == 6 {
+        NodeSet::all(1)
+    } else {
+        NodeSet::all(3)
+    };
     request
 }
 
@@ -174,15 +233,26 @@ fn register(serial: u64) -> Command {
         1 => RegisterCommand::Prepare(ballot(serial % 8)),
         2 => {
             let (ballot, next) = (ballot(serial % 8), ballot(serial % 8 + 1));
-            RegisterCommand::Accept { ballot, next, value: Arc::from([]) }
+            RegisterCommand::Accept {
+                ballot,
+                next,
+                value: Arc::from([]),
+            }
         }
         3 => RegisterCommand::Collect(Some(ballot(serial % 8))),
         4 => RegisterCommand::Mark(MarkStep::Look),
-        _ => RegisterCommand::Mark(MarkStep::Join { seen: Arc::from([]) }),
+        _ => RegisterCommand::Mark(MarkStep::Join {
+            seen: Arc::from([]),
+        }),
     };
     let keys = RegisterKeys::new(b"", b"key");
     let (epoch, run_id) = (Arc::from(&b"epoch "[..]), Arc::from(""));
-    Command::Custom(Arc::new(RegisterRequest { keys, epoch, run_id, command }))
+    Command::Custom(Arc::new(RegisterRequest {
+        keys,
+        epoch,
+        run_id,
+        command,
+    }))
 }
 
 fn token(serial: u64) -> Token {

@@ -100,7 +100,12 @@ fn line(input: &[u8], at: &mut usize) -> Result<Vec<u8>, Stop> {
         }
     }
     let too_long = start + LINE_MAX + 2 <= REPLY_MAX;
-    Err(if too_long { ProtocolError::LineTooLong } else { ProtocolError::ReplyTooLarge }.into())
+    Err(if too_long {
+        ProtocolError::LineTooLong
+    } else {
+        ProtocolError::ReplyTooLarge
+    }
+    .into())
 }
 
 fn body(kind: char, input: &[u8], at: &mut usize, length: u64) -> Result<Value, Stop> {
@@ -127,7 +132,10 @@ fn body(kind: char, input: &[u8], at: &mut usize, length: u64) -> Result<Value, 
         '$' => Ok(Value::Bulk(bytes)),
         '!' => Ok(Value::Error(bytes)),
         _ if bytes[3] != b':' => Err(ProtocolError::BadVerbatim.into()),
-        _ => Ok(Value::Verbatim([bytes[0], bytes[1], bytes[2]], bytes[4..].to_vec())),
+        _ => Ok(Value::Verbatim(
+            [bytes[0], bytes[1], bytes[2]],
+            bytes[4..].to_vec(),
+        )),
     }
 }
 
@@ -147,7 +155,11 @@ fn aggregate(
     if depth >= DEPTH_MAX {
         return Err(ProtocolError::TooDeep.into());
     }
-    let items = if kind == '%' || kind == '|' { 2 * count } else { count };
+    let items = if kind == '%' || kind == '|' {
+        2 * count
+    } else {
+        count
+    };
     let mut values = Vec::new();
     for _ in 0..items {
         values.push(value(input, at, depth + 1)?);
@@ -184,7 +196,11 @@ fn length(digits: &str) -> u64 {
 }
 
 fn integer(text: &str) -> Option<i64> {
-    if is_whole_number(text) { text.parse().ok() } else { None }
+    if is_whole_number(text) {
+        text.parse().ok()
+    } else {
+        None
+    }
 }
 
 fn double(text: &str) -> Option<f64> {

@@ -26,7 +26,12 @@ impl Outcome {
                     outcome.used += used;
                 }
                 Ok(None) => return outcome,
-                Err(error) => return Self { error: Some(error), ..outcome },
+                Err(error) => {
+                    return Self {
+                        error: Some(error),
+                        ..outcome
+                    };
+                }
             }
         }
     }

@@ -92,10 +92,19 @@ pub(crate) fn check(data: &[u8]) {
             3 | 4 => drop(scene.read(1 + size * 16)),
             5 => scene.ask(size * ASK_MAX / 255),
             6 => scene.network.is_blocked = size % 2 == 0,
-            7 => scene.network.tamper(Tampering::Alter { at: size, bits: 1 << (event / 12 % 8) }),
-            8 => scene.network.tamper(Tampering::Drop { count: 1 + size % 64 }),
-            9 => scene.network.tamper(Tampering::Repeat { count: 1 + size * 4 }),
-            10 => scene.network.tamper(Tampering::Insert(input.bytes(size % 64))),
+            7 => scene.network.tamper(Tampering::Alter {
+                at: size,
+                bits: 1 << (event / 12 % 8),
+            }),
+            8 => scene.network.tamper(Tampering::Drop {
+                count: 1 + size % 64,
+            }),
+            9 => scene.network.tamper(Tampering::Repeat {
+                count: 1 + size * 4,
+            }),
+            10 => scene
+                .network
+                .tamper(Tampering::Insert(input.bytes(size % 64))),
             _ => scene.serve(),
         }
         scene.check_bounds();
@@ -128,17 +137,29 @@ impl Scene {
     fn serve(&mut self) {
         let bytes = std::mem::take(&mut self.network.to_server);
         let mut bytes = bytes.as_slice();
-        while !bytes.is_empty() && self.server.read_tls(&mut bytes).is_ok_and(|count| count > 0) {
-            let Ok(state) = self.server.process_new_packets() else { break };
+        while !bytes.is_empty()
+            && self
+                .server
+                .read_tls(&mut bytes)
+                .is_ok_and(|count| count > 0)
+        {
+            let Ok(state) = self.server.process_new_packets() else {
+                break;
+            };
             let mut plain = vec![0; state.plaintext_bytes_to_read()];
-            self.server.reader().read_exact(&mut plain).expect("it is there");
+            self.server
+                .reader()
+                .read_exact(&mut plain)
+                .expect("it is there");
             assert_eq!(plain, pattern(self.served..self.served + plain.len()));
             self.served += plain.len();
         }
         assert!(self.served <= self.asked);
         let mut records = Vec::new();
         while self.server.wants_write() {
-            self.server.write_tls(&mut records).expect("memory takes all");
+            self.server
+                .write_tls(&mut records)
+                .expect("memory takes all");
         }
         self.network.enter(&records, self.said);
     }
@@ -146,7 +167,10 @@ impl Scene {
     fn say(&mut self, count: usize) {
         if !self.server.is_handshaking() {
             let bytes = pattern(self.said..self.said + count);
-            self.server.writer().write_all(&bytes).expect("it is buffered");
+            self.server
+                .writer()
+                .write_all(&bytes)
+                .expect("it is buffered");
             self.said += count;
         }
         self.serve();
@@ -202,7 +226,11 @@ impl Scene {
         if !self.client.has_unsent() {
             self.unsent = 0;
         }
-        assert!(self.unsent <= UNSENT_MAX + ASK_MAX, "{} bytes wait", self.unsent);
+        assert!(
+            self.unsent <= UNSENT_MAX + ASK_MAX,
+            "{} bytes wait",
+            self.unsent
+        );
     }
 
     /// The server ends the stream, everything is delivered, and the client reads to its end.
@@ -228,7 +256,10 @@ impl Scene {
         self.check_bounds();
         assert!(self.is_over, "the stream has an end");
         if !self.network.is_tampered() {
-            assert_eq!(self.heard, self.said, "nothing was done to it, so all of it arrives");
+            assert_eq!(
+                self.heard, self.said,
+                "nothing was done to it, so all of it arrives"
+            );
         }
     }
 }

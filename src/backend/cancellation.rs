@@ -62,7 +62,11 @@ impl Cancellation {
         if let Some(own) = own {
             own.attach(&self.weak());
         }
-        CancellableCall { client: self, own, waiter: Cell::new(None) }
+        CancellableCall {
+            client: self,
+            own,
+            waiter: Cell::new(None),
+        }
     }
 
     fn weak(&self) -> Weak<dyn WakeCancelled> {
@@ -93,12 +97,18 @@ impl WakeCancelled for Cancellation {
         });
         drop(waiters);
         self.wake_up.notify_all();
-        self.wait_queues.iter().for_each(|queues| queues.wake_cancelled());
-        let Some(backend) = self.backend.upgrade() else { return };
+        self.wait_queues
+            .iter()
+            .for_each(|queues| queues.wake_cancelled());
+        let Some(backend) = self.backend.upgrade() else {
+            return;
+        };
         if self.token.is_cancelled() {
             return backend.end_waits(None);
         }
-        cancelled.into_iter().for_each(|waiter| backend.end_waits(Some(waiter)));
+        cancelled
+            .into_iter()
+            .for_each(|waiter| backend.end_waits(Some(waiter)));
     }
 }
 
@@ -122,7 +132,9 @@ impl CancellableCall<'_> {
 
     /// Notes the call's waiter in the nodes' queue, before it waits there.
     pub(crate) fn set_waiter(&self, waiter: Option<Token>) {
-        let Some(own) = self.own.filter(|_| waiter != self.waiter.get()) else { return };
+        let Some(own) = self.own.filter(|_| waiter != self.waiter.get()) else {
+            return;
+        };
         let before = self.waiter.replace(waiter);
         let mut waiters = self.client.lock();
         before.map(|before| waiters.remove(&before));
@@ -151,7 +163,9 @@ impl CancellableCall<'_> {
 impl Drop for CancellableCall<'_> {
     fn drop(&mut self) {
         let is_forked = || self.client.owner_process.is_known_forked();
-        let Some(own) = self.own.filter(|_| !is_forked()) else { return };
+        let Some(own) = self.own.filter(|_| !is_forked()) else {
+            return;
+        };
         self.set_waiter(None);
         own.detach(&self.client.weak());
     }
@@ -167,7 +181,11 @@ mod tests {
     fn a_wait_is_ended_once_however_many_others_are_cancelled_after_it() {
         let (client, process) = (CancelToken::new(), Arc::new(OwnerProcess::here()));
         let queues = || {
-            Arc::new(WaitQueues::new(HandoffLimit::DEFAULT, client.clone(), Arc::clone(&process)))
+            Arc::new(WaitQueues::new(
+                HandoffLimit::DEFAULT,
+                client.clone(),
+                Arc::clone(&process),
+            ))
         };
         let queues = [queues(), queues(), queues()];
         let client =
@@ -180,7 +198,11 @@ mod tests {
         for (number, token) in tokens.iter().enumerate() {
             token.cancel();
             let known = client.lock().len();
-            assert_eq!(known, tokens.len() - 1 - number, "only those that are not told of yet");
+            assert_eq!(
+                known,
+                tokens.len() - 1 - number,
+                "only those that are not told of yet"
+            );
         }
         drop(calls);
     }

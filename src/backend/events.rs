@@ -21,7 +21,10 @@ pub(crate) struct Events {
 
 impl Events {
     pub(crate) fn new(listener: Option<Listener>, owner_process: &Arc<OwnerProcess>) -> Self {
-        Self { listener, owner_process: Arc::clone(owner_process) }
+        Self {
+            listener,
+            owner_process: Arc::clone(owner_process),
+        }
     }
 
     /// The listener, if there is one and this thread may call it.
@@ -50,7 +53,10 @@ impl Events {
         if let Some(listener) = self.listener() {
             let event = event();
             // A register's turn is a lock of the library's own.
-            if !event.resource().is_some_and(|name| is_reserved(name.as_bytes())) {
+            if !event
+                .resource()
+                .is_some_and(|name| is_reserved(name.as_bytes()))
+            {
                 listener.emit(&event);
             }
         }
@@ -58,7 +64,11 @@ impl Events {
 
     /// Emits the loss of a lock that was requested at `since`, if there is a listener.
     pub(crate) fn emit_lost(&self, resource: Name<'_>, since: Time, reason: LossReason) {
-        self.emit(|| Event::Lost { resource, held: clock::now().since(since), reason });
+        self.emit(|| Event::Lost {
+            resource,
+            held: clock::now().since(since),
+            reason,
+        });
     }
 }
 
@@ -122,13 +132,19 @@ impl<'a> EventRecorder<'a> {
     /// The attempt has ended so.
     pub(crate) fn end_attempt(&mut self, now: Time, votes: AttemptOutcome) {
         let took = now.since(self.attempt_began);
-        self.pending = Some(Attempt { took, votes, quarantine: Duration::ZERO });
+        self.pending = Some(Attempt {
+            took,
+            votes,
+            quarantine: Duration::ZERO,
+        });
     }
 
     /// A round of the attempt has ended with these votes.
     pub(crate) fn end_round(&mut self, now: Time, votes: &Votes) {
         self.end_attempt(now, outcome(votes));
-        self.pending.iter_mut().for_each(|attempt| attempt.quarantine = votes.quarantine);
+        self.pending
+            .iter_mut()
+            .for_each(|attempt| attempt.quarantine = votes.quarantine);
     }
 
     /// This key has data that is not a lock. The key of the call's own name has `length` bytes.
@@ -139,7 +155,10 @@ impl<'a> EventRecorder<'a> {
 
     fn emit_other_data(&mut self) {
         if let Some((name, reason)) = self.other_data.take() {
-            self.events.emit(|| Event::NotALock { resource: Name::new(&name), reason });
+            self.events.emit(|| Event::NotALock {
+                resource: Name::new(&name),
+                reason,
+            });
         }
     }
 
@@ -150,12 +169,20 @@ impl<'a> EventRecorder<'a> {
         if let Some(attempt) = self.pending.take() {
             let (resource, left) = (self.resource, attempt.quarantine);
             let is_granted = attempt.votes == AttemptOutcome::Granted;
-            let outcome = if is_granted { AttemptOutcome::TooSlow } else { attempt.votes };
+            let outcome = if is_granted {
+                AttemptOutcome::TooSlow
+            } else {
+                attempt.votes
+            };
             self.emit_attempt(attempt.took, outcome);
             let until = clock::now().after(left);
             if !left.is_zero() && until > self.quarantined_until.after(SAME_QUARANTINE) {
                 self.quarantined_until = until;
-                self.events.emit(|| Event::Quarantined { resource, left, reports });
+                self.events.emit(|| Event::Quarantined {
+                    resource,
+                    left,
+                    reports,
+                });
             }
         }
         self.emit_other_data();
@@ -171,7 +198,10 @@ impl<'a> EventRecorder<'a> {
     pub(crate) fn emit_queued(&mut self, place: u64) {
         let resource = self.resource;
         if !std::mem::replace(&mut self.is_queued, true) {
-            self.events.emit(|| Event::Queued { resource, ahead: place });
+            self.events.emit(|| Event::Queued {
+                resource,
+                ahead: place,
+            });
         }
     }
 
@@ -208,17 +238,34 @@ impl<'a> EventRecorder<'a> {
         let (resource, attempts) = (self.resource, self.attempts);
         let waited = clock::now().since(self.began);
         self.events.emit(|| match result {
-            Ok(Some(guard)) => {
-                Event::Acquired { resource, attempts, waited, validity: validity(guard) }
-            }
-            Ok(None) => Event::Contended { resource, attempts, waited },
-            Err(error) => Event::Failed { resource, attempts, waited, error },
+            Ok(Some(guard)) => Event::Acquired {
+                resource,
+                attempts,
+                waited,
+                validity: validity(guard),
+            },
+            Ok(None) => Event::Contended {
+                resource,
+                attempts,
+                waited,
+            },
+            Err(error) => Event::Failed {
+                resource,
+                attempts,
+                waited,
+                error,
+            },
         });
     }
 
     fn emit_attempt(&self, took: Duration, outcome: AttemptOutcome) {
         let (resource, number) = (self.resource, self.attempts);
-        self.events.emit(|| Event::Attempt { resource, number, outcome, took });
+        self.events.emit(|| Event::Attempt {
+            resource,
+            number,
+            outcome,
+            took,
+        });
     }
 }
 

@@ -14,7 +14,10 @@ enum Kind {
     /// Counts events.
     Counter,
     /// Adds up the field with this name.
-    #[cfg_attr(not(feature = "registers"), allow(dead_code, reason = "only rounds are added up"))]
+    #[cfg_attr(
+        not(feature = "registers"),
+        allow(dead_code, reason = "only rounds are added up")
+    )]
     Sum(&'static str),
     /// 1 after an event of the first name, and 0 after one of the second.
     Gauge,
@@ -25,7 +28,13 @@ enum Kind {
 use Kind::{Counter, Gauge, Histogram, Sum};
 
 /// One metric: its name, its kind, the events that change it, its labels, and what it says.
-type Metric = (&'static str, Kind, &'static [&'static str], &'static [&'static str], &'static str);
+type Metric = (
+    &'static str,
+    Kind,
+    &'static [&'static str],
+    &'static [&'static str],
+    &'static str,
+);
 
 const ACQUISITIONS: &[&str] = &["acquired", "contended", "failed"];
 const EXTENSIONS: &[&str] = &["extended", "not_extended"];
@@ -105,7 +114,9 @@ pub(crate) fn describe_metrics() {
 pub(crate) fn measure(event: &Event<'_>) {
     let event_name = event.name();
     for &(name, kind, events, labels, _) in METRICS {
-        let Some(place) = events.iter().position(|it| *it == event_name) else { continue };
+        let Some(place) = events.iter().position(|it| *it == event_name) else {
+            continue;
+        };
         let key = key(event, name, labels);
         with_recorder(|recorder| match kind {
             Counter => recorder.register_counter(&key, &METADATA).increment(1),
@@ -233,7 +244,10 @@ mod tests {
         }
 
         fn write(&self, kind: Recorded, key: &Key) {
-            self.written.lock().expect("no test panics with it").push((kind, key.clone()));
+            self.written
+                .lock()
+                .expect("no test panics with it")
+                .push((kind, key.clone()));
         }
     }
 
@@ -290,10 +304,16 @@ mod tests {
     fn all_events_together_have_all_metrics_with_their_labels_and_no_others() {
         let journal = Journal::of(|| test_events::each(measure));
         let mut found: BTreeMap<String, (Recorded, BTreeSet<String>)> = BTreeMap::new();
-        for (kind, key) in journal.written.into_inner().expect("no test panics with it") {
+        for (kind, key) in journal
+            .written
+            .into_inner()
+            .expect("no test panics with it")
+        {
             let labels = key.labels().map(|label| label.key().to_owned()).collect();
             let new = (kind, labels);
-            let known = found.entry(key.name().to_owned()).or_insert_with(|| new.clone());
+            let known = found
+                .entry(key.name().to_owned())
+                .or_insert_with(|| new.clone());
             assert_eq!(*known, new, "the same labels each time");
         }
         let expected = METRICS.iter().map(|&(name, kind, _, labels, _)| {
@@ -302,7 +322,10 @@ mod tests {
                 Gauge => Recorded::Gauge,
                 Histogram(_) => Recorded::Histogram,
             };
-            (name.to_owned(), (kind, labels.iter().map(|&label| label.to_owned()).collect()))
+            (
+                name.to_owned(),
+                (kind, labels.iter().map(|&label| label.to_owned()).collect()),
+            )
         });
         assert_eq!(found, expected.collect());
     }
@@ -325,8 +348,15 @@ mod tests {
             describe_metrics();
             test_events::each(measure);
         });
-        let described = journal.described.into_inner().expect("no test panics with it");
-        for (kind, key) in journal.written.into_inner().expect("no test panics with it") {
+        let described = journal
+            .described
+            .into_inner()
+            .expect("no test panics with it");
+        for (kind, key) in journal
+            .written
+            .into_inner()
+            .expect("no test panics with it")
+        {
             let unit = (kind == Recorded::Histogram).then_some(Unit::Seconds);
             assert_eq!(described.get(key.name()), Some(&(kind, unit)), "{key:?}");
         }

@@ -160,11 +160,19 @@ mod tests {
 
     /// The row of the guide's table that fits this line: level, target, message, fields.
     fn row(event: &str, line: &Line) -> String {
-        let Line { level, target, message, fields } = line;
+        let Line {
+            level,
+            target,
+            message,
+            fields,
+        } = line;
         let level = level.to_lowercase();
         // The first is what the event is about.
         let fields: Vec<_> = fields.iter().map(|name| format!("`{name}`")).collect();
-        format!("| `{event}` | `{level}` | `{target}` | {message} | {} |", fields.join(" "))
+        format!(
+            "| `{event}` | `{level}` | `{target}` | {message} | {} |",
+            fields.join(" ")
+        )
     }
 
     #[test]
@@ -175,7 +183,11 @@ mod tests {
             let (_, line) = lines.next().expect("a line for each");
             assert_eq!(line.level, format!("{:?}", event.level()).to_uppercase());
             event.visit(|field, _| {
-                assert!(line.fields.contains(&field), "no {field}: {:?}", line.fields);
+                assert!(
+                    line.fields.contains(&field),
+                    "no {field}: {:?}",
+                    line.fields
+                );
             });
         });
     }
@@ -184,10 +196,18 @@ mod tests {
     fn the_guide_lists_every_event_with_its_level_target_and_fields() {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let guide = include_str!("../guide/monitoring.md");
-        let rows: Vec<_> = lines().iter().map(|(event, line)| row(event, line)).collect();
+        let rows: Vec<_> = lines()
+            .iter()
+            .map(|(event, line)| row(event, line))
+            .collect();
         let written = guide.lines().filter(|line| line.contains("| `redlatch::"));
         let written: Vec<_> = written.map(str::to_owned).collect();
-        assert_eq!(written, rows, "in the order of the samples:\n{}", rows.join("\n"));
+        assert_eq!(
+            written,
+            rows,
+            "in the order of the samples:\n{}",
+            rows.join("\n")
+        );
     }
 
     #[test]

@@ -53,13 +53,24 @@ impl LockRequest<'_> {
         match share {
             Some(_) if !keys.more.is_empty() => return Err(ResourceError::SharedSet),
             Some(Share::Permit { of: count, .. }) if !(1..=PERMITS_MAX).contains(&count) => {
-                return Err(ResourceError::Permits { count, most: PERMITS_MAX });
+                return Err(ResourceError::Permits {
+                    count,
+                    most: PERMITS_MAX,
+                });
             }
             _ => {}
         }
-        let fence = self.settings.is_fenced.then_some(self.client.core.fencing_expiry);
+        let fence = self
+            .settings
+            .is_fenced
+            .then_some(self.client.core.fencing_expiry);
         let more_keys = mem::take(&mut keys.more);
-        Ok(LockAttributes { more_keys, owner, fence, share })
+        Ok(LockAttributes {
+            more_keys,
+            owner,
+            fence,
+            share,
+        })
     }
 
     /// The request with all settings checked.
@@ -68,8 +79,15 @@ impl LockRequest<'_> {
         attributes: LockAttributes,
         wait: Wait,
     ) -> Result<LockSpec<'_>, Error> {
-        let Self { client: LockClient { core }, keys, settings } = self;
-        let key = &keys.as_ref().map_err(|error| Error::Resource(*error))?.first;
+        let Self {
+            client: LockClient { core },
+            keys,
+            settings,
+        } = self;
+        let key = &keys
+            .as_ref()
+            .map_err(|error| Error::Resource(*error))?
+            .first;
         if core.is_forked() {
             return Err(Error::OtherProcess);
         }
@@ -87,7 +105,10 @@ impl LockRequest<'_> {
         let longest = session.map_or(longest, |session| session.keep_for.min(longest));
         let hold_at_least = settings.hold_at_least;
         if hold_at_least > longest {
-            return Err(Error::Ttl(TtlError::HoldTooLong { hold_at_least, longest }));
+            return Err(Error::Ttl(TtlError::HoldTooLong {
+                hold_at_least,
+                longest,
+            }));
         }
         check_hold(ttl.as_duration(), max_hold, settings.keep_alive).map_err(Error::Ttl)?;
         let (key, attributes) = (Arc::clone(key), attributes.unless_plain());
@@ -134,12 +155,21 @@ impl Acquisition<'_> {
         let Self { core, spec } = self;
         self.prepare_keeping()?;
         self.check_own_hold()?;
-        let slot = match spec.attributes.as_ref().filter(|it| !it.more_keys.is_empty()) {
+        let slot = match spec
+            .attributes
+            .as_ref()
+            .filter(|it| !it.more_keys.is_empty())
+        {
             Some(_) => self.enqueue(&core.set_wait_queues, &name_of_set(spec.keys())),
             None => self.enqueue(&core.wait_queues, &spec.key),
         };
-        let Some(mut slot) = slot? else { return Ok(None) };
-        if let Some(kind) = self.kind_of_share().filter(|_| !core.events.is_in_callback()) {
+        let Some(mut slot) = slot? else {
+            return Ok(None);
+        };
+        if let Some(kind) = self
+            .kind_of_share()
+            .filter(|_| !core.events.is_in_callback())
+        {
             return self.acquire_joint(&kind, recorder);
         }
         let result = core.backend.acquire(spec, &mut slot, recorder);
@@ -154,7 +184,9 @@ impl Acquisition<'_> {
             return Ok(());
         }
         let ttl = spec.ttl.as_duration();
-        let Some(watchdog) = core.backend.watchdog() else { return Ok(()) };
+        let Some(watchdog) = core.backend.watchdog() else {
+            return Ok(());
+        };
         let shortest = shortest_ttl(&core.rules).map_or(Duration::MAX, Ttl::as_duration);
         if ttl < shortest {
             return Err(Error::Ttl(TtlError::TooShortToKeep { ttl, shortest }));
@@ -270,11 +302,18 @@ impl Acquisition<'_> {
             let left = deadline.map_or(Duration::MAX, |deadline| deadline.since(now));
             not_before = Some(now.after(pause.min(left / 2)));
         }
-        Ok(Some(QueueSlot { head: Some(head), held, not_before }))
+        Ok(Some(QueueSlot {
+            head: Some(head),
+            held,
+            not_before,
+        }))
     }
 
     fn caller(&self) -> Caller<'_> {
-        Caller { token: self.spec.call.own(), thread: self.spec.thread }
+        Caller {
+            token: self.spec.call.own(),
+            thread: self.spec.thread,
+        }
     }
 
     /// Reports that the thread waits for a lock that it has taken itself.
@@ -287,7 +326,11 @@ impl Acquisition<'_> {
         if spec.wait == Wait::No || core.events.is_in_callback() {
             return Ok(());
         }
-        let is_over = || spec.wait.deadline().is_some_and(|deadline| deadline <= clock::now());
+        let is_over = || {
+            spec.wait
+                .deadline()
+                .is_some_and(|deadline| deadline <= clock::now())
+        };
         // Of a plain lock, the wait queue knows as much as makes an error.
         let is_plain = spec.share().is_none() && spec.keys().nth(1).is_none();
         let is_wanted = !is_plain || core.guard_list.is_used() || core.events.has_listener();
@@ -350,7 +393,10 @@ impl Acquisition<'_> {
             drop((member, head));
             return self.acquire_alone(recorder);
         }
-        let mut slot = QueueSlot { head: Some(head), ..QueueSlot::default() };
+        let mut slot = QueueSlot {
+            head: Some(head),
+            ..QueueSlot::default()
+        };
         let result = core.backend.acquire(&self.spec, &mut slot, recorder);
         let mut guard = self.conclude(None, result)?;
         if let Some(guard) = &mut guard {
@@ -379,7 +425,12 @@ impl Acquisition<'_> {
         let Self { core, spec } = self;
         let mut guard = LockGuard::of_member(core, member, granted, began, spec.max_hold);
         guard.note_taker(spec.thread);
-        if spec.keep_alive { guard.kept_by_others() } else { Ok(guard) }.map(Some)
+        if spec.keep_alive {
+            guard.kept_by_others()
+        } else {
+            Ok(guard)
+        }
+        .map(Some)
     }
 
     /// What two requests have in common that can take one share together: the lock, and all
@@ -392,7 +443,9 @@ impl Acquisition<'_> {
         if attributes.share != Some(Share::Reader) || !spec.hold_at_least.is_zero() {
             return None;
         }
-        let max_hold = spec.max_hold.map_or([u8::MAX; 16], |it| it.as_nanos().to_le_bytes());
+        let max_hold = spec
+            .max_hold
+            .map_or([u8::MAX; 16], |it| it.as_nanos().to_le_bytes());
         let fence = attributes.fence.map_or(0, Ttl::as_millis).to_le_bytes();
         let ttl = spec.ttl.as_millis().to_le_bytes();
         let key_length = spec.key.len().to_le_bytes();
@@ -400,8 +453,16 @@ impl Acquisition<'_> {
         // One that asks for much validity may ask the nodes for longer than others have to wait.
         let least = spec.min_validity.as_nanos().to_le_bytes();
         // The key comes first: see `JointShares::waiting_since`.
-        let parts: [&[u8]; 8] =
-            [&key_length, &spec.key, &max_hold, &fence, &ttl, &least, &is_kept, &attributes.owner];
+        let parts: [&[u8]; 8] = [
+            &key_length,
+            &spec.key,
+            &max_hold,
+            &fence,
+            &ttl,
+            &least,
+            &is_kept,
+            &attributes.owner,
+        ];
         Some(parts.concat().into())
     }
 }

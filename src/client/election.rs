@@ -87,7 +87,11 @@ impl Election<'_> {
     ///
     /// As [`LockRequest::try_lock_for`] with [`keep_alive`](LockRequest::keep_alive).
     pub fn campaign_for(&self, wait: Duration) -> Result<Option<Leadership>, Error> {
-        Ok(self.request.clone().try_lock_for(wait)?.map(Leadership::new))
+        Ok(self
+            .request
+            .clone()
+            .try_lock_for(wait)?
+            .map(Leadership::new))
     }
 
     /// Campaigns, calls `term` in this thread each time this candidate is elected, and campaigns
@@ -112,7 +116,11 @@ impl Election<'_> {
     ///
     /// As [`LockClient::inspect`].
     pub fn leader(&self) -> Result<Option<Holder>, Error> {
-        let keys = self.request.keys.as_ref().map_err(|error| Error::Resource(*error))?;
+        let keys = self
+            .request
+            .keys
+            .as_ref()
+            .map_err(|error| Error::Resource(*error))?;
         match self.request.client.inspect_key(&keys.first)?.state {
             LockState::Held(holder) => Ok(Some(holder)),
             _ => Ok(None),
@@ -131,7 +139,10 @@ pub struct Leadership {
 
 impl Leadership {
     fn new(lock: LockGuard) -> Self {
-        Self { lock, since: clock::wall_time(clock::wall_micros()) }
+        Self {
+            lock,
+            since: clock::wall_time(clock::wall_micros()),
+        }
     }
 
     /// Does it still lead? Asks no node. Call it right before each step that a leader alone may

@@ -51,7 +51,12 @@ impl<'a> LockRequest<'a> {
     /// and half of the period: see [`OncePer`].
     pub fn once_per(self, period: Duration) -> OncePer<'a> {
         let schedule = RunSchedule::every(period);
-        OncePer { request: self, schedule, retries_failed: false, is_exact: false }
+        OncePer {
+            request: self,
+            schedule,
+            retries_failed: false,
+            is_exact: false,
+        }
     }
 }
 
@@ -197,7 +202,11 @@ impl OncePer<'_> {
     ///
     /// What remembers the run could not be read or removed.
     pub fn forget(&self) -> Result<(), Error> {
-        if self.is_exact { ByRegister::of(self)?.forget() } else { ByLock::of(self)?.forget() }
+        if self.is_exact {
+            ByRegister::of(self)?.forget()
+        } else {
+            ByLock::of(self)?.forget()
+        }
     }
 
     fn run_with<T, E: From<Error>>(
@@ -209,7 +218,13 @@ impl OncePer<'_> {
             return Ok(not_due.into_run());
         }
         let ttl = run_ttl(&self.request, self.schedule);
-        let wait = self.request.client.core.rules.node_timeout.saturating_add(WAIT);
+        let wait = self
+            .request
+            .client
+            .core
+            .rules
+            .node_timeout
+            .saturating_add(WAIT);
         let under_lock = |lock: &LockGuard| -> Result<OncePerRun<T>, E> {
             // Again: for how long the lock was waited for, or this process stopped, must not make
             // the period shorter.
@@ -222,7 +237,11 @@ impl OncePer<'_> {
             };
             if lock.ensure_held().is_err() {
                 memory.give_back(claim);
-                return Err(Error::TooSlow { took: lock.age(clock::now()), ttl }.into());
+                return Err(Error::TooSlow {
+                    took: lock.age(clock::now()),
+                    ttl,
+                }
+                .into());
             }
             let begun = memory.begin(claim)?;
             let value = job(lock)?;
@@ -233,10 +252,13 @@ impl OncePer<'_> {
         };
         let wait = Wait::Until(clock::now().after(wait));
         let ran =
-            self.request.clone().ttl(ttl).run_body(wait, under_lock, |lost, run| match run {
-                OncePerRun::Ran(_) => Err(Error::from(lost).into()),
-                other => Ok(other),
-            })?;
+            self.request
+                .clone()
+                .ttl(ttl)
+                .run_body(wait, under_lock, |lost, run| match run {
+                    OncePerRun::Ran(_) => Err(Error::from(lost).into()),
+                    other => Ok(other),
+                })?;
         Ok(ran.unwrap_or(OncePerRun::HeldByOther))
     }
 }
@@ -248,8 +270,13 @@ fn run_ttl(request: &LockRequest<'_>, schedule: RunSchedule) -> Duration {
     let (rules, settings) = (&request.client.core.rules, &request.settings);
     let validity = settings.min_validity.unwrap_or(rules.min_validity);
     let validity = validity.max(rules.node_timeout.saturating_mul(3));
-    let shortest = rules.drift.shortest_ttl(validity).map_or(Duration::MAX, Ttl::as_duration);
-    settings.ttl.min(TTL_MAX.min(schedule.period / 2).max(shortest))
+    let shortest = rules
+        .drift
+        .shortest_ttl(validity)
+        .map_or(Duration::MAX, Ttl::as_duration);
+    settings
+        .ttl
+        .min(TTL_MAX.min(schedule.period / 2).max(shortest))
 }
 
 // What is remembered of the last run of a job, and when the next one is due.
@@ -274,7 +301,10 @@ impl LastRun {
     }
 
     fn ended(self) -> Self {
-        Self { is_open: false, ..self }
+        Self {
+            is_open: false,
+            ..self
+        }
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -284,21 +314,35 @@ impl LastRun {
     }
 
     fn read(bytes: &[u8]) -> Result<Self, RegisterError> {
-        let words: Vec<&str> = str::from_utf8(bytes).unwrap_or_default().split(' ').collect();
+        let words: Vec<&str> = str::from_utf8(bytes)
+            .unwrap_or_default()
+            .split(' ')
+            .collect();
         let (name, format) = FORMAT;
         let read = match words[..] {
             [one, other, micros, state] if (one, other) == (name, format) => {
                 let is_open = state == OPEN;
                 let counted_from = micros.parse().ok().filter(|_| is_open || state == COUNTS);
-                counted_from.map(|counted_from| Self { counted_from, is_open })
+                counted_from.map(|counted_from| Self {
+                    counted_from,
+                    is_open,
+                })
             }
             _ => None,
         };
         let later = || {
             let is_ours = words.first() == Some(&name);
-            words.get(1).filter(|_| is_ours)?.parse().ok().filter(|format| *format > 1)
+            words
+                .get(1)
+                .filter(|_| is_ours)?
+                .parse()
+                .ok()
+                .filter(|format| *format > 1)
         };
-        read.ok_or_else(|| RegisterError::OtherFormat { url: None, format: later() })
+        read.ok_or_else(|| RegisterError::OtherFormat {
+            url: None,
+            format: later(),
+        })
     }
 }
 
@@ -314,7 +358,10 @@ struct RunSchedule {
 
 impl RunSchedule {
     fn every(period: Duration) -> Self {
-        Self { period, tolerance: period / TOLERANCE_PART }
+        Self {
+            period,
+            tolerance: period / TOLERANCE_PART,
+        }
     }
 
     fn doubt_max(self) -> Duration {
@@ -323,20 +370,30 @@ impl RunSchedule {
 
     fn check(self) -> Result<(), OncePerError> {
         let Self { period, tolerance } = self;
-        if tolerance < period { Ok(()) } else { Err(OncePerError::Period { period, tolerance }) }
+        if tolerance < period {
+            Ok(())
+        } else {
+            Err(OncePerError::Period { period, tolerance })
+        }
     }
 
     /// The next run, if it may begin now; or else when it may, and how long that is from now.
     fn next(self, last: Option<&LastRun>, now: &NodesTime) -> Result<LastRun, (u64, u64)> {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let Some(last) = last else {
-            return Ok(LastRun { counted_from: now.latest, is_open: false });
+            return Ok(LastRun {
+                counted_from: now.latest,
+                is_open: false,
+            });
         };
         let due = last.counted_from.saturating_add(micros(self.period));
         let earliest = due.saturating_sub(micros(self.tolerance));
         if now.earliest >= earliest {
             // One that begins early does not move the next one.
-            Ok(LastRun { counted_from: due.max(now.latest), is_open: false })
+            Ok(LastRun {
+                counted_from: due.max(now.latest),
+                is_open: false,
+            })
         } else if last.is_open {
             Ok(last.clone())
         } else {
@@ -356,16 +413,25 @@ mod tests {
     };
 
     fn at(micros: u64) -> NodesTime {
-        NodesTime { earliest: micros, latest: micros }
+        NodesTime {
+            earliest: micros,
+            latest: micros,
+        }
     }
 
     #[test]
     fn a_value_is_read_as_it_was_written() {
         for is_open in [false, true] {
-            let run = LastRun { counted_from: 1_764_032_063_000_000, is_open };
+            let run = LastRun {
+                counted_from: 1_764_032_063_000_000,
+                is_open,
+            };
             assert_eq!(LastRun::read(&run.to_bytes()), Ok(run));
         }
-        let run = LastRun { counted_from: 7, is_open: true };
+        let run = LastRun {
+            counted_from: 7,
+            is_open: true,
+        };
         assert_eq!(run.to_bytes(), b"once_per 1 7 open");
         assert_eq!(run.ended().to_bytes(), b"once_per 1 7 counts");
     }
@@ -383,10 +449,16 @@ mod tests {
             "once_per 0 7 open",
             "\u{e9}",
         ] {
-            let error = RegisterError::OtherFormat { url: None, format: None };
+            let error = RegisterError::OtherFormat {
+                url: None,
+                format: None,
+            };
             assert_eq!(LastRun::read(text.as_bytes()), Err(error), "{text}");
         }
-        let later = Err(RegisterError::OtherFormat { url: None, format: Some(2) });
+        let later = Err(RegisterError::OtherFormat {
+            url: None,
+            format: Some(2),
+        });
         assert_eq!(LastRun::read(b"once_per 2 anything"), later);
     }
 
@@ -409,7 +481,9 @@ mod tests {
         for _ in 0..200 {
             let (mut now, mut last, mut begun) = (DAY, None, Vec::new());
             while begun.len() < 30 {
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
                 now += (random >> 33) % (DAY / 3);
                 if let Ok(run) = SCHEDULE.next(last.as_ref(), &at(now)) {
                     last = Some(run);
@@ -432,15 +506,35 @@ mod tests {
         assert_eq!(second, first);
         // Many periods later it is a run of its own.
         let late = SCHEDULE.next(Some(&first), &at(9 * DAY)).unwrap();
-        assert_eq!(late, LastRun { counted_from: 9 * DAY, is_open: false });
+        assert_eq!(
+            late,
+            LastRun {
+                counted_from: 9 * DAY,
+                is_open: false
+            }
+        );
         assert!(SCHEDULE.next(Some(&second.ended()), &at(DAY + 6)).is_err());
     }
 
     #[test]
     fn doubt_about_the_time_makes_a_period_longer_and_never_shorter() {
-        let exact = RunSchedule { tolerance: Duration::ZERO, ..SCHEDULE };
-        let first = exact.next(None, &NodesTime { earliest: 0, latest: 100 }).unwrap();
-        let doubtful = NodesTime { earliest: DAY + 99, latest: DAY + 200 };
+        let exact = RunSchedule {
+            tolerance: Duration::ZERO,
+            ..SCHEDULE
+        };
+        let first = exact
+            .next(
+                None,
+                &NodesTime {
+                    earliest: 0,
+                    latest: 100,
+                },
+            )
+            .unwrap();
+        let doubtful = NodesTime {
+            earliest: DAY + 99,
+            latest: DAY + 200,
+        };
         assert!(exact.next(Some(&first), &doubtful).is_err());
         assert!(exact.next(Some(&first), &at(DAY + 100)).is_ok());
     }

@@ -58,7 +58,12 @@ impl LockClient {
         if let Some(listener) = core.events.listener() {
             listener.emit_node_changes();
         }
-        judge(&mut statuses, core.backend.standards(), clock::now(), clock::wall_micros());
+        judge(
+            &mut statuses,
+            core.backend.standards(),
+            clock::now(),
+            clock::wall_micros(),
+        );
         statuses
     }
 
@@ -248,7 +253,14 @@ impl LockClient {
         let pattern = self.pattern_of_keys(pattern, infix);
         let keys = pattern.map(|pattern| backend.list(pattern, of_registers));
         let (found, known) = (Vec::new(), HashSet::new());
-        Locks { client: self, keys, infix, found, known, is_over: false }
+        Locks {
+            client: self,
+            keys,
+            infix,
+            found,
+            known,
+            is_over: false,
+        }
     }
 
     /// The pattern of the keys of the locks whose names match this pattern.
@@ -303,7 +315,10 @@ impl Locks<'_> {
     /// Reads the next names from the nodes, if there are any.
     fn read(&mut self) -> Result<(), Error> {
         let core = &self.client.core;
-        let listing = self.keys.as_mut().map_err(|error| Error::Resource(*error))?;
+        let listing = self
+            .keys
+            .as_mut()
+            .map_err(|error| Error::Resource(*error))?;
         if core.is_forked() {
             return Err(Error::OtherProcess);
         }
@@ -311,8 +326,12 @@ impl Locks<'_> {
         self.is_over = keys.is_none();
         for key in keys.into_iter().flatten() {
             // A server that lists other keys than it was asked for is no reason to panic.
-            let name = key.get(core.key_prefix.len()..).and_then(|it| it.strip_prefix(self.infix));
-            let Some(name) = name.filter(|name| !name.is_empty()) else { continue };
+            let name = key
+                .get(core.key_prefix.len()..)
+                .and_then(|it| it.strip_prefix(self.infix));
+            let Some(name) = name.filter(|name| !name.is_empty()) else {
+                continue;
+            };
             let lock = FoundLock { name: name.into() };
             if self.known.insert(lock.clone()) {
                 listing.keep(name.len() + BYTES_PER_NAME);
@@ -325,6 +344,8 @@ impl Locks<'_> {
 
 impl fmt::Debug for Locks<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Locks").field("known", &self.known.len()).finish_non_exhaustive()
+        f.debug_struct("Locks")
+            .field("known", &self.known.len())
+            .finish_non_exhaustive()
     }
 }

@@ -46,7 +46,11 @@ impl LockClient {
         let key = self.key(name.as_ref()).map_err(RegisterError::Resource)?;
         self.core.register_nodes()?;
         let keys = RegisterKeys::new(&self.core.key_prefix, name.as_ref());
-        Ok(Register { client: self.clone(), keys, lock: key })
+        Ok(Register {
+            client: self.clone(),
+            keys,
+            lock: key,
+        })
     }
 
     /// The registers of this client's nodes as a whole: the group that keeps them, a list of them,
@@ -86,7 +90,8 @@ impl Register {
     ///
     /// Too few nodes gave an answer that counts, or the nodes are no group.
     pub fn read(&self) -> Result<Option<Value>, RegisterError> {
-        self.look(&RegisterCommand::Read { watcher: None }).map(|look| look.value)
+        self.look(&RegisterCommand::Read { watcher: None })
+            .map(|look| look.value)
     }
 
     /// Reads the value, by a command that answers it.
@@ -109,8 +114,16 @@ impl Register {
             if let Some(agreed) = round.replies.agreed() {
                 let ballot = agreed.map(|accepted| accepted.ballot);
                 self.client.core.registers.saw(&self.keys.value, ballot);
-                let value = ballot.and_then(|ballot| round.replies.value(ballot)).map(Value);
-                return Ok((Observation { value, is_watched: round.is_watched }, rounds));
+                let value = ballot
+                    .and_then(|ballot| round.replies.value(ballot))
+                    .map(Value);
+                return Ok((
+                    Observation {
+                        value,
+                        is_watched: round.is_watched,
+                    },
+                    rounds,
+                ));
             }
             if round.replies.are_enough() {
                 break;
@@ -130,7 +143,13 @@ impl Register {
             self.delete_if_over(draft);
             Ok(draft.current().cloned().map(Value))
         })?;
-        Ok((Observation { value: agreed.0, is_watched: false }, rounds + agreed.1))
+        Ok((
+            Observation {
+                value: agreed.0,
+                is_watched: false,
+            },
+            rounds + agreed.1,
+        ))
     }
 
     /// Replaces the value by what `change` makes of it; `None` deletes it. Takes one round if this
@@ -252,12 +271,18 @@ fn write(draft: &mut Draft, new: Vec<u8>, fence: Option<u64>) -> Result<Version,
 
 fn check_length(length: usize) -> Result<(), RegisterError> {
     let most = VALUE_MAX;
-    if length > most { Err(RegisterError::TooLong { length, most }) } else { Ok(()) }
+    if length > most {
+        Err(RegisterError::TooLong { length, most })
+    } else {
+        Ok(())
+    }
 }
 
 impl fmt::Debug for Register {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Register").field("name", &self.name()).finish()
+        f.debug_struct("Register")
+            .field("name", &self.name())
+            .finish()
     }
 }
 
@@ -291,7 +316,9 @@ impl Value {
     /// The largest fencing token that has written since the register was created.
     #[must_use]
     pub fn fence(&self) -> Option<FencingToken> {
-        self.0.fence().and_then(|fence| FencingToken::try_from(fence).ok())
+        self.0
+            .fence()
+            .and_then(|fence| FencingToken::try_from(fence).ok())
     }
 }
 
@@ -351,7 +378,10 @@ impl Stale {
 impl fmt::Display for Stale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { token, by } = self;
-        write!(f, "the lock with the fencing token {token} is lost: {by} has written since")
+        write!(
+            f,
+            "the lock with the fencing token {token} is lost: {by} has written since"
+        )
     }
 }
 
@@ -364,7 +394,11 @@ impl LockClient {
     pub(in crate::client) fn reserved_register(&self, name: &[u8]) -> Register {
         let prefix = &self.core.key_prefix[..];
         let lock = Arc::from([prefix, name].concat());
-        Register { client: self.clone(), keys: RegisterKeys::new(prefix, name), lock }
+        Register {
+            client: self.clone(),
+            keys: RegisterKeys::new(prefix, name),
+            lock,
+        }
     }
 }
 
@@ -373,7 +407,8 @@ impl Register {
     /// [`Change::create`](crate::registers::Change::create).
     pub(in crate::client) fn create(&self, value: &[u8]) -> Result<(), RegisterError> {
         let body = |draft: &mut Draft| put(draft, Some(value.to_vec()));
-        self.run_with(&Arc::default(), Change::create, body).map(|_| ())
+        self.run_with(&Arc::default(), Change::create, body)
+            .map(|_| ())
     }
 
     /// Raises the last bytes of the value in place, if no other ballot is promised, and reads it.
@@ -381,7 +416,8 @@ impl Register {
         &self,
         levels: Arc<[u8]>,
     ) -> Result<Option<Value>, RegisterError> {
-        self.look(&RegisterCommand::Raise(levels)).map(|look| look.value)
+        self.look(&RegisterCommand::Raise(levels))
+            .map(|look| look.value)
     }
 
     /// As [`change`](Self::change), with a result. The value is written only if it becomes another

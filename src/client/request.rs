@@ -83,7 +83,11 @@ impl<'a> LockRequest<'a> {
             share: None,
             thread: None,
         };
-        Self { client, keys, settings }
+        Self {
+            client,
+            keys,
+            settings,
+        }
     }
 
     /// How long the lock is held unless it is extended, by default 10 s, as in the example of the
@@ -198,7 +202,9 @@ impl<'a> LockRequest<'a> {
 
 impl LockKeys {
     pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        std::iter::once(&self.first).chain(&self.more).map(|key| &**key)
+        std::iter::once(&self.first)
+            .chain(&self.more)
+            .map(|key| &**key)
     }
 }
 
@@ -299,7 +305,10 @@ impl LockRequest<'_> {
     /// its limits, and with [`ResourceError::SharedSet`](crate::error::ResourceError::SharedSet)
     /// for a set of resources.
     pub fn one_of(mut self, count: u32) -> Self {
-        self.settings.share = Some(Share::Permit { of: count, number: None });
+        self.settings.share = Some(Share::Permit {
+            of: count,
+            number: None,
+        });
         self
     }
 
@@ -315,9 +324,13 @@ impl LockRequest<'_> {
     /// Sets an [owner](Self::owner) that names this host, process and thread: `host:pid:thread`.
     pub fn owned_by_this_thread(self) -> Self {
         let thread = thread::current();
-        let name = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
+        let name = thread
+            .name()
+            .map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
         let mut label = format!("{}:{name}", this_process());
-        let end = (0..=OWNER_MAX.min(label.len())).rev().find(|end| label.is_char_boundary(*end));
+        let end = (0..=OWNER_MAX.min(label.len()))
+            .rev()
+            .find(|end| label.is_char_boundary(*end));
         label.truncate(end.unwrap_or(0));
         self.owner(label)
     }
@@ -371,7 +384,9 @@ impl LockRequest<'_> {
     #[must_use]
     pub fn own_holder(&self) -> Option<OwnHolder> {
         let hold =
-            self.client.core.own_hold(self.known_keys()?, self.settings.share, self.thread())?;
+            self.client
+                .core
+                .own_hold(self.known_keys()?, self.settings.share, self.thread())?;
         Some(hold.holder)
     }
 
@@ -381,7 +396,8 @@ impl LockRequest<'_> {
     /// may be another program's lock; other data is [an error](Error::NotALock).
     #[must_use]
     pub fn other_data(&self) -> Option<NotALock> {
-        self.known_keys()?.find_map(|key| self.client.core.backend.other_data(key))
+        self.known_keys()?
+            .find_map(|key| self.client.core.backend.other_data(key))
     }
 
     /// The keys of which the client may know something. `None` if a name cannot be used, and in a
@@ -394,7 +410,9 @@ impl LockRequest<'_> {
 
     /// The thread for which it asks, if for one in particular.
     pub(super) fn thread(&self) -> Option<ThreadId> {
-        self.settings.thread.unwrap_or_else(|| Some(thread::current().id()))
+        self.settings
+            .thread
+            .unwrap_or_else(|| Some(thread::current().id()))
     }
 }
 

@@ -104,7 +104,15 @@ impl Transactions<'_> {
             Ok(record) => record,
             Err(error) => return unreached(disk, error),
         };
-        Side { record, id, name, participant, until, seen: None }.run(TransactionSide::join(disk))
+        Side {
+            record,
+            id,
+            name,
+            participant,
+            until,
+            seen: None,
+        }
+        .run(TransactionSide::join(disk))
     }
 
     /// Brings the transactions that are on the participant's disk to their end: commits those that
@@ -143,7 +151,10 @@ impl Transactions<'_> {
             }
         }
         if !unresolved.is_empty() {
-            return Err(RecoverError::Unresolved { resolved: decided.len(), unresolved });
+            return Err(RecoverError::Unresolved {
+                resolved: decided.len(),
+                unresolved,
+            });
         }
         self.abort_unknown(name).map_err(RecoverError::NotListed)?;
         Ok(decided)
@@ -174,8 +185,15 @@ impl Transactions<'_> {
             Err(error) => return unreached(disk, error),
         };
         let until = clock::now();
-        Side { record, id, name, participant, until, seen: None }
-            .run(TransactionSide::recover(disk))
+        Side {
+            record,
+            id,
+            name,
+            participant,
+            until,
+            seen: None,
+        }
+        .run(TransactionSide::recover(disk))
     }
 
     /// Aborts a transaction, unless it is committed. For operators, and for whoever has begun one
@@ -188,7 +206,9 @@ impl Transactions<'_> {
     ///
     /// The id is another group's, or too few nodes answered.
     pub fn abort(&self, id: &TransactionId) -> Result<Decision, TransactionError> {
-        let told = self.record(id)?.change(|record| Record::abort(record, None))?;
+        let told = self
+            .record(id)?
+            .change(|record| Record::abort(record, None))?;
         Ok(match told {
             RecordState::Abort => Decision::Aborted,
             RecordState::Absent => Decision::Over,
@@ -200,8 +220,14 @@ impl Transactions<'_> {
 
     /// The record of a transaction of this group.
     fn record(&self, id: &TransactionId) -> Result<RecordRegister<'_>, TransactionError> {
-        let register = self.client.reserved_register(format!("{NAME}{id}").as_bytes());
-        let record = RecordRegister { client: self.client, id: *id, register };
+        let register = self
+            .client
+            .reserved_register(format!("{NAME}{id}").as_bytes());
+        let record = RecordRegister {
+            client: self.client,
+            id: *id,
+            register,
+        };
         record.check_group()?;
         Ok(record)
     }
@@ -218,7 +244,11 @@ fn unreached<E>(disk: Disk, error: TransactionError) -> Result<Decision, JoinErr
 
 fn draw_id(group: u64) -> Result<TransactionId, RegisterError> {
     let entropy = draw().ok_or(RegisterError::NoEntropy)?;
-    let (random, _) = entropy.token.as_bytes().split_first_chunk().expect("16 of 20 bytes");
+    let (random, _) = entropy
+        .token
+        .as_bytes()
+        .split_first_chunk()
+        .expect("16 of 20 bytes");
     Ok(TransactionId::new(group, u128::from_be_bytes(*random)))
 }
 
@@ -319,10 +349,19 @@ impl Transactions<'_> {
     pub fn list(&self) -> Result<Vec<Transaction>, TransactionError> {
         let now = clock::wall_micros();
         let mut found = Vec::new();
-        for register in self.client.registers().like(format!("{NAME}*").as_bytes(), true) {
+        for register in self
+            .client
+            .registers()
+            .like(format!("{NAME}*").as_bytes(), true)
+        {
             let register = register?;
-            let id = register.name().as_str().and_then(|name| name.strip_prefix(NAME));
-            let Some(id) = id.and_then(|id| id.parse().ok()) else { continue };
+            let id = register
+                .name()
+                .as_str()
+                .and_then(|name| name.strip_prefix(NAME));
+            let Some(id) = id.and_then(|id| id.parse().ok()) else {
+                continue;
+            };
             // What was removed meanwhile is at its end.
             let value = register.read()?;
             let record = read(value.as_ref().map(Value::bytes))?;
@@ -351,7 +390,10 @@ impl Transaction {
 
 /// How a transaction has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "code that acts on it must know all")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "code that acts on it must know all"
+)]
 pub enum Decision {
     /// Each participant has changed, or will before it does anything else.
     Committed,
@@ -420,5 +462,9 @@ fn disk<P: Participant>(participant: &mut P, id: &TransactionId) -> Result<Disk,
     if participant.committed()?.contains(id) {
         return Ok(Disk::Committed);
     }
-    Ok(if is_prepared { Disk::Prepared } else { Disk::Nothing })
+    Ok(if is_prepared {
+        Disk::Prepared
+    } else {
+        Disk::Nothing
+    })
 }

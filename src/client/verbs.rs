@@ -183,10 +183,16 @@ impl LockRequest<'_> {
         lost: impl FnOnce(LockLost, T) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
         let ttl = self.settings.ttl;
-        let Some(mut guard) = self.keep_alive().acquire(wait)? else { return Ok(None) };
+        let Some(mut guard) = self.keep_alive().acquire(wait)? else {
+            return Ok(None);
+        };
         if guard.check().is_err() {
             guard.waive_hold_at_least(); // the job did not run
-            return Err(Error::TooSlow { took: guard.age(clock::now()), ttl }.into());
+            return Err(Error::TooSlow {
+                took: guard.age(clock::now()),
+                ttl,
+            }
+            .into());
         }
         guard.bind_to_this_thread();
         let result = body(&guard);
@@ -238,10 +244,17 @@ impl LockRequest<'_> {
         if core.backend.session_limits().is_some() {
             return Err(Error::NotResumable(NotResumable::Session));
         }
-        if core.cancellation.call(self.settings.cancelled_by.as_ref()).is_cancelled() {
+        if core
+            .cancellation
+            .call(self.settings.cancelled_by.as_ref())
+            .is_cancelled()
+        {
             return Err(Error::Cancelled);
         }
-        let keys = self.keys.as_ref().map_err(|error| Error::Resource(*error))?;
+        let keys = self
+            .keys
+            .as_ref()
+            .map_err(|error| Error::Resource(*error))?;
         // Asked with others, the nodes would find that those are not held, and the lock lost.
         if !token.is_of(&keys.first, &keys.more) {
             return Err(Error::NotResumable(NotResumable::OtherNames));
@@ -252,10 +265,18 @@ impl LockRequest<'_> {
             let resource = Name::new(&keys.first[core.key_prefix.len()..]);
             let (attempts, waited) = (0, clock::now().since(began));
             core.events.emit(|| match &result {
-                Ok(guard) => {
-                    Event::Acquired { resource, attempts, waited, validity: guard.remaining() }
-                }
-                Err(error) => Event::Failed { resource, attempts, waited, error },
+                Ok(guard) => Event::Acquired {
+                    resource,
+                    attempts,
+                    waited,
+                    validity: guard.remaining(),
+                },
+                Err(error) => Event::Failed {
+                    resource,
+                    attempts,
+                    waited,
+                    error,
+                },
             });
         }
         result
@@ -282,9 +303,10 @@ impl LockRequest<'_> {
                 let resource = &keys.first[core.key_prefix.len()..];
                 Err(LockLost::new(resource, LossReason::Gone).into())
             }
-            Extended::Confirmed(_) | Extended::Lost(_) => {
-                Err(Error::TooSlow { took: now.since(began), ttl: ttl.as_duration() })
-            }
+            Extended::Confirmed(_) | Extended::Lost(_) => Err(Error::TooSlow {
+                took: now.since(began),
+                ttl: ttl.as_duration(),
+            }),
             Extended::Unanswered(_) => Err(Error::NoQuorum(NoQuorum::new(reports))),
             Extended::HeldTooLong(held) => {
                 let max_hold = core.rules.hold_max.unwrap_or(held);

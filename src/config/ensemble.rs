@@ -59,18 +59,26 @@ impl ClientSettings {
         &self,
         entries: &[UrlEntry<'_>],
     ) -> Result<EnsembleSettings, ConfigError> {
-        if entries.iter().any(|entry| has_scheme(&entry.text) && !is_ensemble(&entry.text)) {
+        if entries
+            .iter()
+            .any(|entry| has_scheme(&entry.text) && !is_ensemble(&entry.text))
+        {
             let reason = "zk:// and redis:// URLs together: locks are on a ZooKeeper ensemble, or \
                           on Redis nodes";
             return Err(refused("nodes", reason));
         }
         let urls = urls(entries)?;
-        let hosts: Vec<_> =
-            urls.iter().flat_map(|url| url.hosts.iter().map(move |host| (url, host))).collect();
+        let hosts: Vec<_> = urls
+            .iter()
+            .flat_map(|url| url.hosts.iter().map(move |host| (url, host)))
+            .collect();
         check_hosts(&hosts)?;
         self.refuse_what_does_not_apply()?;
         let session_timeout = self.check_session_timeout()?;
-        let names: Vec<_> = hosts.iter().map(|(_, host)| host.server_name.as_deref()).collect();
+        let names: Vec<_> = hosts
+            .iter()
+            .map(|(_, host)| host.server_name.as_deref())
+            .collect();
         let targets = self.tls_targets(&names)?;
         let server = |(&(url, host), tls): (&(&EnsembleUrl, &EnsembleHost), _)| EnsembleServer {
             name: url.server(host).into(),
@@ -150,10 +158,16 @@ fn check_hosts(hosts: &[(&EnsembleUrl, &EnsembleHost)]) -> Result<(), ConfigErro
         return Err(ConfigError::TooManyNodes(hosts.len()));
     }
     for (index, (_, second)) in hosts.iter().enumerate() {
-        if let Some((_, first)) = hosts[..index].iter().find(|(_, host)| host.same_server(second)) {
+        if let Some((_, first)) = hosts[..index]
+            .iter()
+            .find(|(_, host)| host.same_server(second))
+        {
             // As they were written: in their canonical form two spellings would look like one.
             let shown = |host: &EnsembleHost| host.written.clone();
-            return Err(ConfigError::Duplicate { first: shown(first), second: shown(second) });
+            return Err(ConfigError::Duplicate {
+                first: shown(first),
+                second: shown(second),
+            });
         }
     }
     Ok(())

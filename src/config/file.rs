@@ -72,6 +72,8 @@ impl Visitor<'_> for PeriodVisitor {
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Period, E> {
         let parsed = humantime::parse_duration(text);
-        parsed.map(Period).map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
+        parsed
+            .map(Period)
+            .map_err(|_| E::invalid_value(serde::de::Unexpected::Str(text), &self))
     }
 }

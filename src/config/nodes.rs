@@ -46,9 +46,10 @@ impl NodeSettings {
     /// The first node that is a replicated group.
     pub(crate) fn group(&self) -> Option<&NodeUrl> {
         match self {
-            Self::Redis(nodes) => {
-                nodes.iter().map(|node| &node.url).find(|url| url.failover().is_some())
-            }
+            Self::Redis(nodes) => nodes
+                .iter()
+                .map(|node| &node.url)
+                .find(|url| url.failover().is_some()),
             #[cfg(feature = "zookeeper")]
             Self::ZooKeeper(_) => None,
         }
@@ -164,7 +165,10 @@ impl ClientSettings {
     }
 
     fn variables(&self) -> Vec<Variable> {
-        self.nodes_from_env.iter().map(|name| (name.clone(), env::var(name))).collect()
+        self.nodes_from_env
+            .iter()
+            .map(|name| (name.clone(), env::var(name)))
+            .collect()
     }
 
     fn check_entries(&self, entries: &[UrlEntry<'_>]) -> Result<NodeSettings, ConfigError> {
@@ -179,7 +183,10 @@ impl ClientSettings {
         }
         let names: Vec<_> = urls.iter().map(NodeUrl::server_name).collect();
         let targets = self.tls_targets(&names)?;
-        let nodes = urls.into_iter().zip(targets).map(|(url, tls)| RedisNode { url, tls });
+        let nodes = urls
+            .into_iter()
+            .zip(targets)
+            .map(|(url, tls)| RedisNode { url, tls });
         Ok(NodeSettings::Redis(nodes.collect()))
     }
 
@@ -213,7 +220,8 @@ fn entries<'a>(
     variables: &'a [Variable],
 ) -> Result<Vec<UrlEntry<'a>>, ConfigError> {
     let mut entries = Vec::new();
-    urls.iter().for_each(|url| add(&mut entries, UrlEntry::new(url, None)));
+    urls.iter()
+        .for_each(|url| add(&mut entries, UrlEntry::new(url, None)));
     for (name, value) in variables {
         let list = entries_of_list(name, value);
         entries.extend(list.map_err(|error| in_variable(name, error))?);
@@ -256,7 +264,9 @@ fn entries_of_list<'a>(
         if entry.text.is_empty() {
             return Err(NodeListError::EmptyEntry { number });
         }
-        let is_more = entries.last().is_some_and(|last| last.is_continued_by(&entry));
+        let is_more = entries
+            .last()
+            .is_some_and(|last| last.is_continued_by(&entry));
         if !is_more && !has_scheme(&entry.text) {
             return Err(match number {
                 1 => NodeListError::FirstScheme(NodeUrlErrorKind::of_scheme(&entry.text)),
@@ -269,12 +279,18 @@ fn entries_of_list<'a>(
 }
 
 fn in_variable(name: &str, error: NodeListError) -> ConfigError {
-    ConfigError::NodeList { variable: name.to_owned(), error }
+    ConfigError::NodeList {
+        variable: name.to_owned(),
+        error,
+    }
 }
 
 impl<'a> UrlEntry<'a> {
     fn new(text: &'a str, variable: Option<&'a str>) -> Self {
-        Self { text: Cow::Borrowed(text), variable }
+        Self {
+            text: Cow::Borrowed(text),
+            variable,
+        }
     }
 
     /// Is the other one more hosts of this ensemble?
@@ -349,14 +365,27 @@ mod tests {
     fn a_group_is_used_with_its_quarantine_and_a_bound() {
         let of = |change: fn(Builder) -> Builder| {
             let builder = change(Builder::new().nodes("redis://h?failover=true"));
-            builder.settings.check().map(drop).map_err(|error| error.to_string())
+            builder
+                .settings
+                .check()
+                .map(drop)
+                .map_err(|error| error.to_string())
         };
-        assert_eq!(of(|builder| builder.failover_bound(Duration::from_secs(1))), Ok(()));
+        assert_eq!(
+            of(|builder| builder.failover_bound(Duration::from_secs(1))),
+            Ok(())
+        );
         for (refused, name) in [
             (of(|builder| builder.restart_guard(false)), "restart_guard"),
-            (of(|builder| builder.failover_bound(Duration::ZERO)), "failover_bound"),
+            (
+                of(|builder| builder.failover_bound(Duration::ZERO)),
+                "failover_bound",
+            ),
         ] {
-            assert!(refused.as_ref().is_err_and(|text| text.contains(name)), "{refused:?}");
+            assert!(
+                refused.as_ref().is_err_and(|text| text.contains(name)),
+                "{refused:?}"
+            );
         }
     }
 
@@ -364,12 +393,18 @@ mod tests {
     fn a_list_is_split_at_its_commas() {
         let three = ["redis://a:6379/0", "redis://b:6379/0", "redis://c:6379/0"];
         assert_eq!(list("redis://a,redis://b,redis://c").unwrap(), three);
-        assert_eq!(list(" redis://a ,\n\tvalkey://b , redis://c\n").unwrap(), three);
+        assert_eq!(
+            list(" redis://a ,\n\tvalkey://b , redis://c\n").unwrap(),
+            three
+        );
         assert_eq!(list("unix:///a%2Cb").unwrap(), ["unix:///a%2Cb?db=0"]);
         let url = "redis://a".to_owned();
         let list = (NAME.to_owned(), Ok("redis://b,redis://c".to_owned()));
         let both = node_urls(&entries(&[url], &[list]).unwrap()).unwrap();
-        assert_eq!(both.iter().map(NodeUrl::to_string).collect::<Vec<_>>(), three);
+        assert_eq!(
+            both.iter().map(NodeUrl::to_string).collect::<Vec<_>>(),
+            three
+        );
     }
 
     #[test]
@@ -380,21 +415,53 @@ mod tests {
             (",", "entry 1 is empty"),
             ("redis://a,", "entry 2 is empty"),
             ("redis://a, ,redis://b", "entry 2 is empty"),
-            ("redis://a,b:6379", "entry 2 does not begin with redis:// or another scheme of a"),
-            ("redis://a,rds://b", "entry 2 does not begin with redis:// or another scheme of a"),
-            ("http://a", "entry 1: http:// is no URL of a Redis server, expected redis://, "),
-            ("RDS://u:p@a,redis://b", "entry 1: unknown scheme 'rds', expected redis://, "),
-            ("a:6379,redis://b", "entry 1: no scheme, expected redis://, "),
-            ("\"redis://a,redis://b\"", "entry 1: it begins with a quotation mark, "),
-            ("redis://a,redis://b:x", "bad node url 'redis://b:***': port is not a number"),
-            ("redis://a,redis://b?x", "bad node url 'redis://b?***': unknown option 'x'"),
+            (
+                "redis://a,b:6379",
+                "entry 2 does not begin with redis:// or another scheme of a",
+            ),
+            (
+                "redis://a,rds://b",
+                "entry 2 does not begin with redis:// or another scheme of a",
+            ),
+            (
+                "http://a",
+                "entry 1: http:// is no URL of a Redis server, expected redis://, ",
+            ),
+            (
+                "RDS://u:p@a,redis://b",
+                "entry 1: unknown scheme 'rds', expected redis://, ",
+            ),
+            (
+                "a:6379,redis://b",
+                "entry 1: no scheme, expected redis://, ",
+            ),
+            (
+                "\"redis://a,redis://b\"",
+                "entry 1: it begins with a quotation mark, ",
+            ),
+            (
+                "redis://a,redis://b:x",
+                "bad node url 'redis://b:***': port is not a number",
+            ),
+            (
+                "redis://a,redis://b?x",
+                "bad node url 'redis://b?***': unknown option 'x'",
+            ),
         ] {
             let error = list(text).unwrap_err().to_string();
             let variable = "environment variable LOCK_NODES:";
-            assert!(error.starts_with(&format!("{variable} {expected}")), "{error}");
+            assert!(
+                error.starts_with(&format!("{variable} {expected}")),
+                "{error}"
+            );
         }
-        let same = list("redis://a,redis://b,redis://A:6379").unwrap_err().to_string();
-        assert!(same.starts_with("redis://a and redis://A:6379 are the same server"), "{same}");
+        let same = list("redis://a,redis://b,redis://A:6379")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            same.starts_with("redis://a and redis://A:6379 are the same server"),
+            "{same}"
+        );
         let many = vec!["redis://a"; 65].join(",");
         assert!(matches!(list(&many), Err(ConfigError::TooManyNodes(65))));
     }
@@ -406,12 +473,23 @@ mod tests {
             let variable = |&list: &&str| (NAME.to_owned(), Ok(list.to_owned()));
             let variables: Vec<_> = lists.iter().map(variable).collect();
             let entries = entries(&urls, &variables)?;
-            Ok(entries.iter().map(|entry| entry.text.to_string()).collect::<Vec<_>>())
+            Ok(entries
+                .iter()
+                .map(|entry| entry.text.to_string())
+                .collect::<Vec<_>>())
         };
         for (urls, lists, expected) in [
-            (&["zk://h1", "h2", "h3/a"][..], &[][..], &["zk://h1,h2,h3/a"][..]),
+            (
+                &["zk://h1", "h2", "h3/a"][..],
+                &[][..],
+                &["zk://h1,h2,h3/a"][..],
+            ),
             (&[], &["zk://h1, h2 ,h3/a"], &["zk://h1,h2,h3/a"]),
-            (&[], &["zk://h1,h2,zk://h3,h4"], &["zk://h1,h2", "zk://h3,h4"]),
+            (
+                &[],
+                &["zk://h1,h2,zk://h3,h4"],
+                &["zk://h1,h2", "zk://h3,h4"],
+            ),
             // It does not continue what is from elsewhere.
             (&["zk://h1"], &["zk://h2,h3"], &["zk://h1", "zk://h2,h3"]),
             (&["redis://h1", "h2"], &[], &["redis://h1", "h2"]),
@@ -437,7 +515,10 @@ mod tests {
         let error = builder.settings.check_nodes().unwrap_err();
         let reason = "ZooKeeper needs the feature `zookeeper` of redlatch: cargo add redlatch \
                       --features zookeeper";
-        assert_eq!(error.to_string(), format!("bad node url 'zk://***@h1,h2': {reason}"));
+        assert_eq!(
+            error.to_string(),
+            format!("bad node url 'zk://***@h1,h2': {reason}")
+        );
         let error = list("zk://h1,h2").unwrap_err().to_string();
         assert!(error.ends_with(reason), "{error}");
     }
@@ -445,9 +526,15 @@ mod tests {
     #[test]
     fn a_variable_that_cannot_be_read_is_named() {
         let error = variable(Err(VarError::NotPresent)).unwrap_err();
-        assert_eq!(error.to_string(), "environment variable LOCK_NODES: not set");
+        assert_eq!(
+            error.to_string(),
+            "environment variable LOCK_NODES: not set"
+        );
         let error = variable(Err(VarError::NotUnicode("x".into()))).unwrap_err();
-        assert_eq!(error.to_string(), "environment variable LOCK_NODES: not UTF-8");
+        assert_eq!(
+            error.to_string(),
+            "environment variable LOCK_NODES: not UTF-8"
+        );
     }
 
     #[test]

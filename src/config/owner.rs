@@ -12,8 +12,14 @@ const HOST_MAX: usize = 240;
 pub(crate) fn this_process() -> String {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let host = host.or_else(|| env::var("HOSTNAME").ok());
-    let host = host.or_else(|| env::var("COMPUTERNAME").ok()).unwrap_or_default();
+    let host = host
+        .or_else(|| env::var("COMPUTERNAME").ok())
+        .unwrap_or_default();
     let host = host.trim();
     let is_name = (1..=HOST_MAX).contains(&host.len());
-    format!("{}:{}", if is_name { host } else { "unknown" }, process::id())
+    format!(
+        "{}:{}",
+        if is_name { host } else { "unknown" },
+        process::id()
+    )
 }

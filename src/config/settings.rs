@@ -31,7 +31,11 @@ use std::time::Duration;
 /// An unknown field is an error, and no error or `Debug` of it shows a URL. An error of the crate
 /// `toml` shows the line that is wrong anyway; its `message()` does not.
 #[derive(Clone, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields, default))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Deserialize),
+    serde(deny_unknown_fields, default)
+)]
 #[non_exhaustive]
 pub struct ClientSettings {
     /// The URLs of [`Builder::nodes`]: in a file a list, or a text if there is one.
@@ -181,7 +185,10 @@ impl ClientSettings {
             return Err(refused("restart_guard", reason));
         }
         if nodes.group().is_some() && self.failover_bound.is_some_and(|bound| bound.is_zero()) {
-            return Err(refused("failover_bound", "a replaced master does not stop at once"));
+            return Err(refused(
+                "failover_bound",
+                "a replaced master does not stop at once",
+            ));
         }
         let factor = self.drift_factor.unwrap_or(0.01);
         let Some(drift) = Drift::from_factor(factor) else {
@@ -189,7 +196,9 @@ impl ClientSettings {
             return Err(refused("drift_factor", reason));
         };
         let mut rules = Rules::new(nodes.votes(), drift);
-        rules.node_timeout = self.node_timeout.unwrap_or_else(|| nodes.default_node_timeout());
+        rules.node_timeout = self
+            .node_timeout
+            .unwrap_or_else(|| nodes.default_node_timeout());
         rules.min_validity = self.min_validity.unwrap_or_default();
         (rules.retry_base, rules.retry_cap) = self.retry.unwrap_or(RETRY);
         rules.hold_max = self.max_hold;
@@ -197,7 +206,10 @@ impl ClientSettings {
         rules.waiter_lease = lease.filter(|_| self.queue.unwrap_or(true));
         let max_ttl = self.max_ttl.unwrap_or(MAX_TTL);
         check_times(&rules, max_ttl)?;
-        let client_name = self.client_name.clone().unwrap_or_else(|| "redlatch".to_owned());
+        let client_name = self
+            .client_name
+            .clone()
+            .unwrap_or_else(|| "redlatch".to_owned());
         let key_prefix = self.key_prefix.clone().unwrap_or_default();
         let owner = self.owner.clone().unwrap_or_default();
         check_names(&client_name, &key_prefix, &owner)?;
@@ -281,15 +293,24 @@ fn check_times(rules: &Rules, max_ttl: Duration) -> Result<(), ConfigError> {
         return Err(refused("retry", reason));
     }
     if max_ttl > TTL_LIMIT {
-        return Err(refused("max_ttl", format!("{:?} is more than 365 days", max_ttl)));
+        return Err(refused(
+            "max_ttl",
+            format!("{:?} is more than 365 days", max_ttl),
+        ));
     }
-    let shortest = rules.drift.shortest_ttl(rules.min_validity).map(Ttl::as_duration);
+    let shortest = rules
+        .drift
+        .shortest_ttl(rules.min_validity)
+        .map(Ttl::as_duration);
     if shortest.is_none_or(|shortest| max_ttl < shortest) {
         let (most, least) = (max_ttl, rules.min_validity);
         let (name, reason) = if least.is_zero() {
             ("max_ttl", format!("{most:?} leaves no validity"))
         } else {
-            ("min_validity", format!("{least:?} is more than a ttl of {most:?} leaves"))
+            (
+                "min_validity",
+                format!("{least:?} is more than a ttl of {most:?} leaves"),
+            )
         };
         return Err(refused(name, reason));
     }
@@ -303,7 +324,10 @@ fn check_names(name: &str, key_prefix: &[u8], owner: &[u8]) -> Result<(), Config
     }
     let (length, most) = (key_prefix.len(), KEY_PREFIX_MAX);
     if length > most {
-        return Err(refused("key_prefix", format!("{length} bytes, more than {most}")));
+        return Err(refused(
+            "key_prefix",
+            format!("{length} bytes, more than {most}"),
+        ));
     }
     if is_reserved(key_prefix) {
         let reason = "it contains \":redlatch:\", as keys of queues and counters do";
@@ -311,13 +335,19 @@ fn check_names(name: &str, key_prefix: &[u8], owner: &[u8]) -> Result<(), Config
     }
     let (length, most) = (owner.len(), OWNER_MAX);
     if length > most {
-        return Err(refused("owner", format!("{length} bytes, more than {most}")));
+        return Err(refused(
+            "owner",
+            format!("{length} bytes, more than {most}"),
+        ));
     }
     Ok(())
 }
 
 pub(super) fn refused(name: &'static str, reason: impl Into<String>) -> ConfigError {
-    ConfigError::Setting { name, reason: reason.into() }
+    ConfigError::Setting {
+        name,
+        reason: reason.into(),
+    }
 }
 
 /// The longest prefix: about half of the longest key.

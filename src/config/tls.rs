@@ -48,7 +48,11 @@ const FILE_MAX: usize = 16 << 20;
 /// URL. A pipe, such as a shell makes it for `<(command)`, may be named instead of a file: it is
 /// read once, for one client, and must come to its end within five seconds.
 #[derive(Clone, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields, default))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Deserialize),
+    serde(deny_unknown_fields, default)
+)]
 #[must_use = "settings do nothing before `Builder::tls`"]
 #[non_exhaustive]
 pub struct TlsSettings {
@@ -69,8 +73,15 @@ pub struct TlsSettings {
 
 /// The files of a client certificate.
 #[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(deny_unknown_fields))]
-#[expect(clippy::exhaustive_structs, reason = "a certificate and its key are all that there is")]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "a certificate and its key are all that there is"
+)]
 pub struct ClientCertificate {
     /// The certificate, with any intermediate ones behind it.
     pub file: PathBuf,
@@ -121,7 +132,10 @@ impl TlsSettings {
     /// all nodes, and no other setting can be made beside it. Whether and how a server is verified
     /// is then up to that configuration alone.
     pub fn from_config(config: Arc<ClientConfig>) -> Self {
-        Self { config: Some(config), ..Self::default() }
+        Self {
+            config: Some(config),
+            ..Self::default()
+        }
     }
 
     /// For each server over TLS, by the name that its certificate must be valid for, how to secure
@@ -140,9 +154,15 @@ impl TlsSettings {
         };
         let target = |name: &Option<&str>| {
             let Some(name) = *name else { return Ok(None) };
-            let config = if is_ready { Arc::clone(&config) } else { with_own_sessions(&config) };
+            let config = if is_ready {
+                Arc::clone(&config)
+            } else {
+                with_own_sessions(&config)
+            };
             let target = TlsTarget::new(config, name);
-            let error = || TlsSettingsError::ServerName { name: name.to_owned() };
+            let error = || TlsSettingsError::ServerName {
+                name: name.to_owned(),
+            };
             target.map(Some).ok_or_else(error)
         };
         names.iter().map(target).collect()
@@ -190,7 +210,9 @@ impl TlsSettings {
             let (added, _) = roots.add_parsable_certificates(found.certs);
             if added == 0 {
                 let reason = found.errors.first().map(ToString::to_string);
-                return Err(TlsSettingsError::NoSystemRoots { reason: reason.unwrap_or_default() });
+                return Err(TlsSettingsError::NoSystemRoots {
+                    reason: reason.unwrap_or_default(),
+                });
             }
         }
         Ok(roots)
@@ -232,14 +254,16 @@ fn with_certificate(
     key: &Path,
 ) -> Result<ClientConfig, TlsSettingsError> {
     let (chain, private_key) = (certificates(certificate)?, private_key(key)?);
-    builder.with_client_auth_cert(chain, private_key).map_err(|error| match error {
-        rustls::Error::InconsistentKeys(_) => {
-            let (certificate, key) = (certificate.to_owned(), key.to_owned());
-            TlsSettingsError::KeyMismatch { certificate, key }
-        }
-        rustls::Error::InvalidCertificate(_) => unusable(certificate, &error),
-        _ => unusable(key, &error),
-    })
+    builder
+        .with_client_auth_cert(chain, private_key)
+        .map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => {
+                let (certificate, key) = (certificate.to_owned(), key.to_owned());
+                TlsSettingsError::KeyMismatch { certificate, key }
+            }
+            rustls::Error::InvalidCertificate(_) => unusable(certificate, &error),
+            _ => unusable(key, &error),
+        })
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsSettingsError> {
@@ -248,7 +272,9 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsSettings
     // The error is not shown: it may quote the file.
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
-        _ => Err(TlsSettingsError::NoCertificate { path: path.to_owned() }),
+        _ => Err(TlsSettingsError::NoCertificate {
+            path: path.to_owned(),
+        }),
     }
 }
 
@@ -267,12 +293,17 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsSettingsError> 
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsSettingsError> {
-    read_within(path, FILE_LIMIT)
-        .map_err(|error| TlsSettingsError::File { path: path.to_owned(), error: Arc::new(error) })
+    read_within(path, FILE_LIMIT).map_err(|error| TlsSettingsError::File {
+        path: path.to_owned(),
+        error: Arc::new(error),
+    })
 }
 
 fn unusable(path: &Path, error: &rustls::Error) -> TlsSettingsError {
-    TlsSettingsError::Unusable { path: path.to_owned(), reason: error.to_string() }
+    TlsSettingsError::Unusable {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    }
 }
 
 // A file may be something else: a pipe, as a shell makes it for `<(command)`, a named pipe that
@@ -329,7 +360,11 @@ fn read_within(path: &Path, _limit: Duration) -> io::Result<Vec<u8>> {
 
 fn check_size(bytes: &[u8]) -> io::Result<()> {
     let error = || io::Error::new(ErrorKind::InvalidData, "it has more than 16 MiB");
-    if bytes.len() > FILE_MAX { Err(error()) } else { Ok(()) }
+    if bytes.len() > FILE_MAX {
+        Err(error())
+    } else {
+        Ok(())
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]

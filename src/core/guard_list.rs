@@ -80,7 +80,9 @@ impl GuardList {
 
 impl Entry {
     fn is_held(&self, now: Time) -> bool {
-        self.held.check(now).is_ok_and(|valid_until| now < valid_until)
+        self.held
+            .check(now)
+            .is_ok_and(|valid_until| now < valid_until)
     }
 
     fn share(&self) -> Option<Share> {
@@ -102,16 +104,28 @@ impl ListedGuard {
     pub(crate) fn new(core: &Core, held: &Arc<GuardedLock>, taker: Taker) -> Self {
         let list = Arc::clone(&core.guard_list);
         let granted = held.granted();
-        let more = granted.attributes.iter().flat_map(|attributes| &attributes.more_keys);
+        let more = granted
+            .attributes
+            .iter()
+            .flat_map(|attributes| &attributes.more_keys);
         let keys: Vec<Arc<[u8]>> = std::iter::once(&granted.key).chain(more).cloned().collect();
         let number = list.entered.fetch_add(1, Ordering::Relaxed);
         let mut guards = list.lock();
         for key in &keys {
-            let entry = Entry { number, taker, held: Arc::clone(held) };
+            let entry = Entry {
+                number,
+                taker,
+                held: Arc::clone(held),
+            };
             guards.entry(Arc::clone(key)).or_default().push(entry);
         }
         drop(guards);
-        Self { owner_process: Arc::clone(&core.owner_process), list, keys, number }
+        Self {
+            owner_process: Arc::clone(&core.owner_process),
+            list,
+            keys,
+            number,
+        }
     }
 
     /// Only this thread gives it up, and not before the work that it is about to do has ended.
@@ -132,7 +146,9 @@ impl Drop for ListedGuard {
         }
         let mut guards = self.list.lock();
         for key in &self.keys {
-            let Some(entries) = guards.get_mut(key) else { continue };
+            let Some(entries) = guards.get_mut(key) else {
+                continue;
+            };
             entries.retain(|entry| entry.number != self.number);
             if entries.is_empty() {
                 guards.remove(key);

@@ -95,7 +95,10 @@ pub(crate) enum Departure {
 
 impl JointShares {
     pub(super) fn new(queues: Arc<WaitQueues>) -> Self {
-        Self { latest: Mutex::default(), queues }
+        Self {
+            latest: Mutex::default(),
+            queues,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<[u8]>, Arc<JointShare>>> {
@@ -105,7 +108,9 @@ impl JointShares {
     /// Has a thread enter the latest share of a kind if that takes in more, and a new one if not.
     fn enter(&self, kind: &Arc<[u8]>, now: Time, least: Duration) -> (Arc<JointShare>, usize) {
         let mut latest = self.lock();
-        let open = latest.get(kind).and_then(|share| Some((share, share.let_in(now, least)?)));
+        let open = latest
+            .get(kind)
+            .and_then(|share| Some((share, share.let_in(now, least)?)));
         if let Some((share, number)) = open {
             return (Arc::clone(share), number);
         }
@@ -119,14 +124,18 @@ impl JointShares {
     pub(super) fn waiting_since(&self, key: &[u8]) -> Vec<Time> {
         self.queues.waiting_since(|name| {
             let kind = name.get(size_of::<usize>()..).unwrap_or_default();
-            kind.strip_prefix(&key.len().to_le_bytes()).is_some_and(|rest| rest.starts_with(key))
+            kind.strip_prefix(&key.len().to_le_bytes())
+                .is_some_and(|rest| rest.starts_with(key))
         })
     }
 
     /// Forgets a share that has no members.
     fn forget(&self, share: &Arc<JointShare>) {
         let mut latest = self.lock();
-        if latest.get(&share.kind).is_some_and(|latest| Arc::ptr_eq(latest, share)) {
+        if latest
+            .get(&share.kind)
+            .is_some_and(|latest| Arc::ptr_eq(latest, share))
+        {
             latest.remove(&share.kind);
         }
     }
@@ -138,8 +147,18 @@ impl JointShare {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed).to_le_bytes();
         let name = number.iter().chain(&**kind).copied().collect();
-        let state = State { members: 1, entered: 1, granted: None, stays_until: Time::ZERO };
-        Self { kind: Arc::clone(kind), name, began: now, state: Mutex::new(state) }
+        let state = State {
+            members: 1,
+            entered: 1,
+            granted: None,
+            stays_until: Time::ZERO,
+        };
+        Self {
+            kind: Arc::clone(kind),
+            name,
+            began: now,
+            state: Mutex::new(state),
+        }
     }
 
     /// One more member, if newcomers may still enter. Returns its number.
@@ -181,14 +200,19 @@ impl Granted {
     /// When it was asked for, if most of its validity is left: then a thread that comes later gets
     /// nearly what a round of its own would give.
     fn open_since(&self, now: Time, least: Duration) -> Option<Time> {
-        let HeldLock { since, valid_until, .. } = *self.held.granted();
+        let HeldLock {
+            since, valid_until, ..
+        } = *self.held.granted();
         let is_fresh = now.since(since) <= valid_until.since(since) / PASSED_MAX;
         (is_fresh && self.has_left(now, least)).then_some(since)
     }
 
     /// Is it held, and is `least` of its validity left?
     fn has_left(&self, now: Time, least: Duration) -> bool {
-        let left = self.held.check(now).map_or(Duration::ZERO, |until| until.since(now));
+        let left = self
+            .held
+            .check(now)
+            .map_or(Duration::ZERO, |until| until.since(now));
         left >= least && !left.is_zero()
     }
 }
@@ -197,7 +221,12 @@ impl ShareMember {
     /// Enters a share of this kind for the calling thread, which needs `least` of its validity.
     pub(crate) fn enter(core: &Arc<Core>, kind: &Arc<[u8]>, now: Time, least: Duration) -> Self {
         let (share, number) = core.joint_shares.enter(kind, now, least);
-        Self { core: Arc::clone(core), share, number, has_left: false }
+        Self {
+            core: Arc::clone(core),
+            share,
+            number,
+            has_left: false,
+        }
     }
 
     /// The name of the share in the wait queues.
@@ -218,7 +247,9 @@ impl ShareMember {
     /// The share, if it is held and `least` of its validity is left. A thread that has waited for
     /// it needs no more: it would have waited as long for a round of its own.
     pub(crate) fn usable(&self, now: Time, least: Duration) -> Option<Granted> {
-        self.share.granted().filter(|granted| granted.has_left(now, least))
+        self.share
+            .granted()
+            .filter(|granted| granted.has_left(now, least))
     }
 
     /// All members have the share from now on. Only the member that asked the nodes calls this.
@@ -244,8 +275,12 @@ impl Drop for ShareMember {
         if self.has_left || self.core.is_forked() {
             return;
         }
-        let Departure::WasLast(stays_until) = self.leave(Time::ZERO) else { return };
-        let Some(Granted { held, capacity }) = self.share.granted() else { return };
+        let Departure::WasLast(stays_until) = self.leave(Time::ZERO) else {
+            return;
+        };
+        let Some(Granted { held, capacity }) = self.share.granted() else {
+            return;
+        };
         capacity.iter().for_each(|capacity| capacity.free());
         let (now, rules) = (clock::now(), &self.core.rules);
         let keep_for = Ttl::from_duration(stays_until.since(now));

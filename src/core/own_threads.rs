@@ -29,8 +29,16 @@ impl Core {
             let takers = self.holders(key, share, thread).into_iter();
             takers.map(move |taker| {
                 let is_own = thread.is_some() && taker.thread == thread;
-                let holder = if is_own { OwnHolder::ThisThread } else { OwnHolder::OtherThread };
-                OwnHold { key, holder, is_bound: taker.is_bound }
+                let holder = if is_own {
+                    OwnHolder::ThisThread
+                } else {
+                    OwnHolder::OtherThread
+                };
+                OwnHold {
+                    key,
+                    holder,
+                    is_bound: taker.is_bound,
+                }
             })
         });
         holds.max_by_key(|hold| (hold.holder, hold.is_bound))
@@ -47,10 +55,15 @@ impl Core {
         let this = Some(thread::current().id());
         let now = clock::now();
         let mut since = self.wait_queues.waiting_since(|name| name == key);
-        since.extend(self.set_wait_queues.waiting_since(|name| has_key(name, key)));
+        since.extend(
+            self.set_wait_queues
+                .waiting_since(|name| has_key(name, key)),
+        );
         since.extend(self.joint_shares.waiting_since(key));
         OwnThreads {
-            holder: self.own_hold(std::iter::once(key), None, this).map(|hold| hold.holder),
+            holder: self
+                .own_hold(std::iter::once(key), None, this)
+                .map(|hold| hold.holder),
             waiting: since.len(),
             longest_wait: since.into_iter().min().map(|began| now.since(began)),
         }

@@ -53,7 +53,10 @@ impl RegisterMemory {
     pub(crate) fn saw(&self, key: &Arc<[u8]>, accepted: Option<Ballot>) {
         let register = lock(&self.registers).get(key).cloned();
         register.iter().for_each(|it| {
-            lock(&it.0).proposer.iter_mut().for_each(|proposer| proposer.saw(accepted));
+            lock(&it.0)
+                .proposer
+                .iter_mut()
+                .for_each(|proposer| proposer.saw(accepted));
         });
     }
 }
@@ -107,7 +110,9 @@ impl CombinedRegister {
         let mut state = lock(&self.0);
         let Some(waiting) = &mut state.waiting else {
             state.waiting = Some(VecDeque::new());
-            return CombiningRole::Combine(Combiner { register: Arc::clone(self) });
+            return CombiningRole::Combine(Combiner {
+                register: Arc::clone(self),
+            });
         };
         // It gets one message after another.
         let (to, messages) = bounded(1);
@@ -136,7 +141,9 @@ impl Combiner {
     fn take(&self, most: usize) -> Vec<Contribution> {
         let mut state = lock(&self.register.0);
         let waiting = state.waiting.iter_mut();
-        waiting.flat_map(|it| it.drain(..it.len().min(most))).collect()
+        waiting
+            .flat_map(|it| it.drain(..it.len().min(most)))
+            .collect()
     }
 
     /// The changes that are made together with that of the combiner.
@@ -146,7 +153,9 @@ impl Combiner {
 
     /// Ends the changes of all threads that wait. None of them was begun.
     pub(crate) fn dismiss(&self, error: &RegisterError) {
-        self.take(usize::MAX).into_iter().for_each(|it| it.end(Err(error.clone())));
+        self.take(usize::MAX)
+            .into_iter()
+            .for_each(|it| it.end(Err(error.clone())));
     }
 }
 
@@ -160,8 +169,9 @@ impl Drop for Combiner {
         drop(state);
         if let Some(Contribution(to)) = next {
             // A thread that is gone does not take the right: it is dropped again, for the next one.
-            let _ =
-                to.send(CombinerMessage::Combine(Self { register: Arc::clone(&self.register) }));
+            let _ = to.send(CombinerMessage::Combine(Self {
+                register: Arc::clone(&self.register),
+            }));
         }
     }
 }
@@ -175,7 +185,10 @@ impl Contribution {
     pub(crate) fn change(&self, draft: &mut Draft) {
         draft.share();
         let (back, changed) = bounded(1);
-        let is_there = self.0.send(CombinerMessage::Change(draft.clone(), back)).is_ok();
+        let is_there = self
+            .0
+            .send(CombinerMessage::Change(draft.clone(), back))
+            .is_ok();
         if let (true, Ok(changed)) = (is_there, changed.recv()) {
             *draft = changed;
         }
@@ -194,7 +207,9 @@ mod tests {
     #[test]
     fn who_waits_combines_when_the_combiner_is_gone() {
         let register = Arc::new(CombinedRegister::default());
-        let CombiningRole::Combine(combiner) = register.join() else { panic!("nobody combines") };
+        let CombiningRole::Combine(combiner) = register.join() else {
+            panic!("nobody combines")
+        };
         let waiting = [(); 3].map(|()| match register.join() {
             CombiningRole::Contribute(messages) => messages,
             CombiningRole::Combine(_) => panic!("there is a combiner"),
@@ -202,11 +217,18 @@ mod tests {
         let [gone, next, last] = waiting;
         drop(gone);
         drop(combiner);
-        let Ok(CombinerMessage::Combine(combiner)) = next.recv() else { panic!("it is the next") };
+        let Ok(CombinerMessage::Combine(combiner)) = next.recv() else {
+            panic!("it is the next")
+        };
         let contributions = combiner.contributions();
         assert_eq!(contributions.len(), 1);
-        contributions.into_iter().for_each(|it| it.end(Err(RegisterError::Unknown)));
-        assert!(matches!(last.recv(), Ok(CombinerMessage::End(Err(RegisterError::Unknown)))));
+        contributions
+            .into_iter()
+            .for_each(|it| it.end(Err(RegisterError::Unknown)));
+        assert!(matches!(
+            last.recv(),
+            Ok(CombinerMessage::End(Err(RegisterError::Unknown)))
+        ));
         drop(combiner);
         assert!(matches!(register.join(), CombiningRole::Combine(_)));
     }
@@ -214,9 +236,13 @@ mod tests {
     #[test]
     fn a_right_that_nobody_takes_goes_to_the_next_thread() {
         let register = Arc::new(CombinedRegister::default());
-        let CombiningRole::Combine(combiner) = register.join() else { panic!("nobody combines") };
-        let [CombiningRole::Contribute(first), CombiningRole::Contribute(second)] =
-            [register.join(), register.join()]
+        let CombiningRole::Combine(combiner) = register.join() else {
+            panic!("nobody combines")
+        };
+        let [
+            CombiningRole::Contribute(first),
+            CombiningRole::Contribute(second),
+        ] = [register.join(), register.join()]
         else {
             panic!("there is a combiner");
         };

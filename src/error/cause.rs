@@ -26,13 +26,19 @@ pub struct NoQuorum {
 
 impl NoQuorum {
     pub(crate) fn new(reports: Vec<NodeReport>) -> Self {
-        Self { reports, needs_all: false }
+        Self {
+            reports,
+            needs_all: false,
+        }
     }
 
     /// A majority is not enough.
     #[cfg(feature = "registers")]
     pub(crate) fn of_all(reports: Vec<NodeReport>) -> Self {
-        Self { reports, needs_all: true }
+        Self {
+            reports,
+            needs_all: true,
+        }
     }
 
     /// One report for each node, in the order of the configuration.
@@ -53,7 +59,9 @@ impl NoQuorum {
     }
 
     fn is_of_ensemble(&self) -> bool {
-        self.reports.first().is_some_and(|report| is_ensemble(&report.url))
+        self.reports
+            .first()
+            .is_some_and(|report| is_ensemble(&report.url))
     }
 
     /// For how long no majority can grant a lock because too many nodes were started less than
@@ -63,10 +71,13 @@ impl NoQuorum {
     /// an extension does. Never on ZooKeeper.
     #[must_use]
     pub fn quarantine(&self) -> Option<Duration> {
-        let left = self.reports.iter().filter_map(|report| match &report.answer {
-            NodeAnswer::Failed(error) => error.quarantine(),
-            _ => None,
-        });
+        let left = self
+            .reports
+            .iter()
+            .filter_map(|report| match &report.answer {
+                NodeAnswer::Failed(error) => error.quarantine(),
+                _ => None,
+            });
         until_quorum(self.reports.len(), left)
     }
 
@@ -86,7 +97,10 @@ impl fmt::Display for NoQuorum {
             f.write_str("no quorum: no server could be asked, or none has a majority")?;
         } else {
             let (answered, nodes, needed) = (self.answered(), self.reports.len(), self.needed());
-            write!(f, "no quorum: {answered} of {nodes} nodes gave an answer that counts, ")?;
+            write!(
+                f,
+                "no quorum: {answered} of {nodes} nodes gave an answer that counts, "
+            )?;
             write!(f, "{needed} must agree")?;
         }
         for (index, report) in self.reports.iter().enumerate() {
@@ -169,7 +183,10 @@ pub struct SpawnError {
 
 impl SpawnError {
     pub(crate) fn new(error: &io::Error) -> Self {
-        Self { kind: error.kind(), why: error.to_string() }
+        Self {
+            kind: error.kind(),
+            why: error.to_string(),
+        }
     }
 
     /// What kind of failure it was.
@@ -181,7 +198,11 @@ impl SpawnError {
 
 impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no thread for locks that are kept alive or watched: {}", self.why)
+        write!(
+            f,
+            "no thread for locks that are kept alive or watched: {}",
+            self.why
+        )
     }
 }
 
@@ -198,7 +219,10 @@ pub struct LockLost {
 
 impl LockLost {
     pub(crate) fn new(resource: impl Into<Arc<[u8]>>, reason: LossReason) -> Self {
-        Self { resource: resource.into(), reason }
+        Self {
+            resource: resource.into(),
+            reason,
+        }
     }
 
     /// The name of the resource whose lock was lost; the first of them, if there are
@@ -218,7 +242,11 @@ impl LockLost {
 impl fmt::Display for LockLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (resource, reason) = (self.resource(), self.reason);
-        let is = if reason == LossReason::OtherProcess { "not held here" } else { "lost" };
+        let is = if reason == LossReason::OtherProcess {
+            "not held here"
+        } else {
+            "lost"
+        };
         write!(f, "the lock {resource:?} is {is}: {reason}")
     }
 }
@@ -262,7 +290,10 @@ impl fmt::Display for LossReason {
 
 /// A text is no [`LockToken`](crate::LockToken). It is not shown: it may be a part of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "there is nothing to say about it")]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "there is nothing to say about it"
+)]
 pub struct LockTokenError;
 
 impl fmt::Display for LockTokenError {

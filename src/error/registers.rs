@@ -93,7 +93,10 @@ errors! {
 }
 
 fn lacks(nodes: &[(Arc<str>, &'static str)]) -> String {
-    let lacks: Vec<_> = nodes.iter().map(|(url, why)| format!("{url} has {why}")).collect();
+    let lacks: Vec<_> = nodes
+        .iter()
+        .map(|(url, why)| format!("{url} has {why}"))
+        .collect();
     lacks.join("; ")
 }
 
@@ -119,7 +122,9 @@ impl RegisterError {
     #[must_use]
     pub fn may_have_happened(&self) -> bool {
         match self {
-            Self::NoQuorum { may_have_happened, .. } => *may_have_happened,
+            Self::NoQuorum {
+                may_have_happened, ..
+            } => *may_have_happened,
             Self::Unknown => true,
             _ => false,
         }
@@ -127,8 +132,10 @@ impl RegisterError {
 
     /// Was the call refused before the nodes were asked?
     pub(crate) fn is_refusal(&self) -> bool {
-        let by_caller =
-            matches!(self, Self::Resource(_) | Self::TooLong { .. } | Self::WithinChange);
+        let by_caller = matches!(
+            self,
+            Self::Resource(_) | Self::TooLong { .. } | Self::WithinChange
+        );
         by_caller
             || matches!(
                 self,
@@ -203,7 +210,10 @@ errors! {
 /// its end. `E` is the participant's own error.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
+#[expect(
+    missing_docs,
+    reason = "the text of a variant says what its fields are"
+)]
 pub enum JoinError<E> {
     /// Nothing was begun by this call, and the disk knows nothing of the transaction. Of an earlier
     /// call with the same id, this says nothing: it may have committed and forgotten it.
@@ -234,7 +244,10 @@ pub enum JoinError<E> {
 /// this side to an end. `E` is the participant's own error.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the text of a variant says what its fields are")]
+#[expect(
+    missing_docs,
+    reason = "the text of a variant says what its fields are"
+)]
 pub enum RecoverError<E> {
     /// The participant could not tell what its disk says.
     Disk(E),
@@ -243,7 +256,10 @@ pub enum RecoverError<E> {
     NotListed(TransactionError),
     /// Some are left. Call it again later: they are still on the disk. `resolved`: how many have
     /// come to their end; `unresolved`: the others, and why. There is at least one.
-    Unresolved { resolved: usize, unresolved: Vec<(TransactionId, JoinError<E>)> },
+    Unresolved {
+        resolved: usize,
+        unresolved: Vec<(TransactionId, JoinError<E>)>,
+    },
 }
 
 impl<E: fmt::Display> fmt::Display for JoinError<E> {
@@ -253,12 +269,24 @@ impl<E: fmt::Display> fmt::Display for JoinError<E> {
             Self::Disk(error) => write!(f, "the participant's disk: {error}"),
             Self::Refused(error) => write!(f, "aborted, as the participant cannot: {error}"),
             Self::Undecided(error) => {
-                write!(f, "the participant stays prepared, the decision is not known: {error}")
+                write!(
+                    f,
+                    "the participant stays prepared, the decision is not known: {error}"
+                )
             }
-            Self::Unfinished { is_committed, error } => {
-                let (decision, step) =
-                    if *is_committed { ("committed", "commit") } else { ("aborted", "roll back") };
-                write!(f, "{decision}, but the participant could not {step}: {error}")
+            Self::Unfinished {
+                is_committed,
+                error,
+            } => {
+                let (decision, step) = if *is_committed {
+                    ("committed", "commit")
+                } else {
+                    ("aborted", "roll back")
+                };
+                write!(
+                    f,
+                    "{decision}, but the participant could not {step}: {error}"
+                )
             }
             Self::NotPrepared => f.write_str(
                 "the record has a vote of this participant, whose disk does not know of it",
@@ -290,7 +318,11 @@ impl<E: fmt::Display> fmt::Display for RecoverError<E> {
             Self::Disk(error) => write!(f, "the participant's disk: {error}"),
             Self::NotListed(error) => error.fmt(f),
             Self::Unresolved { unresolved, .. } => {
-                write!(f, "transactions that are not at their end: {}", unresolved.len())?;
+                write!(
+                    f,
+                    "transactions that are not at their end: {}",
+                    unresolved.len()
+                )?;
                 for (index, (id, error)) in unresolved.iter().enumerate() {
                     write!(f, "{} {id}: {error}", if index == 0 { ":" } else { ";" })?;
                 }

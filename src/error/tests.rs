@@ -37,7 +37,10 @@ impl StdError for Caused {
 
 fn no_quorum() -> NoQuorum {
     let server = ServerError::parse(b"LOADING the dataset", None);
-    let errors = [NodeError::Server(server), NodeError::Protocol(ProtocolError::TooDeep)];
+    let errors = [
+        NodeError::Server(server),
+        NodeError::Protocol(ProtocolError::TooDeep),
+    ];
     let report = |error| NodeReport::new("redis://a:6379/0".into(), NodeAnswer::Failed(error));
     NoQuorum::new(errors.into_iter().map(report).collect())
 }
@@ -63,8 +66,14 @@ fn configuration() -> Vec<Box<dyn StdError>> {
         Box::new(ConfigError::Url(bad)),
         Box::new(ConfigError::NoNodes),
         Box::new(ConfigError::TooManyNodes(65)),
-        Box::new(ConfigError::Duplicate { first: "a".to_owned(), second: "b".to_owned() }),
-        Box::new(ConfigError::Setting { name: "max_ttl", reason: "too long".to_owned() }),
+        Box::new(ConfigError::Duplicate {
+            first: "a".to_owned(),
+            second: "b".to_owned(),
+        }),
+        Box::new(ConfigError::Setting {
+            name: "max_ttl",
+            reason: "too long".to_owned(),
+        }),
         Box::new(no_poll(io::Error::from(io::ErrorKind::OutOfMemory))),
         Box::new(no_poll(io::Error::other(Caused))),
     ]
@@ -78,7 +87,10 @@ fn locking() -> Vec<Box<dyn StdError>> {
         Box::new(ResourceError::Empty),
         Box::new(Error::Resource(ResourceError::Reserved)),
         Box::new(Error::Resource(ResourceError::SharedSet)),
-        Box::new(ResourceError::Permits { count: 1_025, most: 1_024 }),
+        Box::new(ResourceError::Permits {
+            count: 1_025,
+            most: 1_024,
+        }),
         Box::new(TtlError::TooLong { ttl, max_ttl: ttl }),
         Box::new(Error::Ttl(TtlError::TooShort { ttl, shortest: ttl })),
         Box::new(no_quorum()),
@@ -89,7 +101,12 @@ fn locking() -> Vec<Box<dyn StdError>> {
         Box::new(Error::NoEntropy),
         Box::new(no_thread.clone()),
         Box::new(Error::Spawn(no_thread)),
-        Box::new(Error::TooManyKeptAlive { kept: 2, most: 2, ttl, round: took }),
+        Box::new(Error::TooManyKeptAlive {
+            kept: 2,
+            most: 2,
+            ttl,
+            round: took,
+        }),
         Box::new(Error::Cancelled),
         Box::new(Error::OtherProcess),
     ]
@@ -98,11 +115,17 @@ fn locking() -> Vec<Box<dyn StdError>> {
 fn the_others() -> Vec<Box<dyn StdError>> {
     let server = ServerError::parse(b"NOPERM no", None);
     vec![
-        Box::new(Error::Ttl(TtlError::BeyondHold { ttl: SECOND, max_hold: SECOND })),
+        Box::new(Error::Ttl(TtlError::BeyondHold {
+            ttl: SECOND,
+            max_hold: SECOND,
+        })),
         Box::new(lost(LossReason::OtherProcess)),
         Box::new(lost(LossReason::Gone)),
         Box::new(Error::Lost(lost(LossReason::Expired))),
-        Box::new(Error::HeldTooLong { held: SECOND, max_hold: SECOND }),
+        Box::new(Error::HeldTooLong {
+            held: SECOND,
+            max_hold: SECOND,
+        }),
         Box::new(Error::Resource(ResourceError::None)),
         Box::new(Error::TooManyHeld),
         Box::new(Error::NotResumable(NotResumable::Session)),
@@ -135,11 +158,18 @@ fn chain(error: &dyn StdError) -> Vec<String> {
 
 #[test]
 fn nothing_is_said_twice_in_a_chain_of_errors() {
-    for error in configuration().into_iter().chain(locking()).chain(the_others()) {
+    for error in configuration()
+        .into_iter()
+        .chain(locking())
+        .chain(the_others())
+    {
         let chain = chain(&*error);
         for (index, text) in chain.iter().enumerate() {
             assert!(!text.is_empty() && !text.ends_with('.'), "{text:?}");
-            assert!(!chain[..index].iter().any(|before| before.contains(text)), "{chain:?}");
+            assert!(
+                !chain[..index].iter().any(|before| before.contains(text)),
+                "{chain:?}"
+            );
         }
     }
 }
@@ -162,7 +192,10 @@ fn an_error_says_all_of_what_is_inside_it_but_its_cause() {
 #[test]
 fn a_loss_names_the_lock_and_shows_it_on_one_line() {
     let text = lost(LossReason::Expired).to_string();
-    assert_eq!(text, "the lock \"orders:42\" is lost: its validity has passed");
+    assert_eq!(
+        text,
+        "the lock \"orders:42\" is lost: its validity has passed"
+    );
     let odd = LockLost::new(*b"a\n\xff", LossReason::OtherProcess);
     let here = "is not held here: the process that forked this one acquired it";
     assert_eq!(odd.to_string(), format!("the lock \"a\\n\\xff\" {here}"));
@@ -177,8 +210,16 @@ fn what_main_prints_of_an_error_is_its_text_with_its_causes_below() {
     assert_eq!(format!("{error:?}"), expected);
     assert_eq!(format!("{:?}", Error::from(error)), expected);
     let mut returned = 0;
-    for error in locking().into_iter().chain(the_others()).filter(|error| is_returned(&**error)) {
-        assert_eq!(format!("{error:?}"), error.to_string(), "none of these has a cause");
+    for error in locking()
+        .into_iter()
+        .chain(the_others())
+        .filter(|error| is_returned(&**error))
+    {
+        assert_eq!(
+            format!("{error:?}"),
+            error.to_string(),
+            "none of these has a cause"
+        );
         returned += 1;
     }
     assert!(returned > 15, "{returned}");
@@ -195,9 +236,18 @@ fn every_error_converts_into_one_and_keeps_its_text_and_its_cause() {
     let spawn = SpawnError::new(&io::Error::other(Caused));
     let token = crate::fencing::FencingToken::try_from(0_u64).unwrap_err();
     let pairs: Vec<(String, Error)> = vec![
-        (ConfigError::NoNodes.to_string(), ConfigError::NoNodes.into()),
-        (RegisterError::NotFormed.to_string(), RegisterError::NotFormed.into()),
-        (lost(LossReason::Gone).to_string(), lost(LossReason::Gone).into()),
+        (
+            ConfigError::NoNodes.to_string(),
+            ConfigError::NoNodes.into(),
+        ),
+        (
+            RegisterError::NotFormed.to_string(),
+            RegisterError::NotFormed.into(),
+        ),
+        (
+            lost(LossReason::Gone).to_string(),
+            lost(LossReason::Gone).into(),
+        ),
         (no_quorum().to_string(), no_quorum().into()),
         (server.to_string(), server.into()),
         (spawn.to_string(), spawn.into()),
@@ -219,5 +269,8 @@ fn of_an_ensemble_no_majority_of_reports_is_meant() {
     let expected = "no quorum: no server could be asked, or none has a majority: \
                     zk://a:2181/locks: timed out connecting; zk://a:2181/locks: not asked";
     assert!(error.to_string().starts_with(expected), "{error}");
-    assert_eq!((error.needed(), error.answered(), error.quarantine()), (1, 0, None));
+    assert_eq!(
+        (error.needed(), error.answered(), error.quarantine()),
+        (1, 0, None)
+    );
 }

@@ -43,7 +43,11 @@ impl Listener {
     /// The same callback for one client, with a queue for the changes of its nodes.
     pub(crate) fn of_client(&self, owner_process: &Arc<OwnerProcess>) -> Self {
         let (callback, owner_process) = (Arc::clone(&self.callback), Arc::clone(owner_process));
-        Self { callback, node_changes: Arc::default(), owner_process }
+        Self {
+            callback,
+            node_changes: Arc::default(),
+            owner_process,
+        }
     }
 
     pub(crate) fn node_changes(&self) -> Arc<ChangeQueue> {
@@ -75,16 +79,24 @@ impl Listener {
             self.call(&match &change.state {
                 NodeState::Up => Event::NodeUp { url },
                 NodeState::Down(error) => Event::NodeDown { url, error },
-                NodeState::Queue(support) => Event::NodeQueue { url, support: *support },
-                NodeState::NewReign { age, left } => {
-                    Event::NewReign { url, age: *age, left: *left }
-                }
+                NodeState::Queue(support) => Event::NodeQueue {
+                    url,
+                    support: *support,
+                },
+                NodeState::NewReign { age, left } => Event::NewReign {
+                    url,
+                    age: *age,
+                    left: *left,
+                },
                 NodeState::SessionLost => Event::SessionLost { url },
                 #[cfg(feature = "registers")]
                 NodeState::Votes(Ok(())) => Event::NodeVotes { url },
                 #[cfg(feature = "registers")]
                 NodeState::Votes(Err(why)) => Event::NodeWithoutVote { url, reason: *why },
-                NodeState::Slow(silent) => Event::NodeSlow { url, silent: *silent },
+                NodeState::Slow(silent) => Event::NodeSlow {
+                    url,
+                    silent: *silent,
+                },
             })
         });
     }

@@ -41,7 +41,10 @@ impl fmt::Display for FieldValue<'_> {
             Reason(_, text) | Text(text) => text.fmt(f),
             Reports(reports) => {
                 let is_quarantined = |report: &&NodeReport| {
-                    matches!(report.answer, NodeAnswer::Failed(NodeError::Quarantined { .. }))
+                    matches!(
+                        report.answer,
+                        NodeAnswer::Failed(NodeError::Quarantined { .. })
+                    )
                 };
                 for (index, report) in reports.iter().filter(is_quarantined).enumerate() {
                     write!(f, "{}{}", if index == 0 { "" } else { ", " }, report.url)?;

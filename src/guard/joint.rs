@@ -43,7 +43,10 @@ impl LockGuard {
 
     /// From now on the threads that wait for this share have it too.
     pub(crate) fn share_with(&mut self, mut member: ShareMember) {
-        member.publish(Granted { held: Arc::clone(&self.held), capacity: self.capacity.clone() });
+        member.publish(Granted {
+            held: Arc::clone(&self.held),
+            capacity: self.capacity.clone(),
+        });
         self.member = Some(member);
     }
 
@@ -58,12 +61,21 @@ impl LockGuard {
         let number = self.number();
         // Before the others can give it up: what they know afterwards does not count.
         let now = clock::now();
-        let Some(mut member) = self.member.take() else { return Withdrawal::WasLast(Time::ZERO) };
+        let Some(mut member) = self.member.take() else {
+            return Withdrawal::WasLast(Time::ZERO);
+        };
         if let Departure::WasLast(stays_until) = member.leave(stays_until) {
             return Withdrawal::WasLast(stays_until);
         }
         self.is_given_up = true;
-        let is_held = self.held.leave(now, number).is_ok_and(|valid_until| now < valid_until);
-        Withdrawal::OthersStay(if is_held { Released::InTime } else { Released::TooLate })
+        let is_held = self
+            .held
+            .leave(now, number)
+            .is_ok_and(|valid_until| now < valid_until);
+        Withdrawal::OthersStay(if is_held {
+            Released::InTime
+        } else {
+            Released::TooLate
+        })
     }
 }

@@ -74,7 +74,10 @@ impl LockGuard {
         if keep_for.is_none() && self.hand_off(&held) {
             return Ok(Released::InTime);
         }
-        self.core.backend.release(&held, keep_for).map_err(Error::NoQuorum)
+        self.core
+            .backend
+            .release(&held, keep_for)
+            .map_err(Error::NoQuorum)
     }
 
     /// Leaves the lock to its ttl: it stays taken until the ttl of the last extension, or of the
@@ -144,7 +147,8 @@ impl LockGuard {
     pub(super) fn close(&mut self) -> HeldLock {
         self.is_given_up = true;
         self.capacity.iter().for_each(|capacity| capacity.free());
-        self.held.close(clock::now(), NodeSet::all(self.core.rules.nodes))
+        self.held
+            .close(clock::now(), NodeSet::all(self.core.rules.nodes))
     }
 
     /// How the lock was lost of which a release says that it came too late.
@@ -224,13 +228,17 @@ impl LockGuard {
         let rules = &self.core.rules;
         let ttl = self.core.ttl(ttl, rules.min_validity).map_err(Error::Ttl)?;
         let now = clock::now();
-        let held = now.after(ttl.as_duration()).since(self.held.granted().since);
+        let held = now
+            .after(ttl.as_duration())
+            .since(self.held.granted().since);
         if let Some(max_hold) = self.max_hold.filter(|most| held > *most) {
             self.ensure_held()?;
             return Err(Error::HeldTooLong { held, max_hold });
         }
         let mut begun = None;
-        let begin = self.held.begin_extension(now, ttl, |held| begun.replace(held).is_none());
+        let begin = self
+            .held
+            .begin_extension(now, ttl, |held| begun.replace(held).is_none());
         begin.map_err(|reason| Error::Lost(self.loss(reason)))?;
         let begun = begun.expect("an extension that began without an error is there");
         let (outcome, reports) = self.core.backend.extend(begun, ttl, now);
@@ -250,7 +258,11 @@ impl LockGuard {
         }
         // Too late for this extension to be confirmed is not lost, if the watchdog has extended the
         // lock meanwhile.
-        if is_confirmed { Ok(()) } else { Err(Error::NoQuorum(NoQuorum::new(reports))) }
+        if is_confirmed {
+            Ok(())
+        } else {
+            Err(Error::NoQuorum(NoQuorum::new(reports)))
+        }
     }
 
     /// Extends the lock automatically from now on. With an error, the watchdog has no capacity left
@@ -279,7 +291,13 @@ impl LockGuard {
         let is_emitted = self.emit_when_lost()?;
         let head = self.head.as_ref().map(|head| head.handle().clone());
         let held = Arc::clone(&self.held);
-        let kept = KeptLock { held, plan: Box::new(plan), capacity, head, is_emitted };
+        let kept = KeptLock {
+            held,
+            plan: Box::new(plan),
+            capacity,
+            head,
+            is_emitted,
+        };
         watchdog.keep(kept).map_err(Error::Spawn)?;
         Ok(self)
     }
@@ -287,11 +305,17 @@ impl LockGuard {
     /// Has the notifier emit the loss of this lock when it happens, and not only when a call on the
     /// guard finds it, if there is a listener. Returns whether there is.
     pub(super) fn emit_when_lost(&mut self) -> Result<bool, Error> {
-        let Some(listener) = self.core.events.listener().cloned() else { return Ok(false) };
+        let Some(listener) = self.core.events.listener().cloned() else {
+            return Ok(false);
+        };
         let since = self.since;
         let emit = move |lost: LockLost| {
             let (held, reason) = (clock::now().since(since), lost.reason());
-            listener.emit(&Event::Lost { resource: lost.resource(), held, reason });
+            listener.emit(&Event::Lost {
+                resource: lost.resource(),
+                held,
+                reason,
+            });
         };
         self.on_lost(emit)?;
         self.is_loss_emitted = true;
@@ -309,8 +333,9 @@ mod tests {
 
     /// A lock that may not be held for longer than a minute. Its node is down.
     fn guard() -> LockGuard {
-        let builder =
-            Builder::new().nodes(["redis://127.0.0.1:1"]).max_ttl(Duration::from_secs(900));
+        let builder = Builder::new()
+            .nodes(["redis://127.0.0.1:1"])
+            .max_ttl(Duration::from_secs(900));
         let core = Arc::new(Core::new(builder.check().unwrap()).unwrap());
         LockGuard::new(core, held_lock(1), None, Some(Duration::from_secs(60)))
     }
@@ -320,10 +345,19 @@ mod tests {
         let mut guard = guard();
         let before = guard.held.granted().clone();
         let refused = guard.extend(Duration::from_secs(900));
-        assert!(matches!(refused, Err(Error::HeldTooLong { .. })), "{refused:?}");
+        assert!(
+            matches!(refused, Err(Error::HeldTooLong { .. })),
+            "{refused:?}"
+        );
         assert!(guard.ensure_held().is_ok());
         let held = guard.close();
-        assert_eq!((held.ttl_longest, held.nodes), (before.ttl_longest, NodeSet::EMPTY));
-        assert_eq!((held.valid_until, held.ttl), (before.valid_until, before.ttl));
+        assert_eq!(
+            (held.ttl_longest, held.nodes),
+            (before.ttl_longest, NodeSet::EMPTY)
+        );
+        assert_eq!(
+            (held.valid_until, held.ttl),
+            (before.valid_until, before.ttl)
+        );
     }
 }

@@ -55,7 +55,10 @@ impl LockToken {
             sum: 0,
         };
         let more = attributes.map_or(&[][..], |attributes| &attributes.more_keys);
-        Self { sum: token.sum_with(&held.key, more), ..token }
+        Self {
+            sum: token.sum_with(&held.key, more),
+            ..token
+        }
     }
 
     /// Is this the token of the lock of this key and those that are locked with it?
@@ -73,7 +76,10 @@ impl LockToken {
             }
         };
         let text = self.to_string();
-        add(text.rsplit_once('.').map_or("", |(before, _)| before).as_bytes());
+        add(text
+            .rsplit_once('.')
+            .map_or("", |(before, _)| before)
+            .as_bytes());
         add(key);
         more_keys.iter().for_each(|key| add(key));
         sum
@@ -82,7 +88,12 @@ impl LockToken {
     /// What the lock has besides its first key.
     pub(crate) fn attributes(&self, more_keys: Vec<Arc<[u8]>>, fence: Ttl) -> LockAttributes {
         let (owner, fence) = (self.owner.clone(), self.fence.map(|_| fence));
-        LockAttributes { more_keys, owner, fence, share: self.share }
+        LockAttributes {
+            more_keys,
+            owner,
+            fence,
+            share: self.share,
+        }
     }
 
     /// The lock, once its extension that begins `now` is confirmed. Its validity is that of this
@@ -170,7 +181,10 @@ impl fmt::Display for LockToken {
         match self.share {
             None | Some(Share::Permit { number: None, .. }) => {}
             Some(Share::Reader) => f.write_str(".r")?,
-            Some(Share::Permit { of, number: Some(number) }) => write!(f, ".p{number}of{of}")?,
+            Some(Share::Permit {
+                of,
+                number: Some(number),
+            }) => write!(f, ".p{number}of{of}")?,
         }
         if !self.owner.is_empty() {
             f.write_str(".o")?;
@@ -197,7 +211,11 @@ impl FromStr for LockToken {
     fn from_str(text: &str) -> Result<Self, LockTokenError> {
         let token = parsed(text).ok_or(LockTokenError)?;
         // Whatever a number can be written as as well, each token has one text.
-        if token.to_string() == text { Ok(token) } else { Err(LockTokenError) }
+        if token.to_string() == text {
+            Ok(token)
+        } else {
+            Err(LockTokenError)
+        }
     }
 }
 
@@ -206,7 +224,14 @@ fn parsed(text: &str) -> Option<LockToken> {
     let token = Token::new(bytes_of_hex(parts.next()?)?.try_into().ok()?);
     let ttl = Ttl::from_duration(Duration::from_millis(parts.next()?.parse().ok()?))?;
     let (fence, share, owner) = (None, None, Vec::new());
-    let mut parsed = LockToken { token, ttl, fence, share, owner, sum: 0 };
+    let mut parsed = LockToken {
+        token,
+        ttl,
+        fence,
+        share,
+        owner,
+        sum: 0,
+    };
     for part in parts {
         match part.split_at_checked(1)? {
             ("f", number) => {
@@ -217,7 +242,10 @@ fn parsed(text: &str) -> Option<LockToken> {
             ("p", permit) => {
                 let (number, of) = permit.split_once("of")?;
                 let (number, of) = (number.parse().ok()?, of.parse().ok()?);
-                parsed.share = Some(Share::Permit { of, number: Some(number) });
+                parsed.share = Some(Share::Permit {
+                    of,
+                    number: Some(number),
+                });
             }
             ("o", owner) => parsed.owner = bytes_of_hex(owner)?,
             ("x", sum) => parsed.sum = u32::from_str_radix(sum, 16).ok()?,
@@ -228,8 +256,10 @@ fn parsed(text: &str) -> Option<LockToken> {
 }
 
 fn bytes_of_hex(text: &str) -> Option<Vec<u8>> {
-    let digits: Option<Vec<u8>> =
-        text.chars().map(|digit| u8::try_from(digit.to_digit(16)?).ok()).collect();
+    let digits: Option<Vec<u8>> = text
+        .chars()
+        .map(|digit| u8::try_from(digit.to_digit(16)?).ok())
+        .collect();
     let pairs = digits.filter(|digits| digits.len() % 2 == 0)?;
     Some(pairs.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
@@ -243,20 +273,40 @@ mod tests {
     fn a_token_is_one_word_and_is_read_from_it() {
         let with = |attributes: LockAttributes, fence| {
             let attributes = Some(Arc::new(attributes));
-            LockToken::of(&HeldLock { attributes, fence, ..held_lock(0xAB) })
+            LockToken::of(&HeldLock {
+                attributes,
+                fence,
+                ..held_lock(0xAB)
+            })
         };
         let plain = "redlatch1.abababababababababababababababababababab.60000";
-        let permit = Some(Share::Permit { of: 4, number: Some(3) });
+        let permit = Some(Share::Permit {
+            of: 4,
+            number: Some(3),
+        });
         let owner = b"a.b \xff".to_vec();
         let table = [
             (LockToken::of(&held_lock(0xAB)), String::new()),
             (with(LockAttributes::default(), Some(7)), ".f7".to_owned()),
             (
-                with(LockAttributes { share: Some(Share::Reader), ..Default::default() }, None),
+                with(
+                    LockAttributes {
+                        share: Some(Share::Reader),
+                        ..Default::default()
+                    },
+                    None,
+                ),
                 ".r".to_owned(),
             ),
             (
-                with(LockAttributes { share: permit, owner, ..Default::default() }, Some(1 << 52)),
+                with(
+                    LockAttributes {
+                        share: permit,
+                        owner,
+                        ..Default::default()
+                    },
+                    Some(1 << 52),
+                ),
                 ".f4503599627370496.p3of4.o612e6220ff".to_owned(),
             ),
         ];
@@ -272,9 +322,14 @@ mod tests {
     #[test]
     fn a_token_is_that_of_all_its_names_and_of_no_others() {
         let more_keys = vec![Arc::from(&b"more"[..])];
-        let attributes =
-            LockAttributes { more_keys: more_keys.clone(), ..LockAttributes::default() };
-        let held = HeldLock { attributes: Some(Arc::new(attributes)), ..held_lock(7) };
+        let attributes = LockAttributes {
+            more_keys: more_keys.clone(),
+            ..LockAttributes::default()
+        };
+        let held = HeldLock {
+            attributes: Some(Arc::new(attributes)),
+            ..held_lock(7)
+        };
         let token = LockToken::of(&held);
         assert!(token.is_of(&held.key, &more_keys));
         let other: Arc<[u8]> = Arc::from(&b"mor"[..]);
@@ -316,9 +371,9 @@ mod tests {
         ] {
             assert_eq!(bad.parse::<LockToken>(), Err(LockTokenError), "{bad}");
         }
-        for rest in
-            [".", ".f0", ".f-1", ".r0", ".p1", ".p1of", ".x", ".o6", ".o", ".ö", " ", ".o61.f1"]
-        {
+        for rest in [
+            ".", ".f0", ".f-1", ".r0", ".p1", ".p1of", ".x", ".o6", ".o", ".ö", " ", ".o61.f1",
+        ] {
             let bad = format!("{plain}{rest}.x00000000");
             assert_eq!(bad.parse::<LockToken>(), Err(LockTokenError), "{bad}");
         }

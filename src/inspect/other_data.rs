@@ -29,7 +29,11 @@ impl OtherData {
         let lasting = found.iter().filter(|(_, snapshot)| lasts(snapshot)).count();
         let is_lasting = too_many(lasting);
         let nodes: Vec<usize> = found.into_iter().map(|(index, _)| index).collect();
-        too_many(nodes.len()).then_some(Self { reason, is_lasting, nodes })
+        too_many(nodes.len()).then_some(Self {
+            reason,
+            is_lasting,
+            nodes,
+        })
     }
 }
 
@@ -53,7 +57,12 @@ mod tests {
     fn snapshot(text: &str) -> Option<KeySnapshot> {
         let value: Vec<u8> = match &text[..1] {
             "?" => return None,
-            "." => return Some(KeySnapshot { left: -2, ..KeySnapshot::default() }),
+            "." => {
+                return Some(KeySnapshot {
+                    left: -2,
+                    ..KeySnapshot::default()
+                });
+            }
             "*" | "e" => Vec::new(),
             "=" => vec![0x80; Token::LEN + 3],
             "b" => vec![0x80; VALUE_MAX + 1],
@@ -62,7 +71,12 @@ mod tests {
         };
         let left = if text.ends_with('-') { -1 } else { 5 };
         let is_string = !text.starts_with('*');
-        Some(KeySnapshot { value: Some(value), is_string, left, ..KeySnapshot::default() })
+        Some(KeySnapshot {
+            value: Some(value),
+            is_string,
+            left,
+            ..KeySnapshot::default()
+        })
     }
 
     #[test]

@@ -15,21 +15,29 @@ pub(super) fn is_shared(snapshot: &KeySnapshot) -> bool {
 
 pub(super) fn on_node(snapshot: &KeySnapshot) -> Vec<Holder> {
     let holders = snapshot.holders.iter().filter(|_| is_shared(snapshot));
-    holders.filter_map(|holder| read(&holder.member, holder.left)).collect()
+    holders
+        .filter_map(|holder| read(&holder.member, holder.left))
+        .collect()
 }
 
 /// What a release by force removes from the node: the members of its set of holders; the key's
 /// value if it has none, so that nobody has a share.
 pub(super) fn members(snapshot: &KeySnapshot) -> impl Iterator<Item = Vec<u8>> {
     let members = snapshot.holders.iter().map(|holder| holder.member.clone());
-    let alone = snapshot.value.clone().filter(|_| snapshot.holders.is_empty());
+    let alone = snapshot
+        .value
+        .clone()
+        .filter(|_| snapshot.holders.is_empty());
     members.chain(alone)
 }
 
 /// The state of a lock that a majority of the nodes shares: the holders that a majority has.
 pub(super) fn state(snapshots: &[Option<KeySnapshot>], needed: usize) -> LockState {
     let mut found: BTreeMap<&[u8], Vec<i64>> = BTreeMap::new();
-    let shared = snapshots.iter().flatten().filter(|snapshot| is_shared(snapshot));
+    let shared = snapshots
+        .iter()
+        .flatten()
+        .filter(|snapshot| is_shared(snapshot));
     for HolderSnapshot { member, left } in shared.flat_map(|snapshot| &snapshot.holders) {
         found.entry(member).or_default().push(*left);
     }
@@ -39,7 +47,11 @@ pub(super) fn state(snapshots: &[Option<KeySnapshot>], needed: usize) -> LockSta
     };
     let mut holders: Vec<Holder> = found.into_iter().filter_map(of_majority).collect();
     holders.sort_by_key(|holder| (holder.slot, holder.remaining));
-    if holders.is_empty() { LockState::Undecided } else { LockState::Shared(holders) }
+    if holders.is_empty() {
+        LockState::Undecided
+    } else {
+        LockState::Shared(holders)
+    }
 }
 
 /// How many hold a lock in this state.
@@ -49,9 +61,16 @@ pub(super) fn count(snapshots: &[Option<KeySnapshot>], state: &LockState) -> usi
         LockState::Held(_) => return 1,
         _ => return 0,
     };
-    let shared = snapshots.iter().flatten().filter(|snapshot| is_shared(snapshot));
+    let shared = snapshots
+        .iter()
+        .flatten()
+        .filter(|snapshot| is_shared(snapshot));
     let counts = shared.map(|snapshot| snapshot.holder_count);
-    counts.filter(|count| *count > LISTED_MAX).max().unwrap_or(0).max(shown)
+    counts
+        .filter(|count| *count > LISTED_MAX)
+        .max()
+        .unwrap_or(0)
+        .max(shown)
 }
 
 fn read(member: &[u8], left: i64) -> Option<Holder> {
@@ -59,7 +78,13 @@ fn read(member: &[u8], left: i64) -> Option<Holder> {
     // Where another client was given this slot, the member has a number that is larger by that.
     let slot = slot.map(|number| number % PERMITS_MAX);
     let remaining = u64::try_from(left).ok().map(Duration::from_millis);
-    Some(Holder { owner: label(value), slot, remaining, since: None, other_program: None })
+    Some(Holder {
+        owner: label(value),
+        slot,
+        remaining,
+        since: None,
+        other_program: None,
+    })
 }
 
 // Data under a lock's key that is not a lock of this library: none at all, or that of another
@@ -194,7 +219,10 @@ mod tests {
             ("d0f7eeeae93a11f1a51e02fc00000001", OtherProgram::RedisPy),
             ("0c8b8d3ff1a0e2c19d6e5f7a8b9c0d1e", OtherProgram::NpmRedlock),
             ("0c8b8d3ff1a012c17d6e5f7a8b9c0d1e", OtherProgram::NpmRedlock),
-            ("7d33e562-57f4-4d7d-8790-0e549097f386", OtherProgram::Pottery),
+            (
+                "7d33e562-57f4-4d7d-8790-0e549097f386",
+                OtherProgram::Pottery,
+            ),
             ("by hand", OtherProgram::Unknown),
             ("host-7:1234:of-another-program", OtherProgram::Unknown),
         ];

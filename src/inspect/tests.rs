@@ -26,8 +26,15 @@ fn snapshot(text: &str) -> Option<KeySnapshot> {
     let (value, left) = text.split_at(1);
     match value {
         "?" => None,
-        "." => Some(KeySnapshot { left: -2, ..KeySnapshot::default() }),
-        "*" => Some(KeySnapshot { value: Some(Vec::new()), left: -1, ..KeySnapshot::default() }),
+        "." => Some(KeySnapshot {
+            left: -2,
+            ..KeySnapshot::default()
+        }),
+        "*" => Some(KeySnapshot {
+            value: Some(Vec::new()),
+            left: -1,
+            ..KeySnapshot::default()
+        }),
         "!" => {
             let value = [RESERVED, &[left.as_bytes()[0]; Token::LEN]].concat();
             let left = left[1..].parse().unwrap_or(-1);
@@ -37,14 +44,23 @@ fn snapshot(text: &str) -> Option<KeySnapshot> {
             // One of this library: not all of its bytes are printable.
             let token = [value.as_bytes()[0] | 0x80; Token::LEN];
             let value = [token.as_slice(), value.as_bytes()].concat();
-            let left = if left == "-" { -1 } else { left.parse().unwrap() };
+            let left = if left == "-" {
+                -1
+            } else {
+                left.parse().unwrap()
+            };
             Some(string(value, left))
         }
     }
 }
 
 fn string(value: Vec<u8>, left: i64) -> KeySnapshot {
-    KeySnapshot { value: Some(value), is_string: true, left, ..KeySnapshot::default() }
+    KeySnapshot {
+        value: Some(value),
+        is_string: true,
+        left,
+        ..KeySnapshot::default()
+    }
 }
 
 fn held(owner: &str, left: Option<u64>) -> LockState {
@@ -108,22 +124,34 @@ fn each_node_is_shown_with_what_it_holds_and_without_the_token() {
     let agrees: Vec<bool> = seen.nodes.iter().map(|node| node.agrees).collect();
     assert_eq!(agrees, [true, true, false, true, false]);
     assert_eq!(seen.nodes[4].holder, Err(NodeError::Overloaded));
-    assert!(!format!("{seen:?}").contains("97, 97"), "a token could release the lock");
+    assert!(
+        !format!("{seen:?}").contains("97, 97"),
+        "a token could release the lock"
+    );
 }
 
 #[test]
 fn what_was_seen_to_be_a_lock_is_remembered_once_and_what_is_none_by_its_node() {
-    let seen = inspection("a10 b20 a5 c- .").unwrap_or_else(|_| panic!("a majority answered")).seen;
+    let seen = inspection("a10 b20 a5 c- .")
+        .unwrap_or_else(|_| panic!("a majority answered"))
+        .seen;
     let names: Vec<_> = seen.locks.iter().map(|value| value[Token::LEN]).collect();
     assert_eq!((names, seen.others.len()), (b"ab".to_vec(), 1));
 
     let kind = |length: usize, left| NotALock::of(&string(vec![b'x'; length], left));
     assert_eq!((kind(1, 0), kind(SHOWN_MAX - 1, 1)), (None, None));
     assert_eq!(kind(0, 1), Some(NotALock::Empty));
-    assert_eq!(kind(SHOWN_MAX, 1), Some(NotALock::TooLong), "the rest of it is not known");
+    assert_eq!(
+        kind(SHOWN_MAX, 1),
+        Some(NotALock::TooLong),
+        "the rest of it is not known"
+    );
     assert_eq!(kind(20, -1), Some(NotALock::NoTtl));
     let of = |text| NotALock::of(&snapshot(text).expect("an answer"));
-    assert_eq!((of("*"), of("."), of("!x-")), (Some(NotALock::NotAString), None, None));
+    assert_eq!(
+        (of("*"), of("."), of("!x-")),
+        (Some(NotALock::NotAString), None, None)
+    );
 }
 
 #[test]
@@ -132,9 +160,16 @@ fn a_reservation_is_neither_a_lock_nor_other_data() {
     let reserved: Vec<bool> = seen.nodes.iter().map(|node| node.is_reserved).collect();
     assert_eq!(reserved, [true, true, false]);
     assert!(seen.nodes.iter().all(|node| !node.agrees));
-    assert_eq!((&seen.nodes[0].holder, &seen.nodes[1].holder), (&Ok(None), &Ok(None)));
+    assert_eq!(
+        (&seen.nodes[0].holder, &seen.nodes[1].holder),
+        (&Ok(None), &Ok(None))
+    );
     assert!(matches!(&seen.nodes[2].holder, Ok(Some(_))));
-    assert_eq!((seen.seen.locks.len(), seen.seen.others.len()), (1, 0), "the lock on one node");
+    assert_eq!(
+        (seen.seen.locks.len(), seen.seen.others.len()),
+        (1, 0),
+        "the lock on one node"
+    );
     let seen = inspection("!x10 !x10 !y10").unwrap_or_else(|_| panic!("a majority answered"));
     assert_eq!((seen.seen.locks.len(), seen.seen.others.len()), (0, 0));
 }
@@ -146,11 +181,19 @@ fn data_that_is_no_lock_has_no_holder_unless_it_is_a_lock_that_lost_its_ttl() {
     let kinds: Vec<_> = seen.nodes.iter().map(|node| node.not_a_lock).collect();
     let (no_ttl, other) = (Some(NotALock::NoTtl), Some(NotALock::NotAString));
     assert_eq!(kinds, [no_ttl, None, other, None, None]);
-    assert_eq!((&seen.nodes[0].holder, &seen.nodes[2].holder), (&Ok(None), &Ok(None)));
+    assert_eq!(
+        (&seen.nodes[0].holder, &seen.nodes[2].holder),
+        (&Ok(None), &Ok(None))
+    );
     let seen = inspection("a- a20 a10 * .").unwrap_or_else(|_| panic!("a majority answered"));
     assert_eq!((&seen.state, seen.holder_count), (&held("a", Some(10)), 1));
     assert!(seen.nodes[0].agrees && seen.nodes[0].not_a_lock.is_none());
-    let holder = seen.nodes[0].holder.as_ref().expect("an answer").as_ref().expect("a holder");
+    let holder = seen.nodes[0]
+        .holder
+        .as_ref()
+        .expect("an answer")
+        .as_ref()
+        .expect("a holder");
     assert_eq!(holder.remaining, None);
 }
 
@@ -163,7 +206,11 @@ fn a_quarantine_ends_when_a_majority_can_grant() {
                 return None;
             }
             let quarantine = (seconds > 0).then(|| Duration::from_secs(seconds));
-            Some(KeySnapshot { left: -2, quarantine, ..KeySnapshot::default() })
+            Some(KeySnapshot {
+                left: -2,
+                quarantine,
+                ..KeySnapshot::default()
+            })
         };
         let report = || NodeReport::new(Arc::from("node"), NodeAnswer::Answered);
         let key = Arc::from(&b"key"[..]);
@@ -190,6 +237,9 @@ fn a_grant_is_the_same_while_a_majority_has_its_value() {
     let seen = |nodes| inspection(nodes).expect("a majority answers");
     let first = seen("a10 a10 b30");
     assert!(seen("a30 a20 .").is_same_grant(&first), "extended");
-    assert!(!seen("b10 b10 a30").is_same_grant(&first), "a minority is no grant");
+    assert!(
+        !seen("b10 b10 a30").is_same_grant(&first),
+        "a minority is no grant"
+    );
     assert!(!seen(". . .").is_same_grant(&first) && !seen(". . .").is_same_grant(&seen(". . .")));
 }

@@ -35,13 +35,21 @@ impl Addresses {
         let untried = VecDeque::from(last.sorted(interleaved(&found.addresses)));
         let count = u32::try_from(untried.len().max(1)).unwrap_or(u32::MAX);
         let Location { host, asked_at, .. } = found;
-        Self { host, untried, asked_at, part: timeout / count, next_at: Time::ZERO }
+        Self {
+            host,
+            untried,
+            asked_at,
+            part: timeout / count,
+            next_at: Time::ZERO,
+        }
     }
 
     /// The next address, which is tried now, unless it was found too long ago.
     pub(super) fn next(&mut self, now: Time) -> Option<SocketAddr> {
         self.next_at = now.after(self.part);
-        self.untried.pop_front().filter(|_| now.since(self.asked_at) < FRESH)
+        self.untried
+            .pop_front()
+            .filter(|_| now.since(self.asked_at) < FRESH)
     }
 
     /// When the next address is tried in place of this one, if there is one.
@@ -63,7 +71,9 @@ pub(super) struct Last {
 
 impl Last {
     fn sorted(self, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
-        let last = addresses.iter().position(|address| Some(*address) == self.address);
+        let last = addresses
+            .iter()
+            .position(|address| Some(*address) == self.address);
         if let Some(last) = last {
             addresses.rotate_left(last + usize::from(!self.has_answered));
         }
@@ -74,7 +84,9 @@ impl Last {
 /// Each address once, the families in turn, beginning with that of the first. Within a family, the
 /// resolver's order stays, which is by preference (RFC 6724).
 fn interleaved(found: &[SocketAddr]) -> Vec<SocketAddr> {
-    let Some(first) = found.first() else { return Vec::new() };
+    let Some(first) = found.first() else {
+        return Vec::new();
+    };
     let mut families = [VecDeque::new(), VecDeque::new()];
     for address in found {
         let family = &mut families[usize::from(address.is_ipv4() != first.is_ipv4())];
@@ -123,7 +135,11 @@ impl Lookups {
             Address::Tcp { .. } | Address::Unix { .. } => 1,
             Address::Sentinel { .. } | Address::Cluster { .. } => LOOKUPS_MAX,
         };
-        Self { most, since: None, running: Arc::default() }
+        Self {
+            most,
+            since: None,
+            running: Arc::default(),
+        }
     }
 
     /// What the thread of a new lookup keeps, if there is to be one: not while the last one may
@@ -154,7 +170,11 @@ pub(super) struct Resolver {
 impl Resolver {
     pub(super) fn new(waker: Arc<Waker>) -> Self {
         let (sender, receiver) = crossbeam_channel::unbounded();
-        Self { sender, receiver, waker }
+        Self {
+            sender,
+            receiver,
+            waker,
+        }
     }
 
     /// Starts to look up where the node at `index` is.
@@ -175,7 +195,10 @@ impl Resolver {
                 let _ = waker.wake();
             }
         };
-        thread::Builder::new().name("redlatch-resolver".to_owned()).spawn(lookup).map(drop)
+        thread::Builder::new()
+            .name("redlatch-resolver".to_owned())
+            .spawn(lookup)
+            .map(drop)
     }
 
     pub(super) fn poll(&self) -> Option<(usize, Found)> {
@@ -190,12 +213,21 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn addresses(texts: &[&str]) -> Vec<SocketAddr> {
-        texts.iter().map(|text| SocketAddr::new(text.parse().expect("an address"), 1)).collect()
+        texts
+            .iter()
+            .map(|text| SocketAddr::new(text.parse().expect("an address"), 1))
+            .collect()
     }
 
     fn found(texts: &[&str]) -> Location {
         let (host, addresses) = (String::new(), addresses(texts));
-        Location { host, addresses, announced: None, epoch: 0, asked_at: Time::ZERO }
+        Location {
+            host,
+            addresses,
+            announced: None,
+            epoch: 0,
+            asked_at: Time::ZERO,
+        }
     }
 
     fn order(texts: &[&str], last: Last) -> Vec<SocketAddr> {
@@ -210,7 +242,10 @@ mod tests {
                 &["::1", "::2", "::3", "1.0.0.1", "1.0.0.2"][..],
                 &["::1", "1.0.0.1", "::2", "1.0.0.2", "::3"][..],
             ),
-            (&["1.0.0.1", "1.0.0.2", "::1"], &["1.0.0.1", "::1", "1.0.0.2"]),
+            (
+                &["1.0.0.1", "1.0.0.2", "::1"],
+                &["1.0.0.1", "::1", "1.0.0.2"],
+            ),
             (&["::1", "::1", "1.0.0.1", "::1"], &["::1", "1.0.0.1"]),
             (&["1.0.0.2", "1.0.0.1"], &["1.0.0.2", "1.0.0.1"]),
             (&[], &[]),
@@ -223,17 +258,33 @@ mod tests {
     fn the_address_that_answered_goes_first_and_the_one_that_did_not_goes_last() {
         let found = ["1.0.0.1", "1.0.0.2", "1.0.0.3"];
         let address = |index: usize| Some(addresses(&found)[index]);
-        let answered = Last { address: address(1), has_answered: true };
-        assert_eq!(order(&found, answered), addresses(&["1.0.0.2", "1.0.0.3", "1.0.0.1"]));
+        let answered = Last {
+            address: address(1),
+            has_answered: true,
+        };
+        assert_eq!(
+            order(&found, answered),
+            addresses(&["1.0.0.2", "1.0.0.3", "1.0.0.1"])
+        );
         // Each gets its turn, however many accept and do not answer.
         let mut last = Last::default();
         for turn in 0..3 * found.len() {
             let first = order(&found, last)[0];
             assert_eq!(Some(first), address(turn % found.len()), "turn {turn}");
-            last = Last { address: Some(first), has_answered: false };
+            last = Last {
+                address: Some(first),
+                has_answered: false,
+            };
         }
-        let gone = Last { address: Some(addresses(&["1.0.0.9"])[0]), has_answered: true };
-        assert_eq!(order(&found, gone), addresses(&found), "the name has it no more");
+        let gone = Last {
+            address: Some(addresses(&["1.0.0.9"])[0]),
+            has_answered: true,
+        };
+        assert_eq!(
+            order(&found, gone),
+            addresses(&found),
+            "the name has it no more"
+        );
     }
 
     #[test]
@@ -261,7 +312,11 @@ mod tests {
 
     #[test]
     fn a_lookup_that_hangs_does_not_stop_the_next_one_and_few_hang() {
-        let mut lookups = Lookups { most: LOOKUPS_MAX, since: None, running: Arc::default() };
+        let mut lookups = Lookups {
+            most: LOOKUPS_MAX,
+            since: None,
+            running: Arc::default(),
+        };
         let mut running = Vec::new();
         let mut now = Time::ZERO;
         for number in 0..2 * LOOKUPS_MAX {
@@ -269,7 +324,10 @@ mod tests {
             assert_eq!(lookup.is_some(), number < LOOKUPS_MAX);
             running.extend(lookup);
             lookups.began(now);
-            assert!(lookups.begin(now, SECOND).is_none(), "it was begun a moment ago");
+            assert!(
+                lookups.begin(now, SECOND).is_none(),
+                "it was begun a moment ago"
+            );
             now = now.after(SECOND);
         }
         drop(running);

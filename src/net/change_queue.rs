@@ -42,7 +42,11 @@ impl ChangeQueue {
 
     fn begin(&self) -> Option<NodeChange> {
         let mut state = self.lock();
-        let change = if state.is_reporting { None } else { state.changes.pop() };
+        let change = if state.is_reporting {
+            None
+        } else {
+            state.changes.pop()
+        };
         state.is_reporting |= change.is_some();
         change
     }
@@ -67,7 +71,10 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     fn node_change(name: &str) -> NodeChange {
-        NodeChange { url: name.into(), state: NodeState::Up }
+        NodeChange {
+            url: name.into(),
+            state: NodeState::Up,
+        }
     }
 
     fn reported(changes: &ChangeQueue) -> Vec<String> {
@@ -82,7 +89,9 @@ mod tests {
     #[test]
     fn each_change_is_reported_once_and_in_order() {
         let changes = ChangeQueue::default();
-        ["a", "b"].iter().for_each(|name| changes.push(node_change(name)));
+        ["a", "b"]
+            .iter()
+            .for_each(|name| changes.push(node_change(name)));
         assert_eq!(reported(&changes), ["a", "b"]);
         assert_eq!(reported(&changes), [""; 0]);
     }
@@ -106,7 +115,9 @@ mod tests {
     #[test]
     fn a_panic_of_the_callback_loses_no_other_change() {
         let changes = ChangeQueue::default();
-        ["a", "b"].iter().for_each(|name| changes.push(node_change(name)));
+        ["a", "b"]
+            .iter()
+            .for_each(|name| changes.push(node_change(name)));
         let panicked = catch_unwind(AssertUnwindSafe(|| changes.drain(|_| panic!("on purpose"))));
         assert!(panicked.is_err());
         assert_eq!(reported(&changes), ["b"]);

@@ -88,12 +88,16 @@ impl NodeConnection {
 
     /// Has the peer closed its side?
     pub(super) fn is_finished(&self) -> bool {
-        self.socket.as_ref().is_some_and(|socket| socket.is_finished)
+        self.socket
+            .as_ref()
+            .is_some_and(|socket| socket.is_finished)
     }
 
     /// Are there unread bytes, as far as is known?
     pub(super) fn is_readable(&self) -> bool {
-        self.socket.as_ref().is_some_and(|socket| socket.is_connected && socket.is_readable)
+        self.socket
+            .as_ref()
+            .is_some_and(|socket| socket.is_connected && socket.is_readable)
     }
 
     /// Did the last [`read`](Self::read) leave bytes unread?
@@ -141,7 +145,9 @@ impl NodeConnection {
             Address::Sentinel { .. } | Address::Cluster { .. } => Whereabouts::Here,
             Address::Tcp { .. } | Address::Unix { .. } => Whereabouts::SameAddress,
         };
-        let Location { epoch, asked_at, .. } = *location;
+        let Location {
+            epoch, asked_at, ..
+        } = *location;
         conversation.named(self.node, clock::now(), epoch, asked_at, it_is)
     }
 
@@ -149,7 +155,9 @@ impl NodeConnection {
     /// [`READS_MAX`] times, because a node that sends without end must not delay the others.
     pub(super) fn read(&mut self, buffer: &mut [u8], conversation: &mut impl Conversation) {
         for reads in 0.. {
-            let Some(socket) = &mut self.socket else { return };
+            let Some(socket) = &mut self.socket else {
+                return;
+            };
             socket.has_more = socket.is_connected && socket.is_readable;
             if !socket.has_more || reads == READS_MAX {
                 return;

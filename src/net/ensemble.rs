@@ -57,13 +57,27 @@ impl EnsembleNet {
         let connections = socket_loop::connections(endpoints.clone(), connecting);
         let table = LockTable::new(session, random);
         let granted_ms = Arc::new(AtomicU64::new(0));
-        let servers = Servers::new(table, Arc::clone(&reports), Arc::clone(&granted_ms), changes);
-        let drain_limits = DrainLimits { most: drain_for, next: drain_for };
+        let servers = Servers::new(
+            table,
+            Arc::clone(&reports),
+            Arc::clone(&granted_ms),
+            changes,
+        );
+        let drain_limits = DrainLimits {
+            most: drain_for,
+            next: drain_for,
+        };
         let tell = Box::new(Servers::tell);
         let (socket_loop, wake) = SocketLoop::new(connections, servers, tell, drain_limits)?;
         let event_loop = Arc::new(LeaderFollowers::new(socket_loop, wake, true));
         let io_thread = IoThread::start(&event_loop, drain_for + MARGIN)?;
-        Ok(Self { event_loop, endpoints, reports, granted_ms, _io_thread: io_thread })
+        Ok(Self {
+            event_loop,
+            endpoints,
+            reports,
+            granted_ms,
+            _io_thread: io_thread,
+        })
     }
 
     /// Gives an order and waits for its outcome. `None` if the thread that drives the connection
@@ -92,7 +106,9 @@ impl EnsembleNet {
     /// Does a server answer, as far as is known?
     pub(crate) fn is_answering(&self) -> bool {
         let reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
-        reports.iter().any(|report| report.answer == NodeAnswer::Answered)
+        reports
+            .iter()
+            .any(|report| report.answer == NodeAnswer::Answered)
     }
 
     /// What each server says about itself, until this time at the latest.
@@ -106,7 +122,10 @@ impl EnsembleNet {
     }
 
     pub(crate) fn reports(&self) -> Vec<NodeReport> {
-        self.reports.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.reports
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 

@@ -25,14 +25,25 @@ struct FollowerState<O> {
 
 impl<O> Follower<O> {
     fn new() -> Self {
-        let state = FollowerState { outcome: None, is_promoted: false, is_waiting: false };
-        Self { state: Mutex::new(state), changed: Condvar::new(), waits_at: None }
+        let state = FollowerState {
+            outcome: None,
+            is_promoted: false,
+            is_waiting: false,
+        };
+        Self {
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            waits_at: None,
+        }
     }
 
     /// The follower for one of several requests of a thread, which waits at `other` for all of
     /// them.
     fn that_waits_at(other: &Arc<Self>) -> Self {
-        Self { waits_at: Some(Arc::clone(other)), ..Self::new() }
+        Self {
+            waits_at: Some(Arc::clone(other)),
+            ..Self::new()
+        }
     }
 
     pub(super) fn deliver(&self, outcome: O) {
@@ -88,7 +99,10 @@ pub(super) struct Followers<O> {
 
 impl<O> Followers<O> {
     pub(super) fn new() -> Self {
-        Self { all: Vec::new(), free: Vec::new() }
+        Self {
+            all: Vec::new(),
+            free: Vec::new(),
+        }
     }
 
     pub(super) fn join(&mut self) -> Arc<Follower<O>> {
@@ -144,7 +158,12 @@ pub(super) struct Batch<E: EventLoop> {
 impl<E: EventLoop> Batch<E> {
     pub(super) fn new(shared: &LeaderFollowers<E>) -> Self {
         let waits_at = shared.lock_followers().join();
-        Self { waits_at, followers: Vec::new(), open: Vec::new(), free: Vec::new() }
+        Self {
+            waits_at,
+            followers: Vec::new(),
+            open: Vec::new(),
+            free: Vec::new(),
+        }
     }
 
     /// Puts a request into the inbox and returns its number, which no other open request has. It is
@@ -157,7 +176,8 @@ impl<E: EventLoop> Batch<E> {
     pub(super) fn begin(&mut self, shared: &LeaderFollowers<E>, order: E::Order) -> usize {
         shared.expect_not_poisoned();
         let number = self.free.pop().unwrap_or_else(|| {
-            self.followers.push(Arc::new(Follower::that_waits_at(&self.waits_at)));
+            self.followers
+                .push(Arc::new(Follower::that_waits_at(&self.waits_at)));
             self.followers.len() - 1
         });
         shared.send_to_leader(Job::Open(order, Arc::clone(&self.followers[number])));
@@ -187,7 +207,12 @@ impl<E: EventLoop> Batch<E> {
         if !self.is_open() {
             return false;
         }
-        let Self { waits_at, followers, open, free } = self;
+        let Self {
+            waits_at,
+            followers,
+            open,
+            free,
+        } = self;
         let collected = shared.lead_or_follow(waits_at, limit, &mut || {
             let before = open.len();
             open.retain(|&number| match followers[number].take_outcome() {
@@ -213,6 +238,8 @@ impl<E: EventLoop> Batch<E> {
 
 impl<E: EventLoop> fmt::Debug for Batch<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch").field("open", &self.open.len()).finish_non_exhaustive()
+        f.debug_struct("Batch")
+            .field("open", &self.open.len())
+            .finish_non_exhaustive()
     }
 }

@@ -147,7 +147,9 @@ impl<E: EventLoop> LeaderFollowers<E> {
     /// Runs the event loop in the I/O thread until [`close`](Self::close) is called.
     pub(super) fn run(&self) {
         if let Some(leader) = self.try_become_leader() {
-            self.lead(leader, &mut || self.is_closed.load(Ordering::SeqCst).then_some(()));
+            self.lead(leader, &mut || {
+                self.is_closed.load(Ordering::SeqCst).then_some(())
+            });
         }
     }
 
@@ -234,11 +236,16 @@ impl<E: EventLoop> LeaderFollowers<E> {
 
     pub(super) fn expect_not_poisoned(&self) {
         let is_poisoned = self.is_poisoned.load(Ordering::SeqCst);
-        assert!(!is_poisoned, "the thread that led all threads of this client panicked");
+        assert!(
+            !is_poisoned,
+            "the thread that led all threads of this client panicked"
+        );
     }
 
     pub(super) fn lock_followers(&self) -> MutexGuard<'_, Followers<E::Outcome>> {
-        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.followers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives the leader a message, which has no outcome. Does not wait for the leader, and does
@@ -301,7 +308,11 @@ impl<E: EventLoop> LeaderFollowers<E> {
 
     /// Makes a caller the leader, if there is no leader and no I/O thread.
     fn try_lead(&self) -> Option<Leader<'_, E>> {
-        let mut leader = if self.has_io_thread { None } else { self.try_become_leader() }?;
+        let mut leader = if self.has_io_thread {
+            None
+        } else {
+            self.try_become_leader()
+        }?;
         leader.take_over();
         Some(leader)
     }
@@ -309,13 +320,21 @@ impl<E: EventLoop> LeaderFollowers<E> {
     fn try_become_leader(&self) -> Option<Leader<'_, E>> {
         let event_loop = Some(self.try_lock_event_loop()?);
         let was_panicking = panicking();
-        Some(Leader(PanicGuard { shared: self, event_loop, was_panicking }))
+        Some(Leader(PanicGuard {
+            shared: self,
+            event_loop,
+            was_panicking,
+        }))
     }
 
     fn try_lock_event_loop(&self) -> Option<LeaderLockGuard<'_, E>> {
         let event_loop = self.event_loop.try_lock()?;
         // After locking: a leader that panics sets the flag before it releases the lock.
-        if self.is_poisoned.load(Ordering::SeqCst) { None } else { Some(event_loop) }
+        if self.is_poisoned.load(Ordering::SeqCst) {
+            None
+        } else {
+            Some(event_loop)
+        }
     }
 }
 
@@ -350,7 +369,9 @@ impl<E: EventLoop> Drop for PanicGuard<'_, E> {
             // The leader lock is still held, so no thread becomes the leader before the flag is
             // set.
             self.shared.is_poisoned.store(true, Ordering::SeqCst);
-            self.event_loop.iter_mut().for_each(|event_loop| event_loop.set_poisoned());
+            self.event_loop
+                .iter_mut()
+                .for_each(|event_loop| event_loop.set_poisoned());
             self.shared.lock_followers().promote_all();
         }
     }
@@ -361,7 +382,11 @@ impl<E: EventLoop> Drop for Leader<'_, E> {
         if self.0.has_panicked() {
             return;
         }
-        let PanicGuard { shared, event_loop: locked, .. } = &mut self.0;
+        let PanicGuard {
+            shared,
+            event_loop: locked,
+            ..
+        } = &mut self.0;
         while let Some(event_loop) = locked {
             shared.is_asleep.store(false, Ordering::SeqCst);
             shared.empty_inbox(event_loop);
@@ -391,12 +416,18 @@ impl<E: EventLoop> Deref for Leader<'_, E> {
     type Target = E;
 
     fn deref(&self) -> &E {
-        self.0.event_loop.as_deref().expect("only dropping the leader releases the lock")
+        self.0
+            .event_loop
+            .as_deref()
+            .expect("only dropping the leader releases the lock")
     }
 }
 
 impl<E: EventLoop> DerefMut for Leader<'_, E> {
     fn deref_mut(&mut self) -> &mut E {
-        self.0.event_loop.as_deref_mut().expect("only dropping the leader releases the lock")
+        self.0
+            .event_loop
+            .as_deref_mut()
+            .expect("only dropping the leader releases the lock")
     }
 }

@@ -93,14 +93,21 @@ pub(super) fn locate(address: &Address, auth: &LookupAuth, timeout: Duration) ->
     let found = ask_all(servers, &about, auth, until, false).or_else(|problem| {
         // All of them may have been replaced since.
         let (others, asking): (Vec<_>, Vec<_>) = auth.learned.others(servers).into_iter().unzip();
-        let auth = LookupAuth { asking: asking.into(), ..auth.clone() };
+        let auth = LookupAuth {
+            asking: asking.into(),
+            ..auth.clone()
+        };
         ask_all(&others, &about, &auth, until, true).map_err(|_| problem)
     });
     let answer = found?;
     let announced = answer.announced(auth.login.password.as_deref());
     let Master { place, epoch } = answer.master;
     match resolve(&place.host, place.port, asked_at) {
-        Ok(found) => Ok(Location { epoch, announced: Some(announced), ..found }),
+        Ok(found) => Ok(Location {
+            epoch,
+            announced: Some(announced),
+            ..found
+        }),
         Err(NodeError::Unresolved(text)) => {
             Err(NodeError::Unresolved(format!("{announced}: {text}")))
         }
@@ -186,7 +193,9 @@ impl About {
         probe.halve_time_left();
         let told = self.servers(probe, &answer.asked);
         if is_learned && !learned.are_told_of(&told) {
-            return Err(NodeError::NoMaster("another server is there now".to_owned()));
+            return Err(NodeError::NoMaster(
+                "another server is there now".to_owned(),
+            ));
         }
         learned.learn(told.clone());
         Ok(Answer { told, ..answer })
@@ -201,7 +210,10 @@ impl About {
                 (place.next()??, place.next()??, words.next()??.parse().ok()?)
             }
             (Self::Slot(_), [Reply::Integer(_), member]) if !is_in_no_cluster(*member) => {
-                return Some(Master { place: asked.clone(), epoch: 0 });
+                return Some(Master {
+                    place: asked.clone(),
+                    epoch: 0,
+                });
             }
             (Self::Slot(_), [Reply::Error(text), _]) => {
                 let text = std::str::from_utf8(text).ok()?.strip_prefix("MOVED ")?;
@@ -212,7 +224,13 @@ impl About {
             }
             _ => return None,
         };
-        Some(Master { place: Place { host: host.to_owned(), port: port.parse().ok()? }, epoch })
+        Some(Master {
+            place: Place {
+                host: host.to_owned(),
+                port: port.parse().ok()?,
+            },
+            epoch,
+        })
     }
 
     /// The name of a member of a cluster that has answered as the master of the slot.
@@ -225,7 +243,9 @@ impl About {
 
     /// Why a server that has answered this names no master. This was its first error.
     fn refusal(&self, answers: &[Reply<'_>], error: Option<ServerError>) -> NodeError {
-        let Some(error) = error else { return NodeError::NoMaster("it names none".to_owned()) };
+        let Some(error) = error else {
+            return NodeError::NoMaster("it names none".to_owned());
+        };
         let is_unknown = error.kind == ServerErrorKind::UnknownCommand;
         let wrong = match (self, answers) {
             (Self::Group(_), _) if is_unknown => WrongServer::NoSentinel,
@@ -256,7 +276,13 @@ fn resolve(host: &str, port: u16, asked_at: Time) -> Found {
         return Err(NodeError::Unresolved("no address".to_owned()));
     }
     let host = host.to_owned();
-    Ok(Location { host, addresses, announced: None, epoch: 0, asked_at })
+    Ok(Location {
+        host,
+        addresses,
+        announced: None,
+        epoch: 0,
+        asked_at,
+    })
 }
 
 /// If so many threads ask one server of a URL, no more do: they hang in the operating system's
@@ -276,7 +302,9 @@ fn ask_all(
     let mut enough_at = clock::now().after(until.since(clock::now()) / 2);
     let (sender, receiver) = crossbeam_channel::unbounded();
     let idle = servers.iter().zip(&*auth.asking);
-    let idle: Vec<_> = idle.filter(|(_, it)| Arc::strong_count(it) < ASKING_MAX).collect();
+    let idle: Vec<_> = idle
+        .filter(|(_, it)| Arc::strong_count(it) < ASKING_MAX)
+        .collect();
     for (server, asking) in &idle {
         let (server, about, auth) = ((*server).clone(), about.clone(), auth.clone());
         let (sender, asking) = (sender.clone(), Arc::clone(asking));
@@ -288,7 +316,9 @@ fn ask_all(
             drop(asking);
         };
         // Without a thread there is no answer of this one.
-        let _ = thread::Builder::new().name("redlatch-locate".to_owned()).spawn(ask);
+        let _ = thread::Builder::new()
+            .name("redlatch-locate".to_owned())
+            .spawn(ask);
     }
     drop(sender);
     let mut found: Vec<Answer> = Vec::new();
@@ -309,9 +339,16 @@ fn ask_all(
     }
     expect_one_group(about, servers.len(), &found)?;
     let named = |answer: &Answer| found.iter().filter(|it| it.master == answer.master).count();
-    let best = found.iter().max_by_key(|answer| (answer.master.epoch, named(answer))).cloned();
+    let best = found
+        .iter()
+        .max_by_key(|answer| (answer.master.epoch, named(answer)))
+        .cloned();
     best.ok_or_else(|| {
-        let silent = if idle.is_empty() { "too many lookups hang" } else { "no answer" };
+        let silent = if idle.is_empty() {
+            "too many lookups hang"
+        } else {
+            "no answer"
+        };
         unnamed(servers.len(), silent, &problems)
     })
 }
@@ -329,10 +366,16 @@ fn unnamed(servers: usize, silent: &str, problems: &[(Place, NodeError)]) -> Nod
                 | NodeError::Disconnected(_)
         )
     };
-    let answers: Vec<_> =
-        problems.iter().map(|(_, problem)| problem).filter(|it| has_answered(it)).collect();
+    let answers: Vec<_> = problems
+        .iter()
+        .map(|(_, problem)| problem)
+        .filter(|it| has_answered(it))
+        .collect();
     let are_refusals = answers.iter().all(|problem| problem.is_permanent());
-    let text = format!("no server of {servers} names one: {}", reasons(silent, problems));
+    let text = format!(
+        "no server of {servers} names one: {}",
+        reasons(silent, problems)
+    );
     match answers.first() {
         Some(_) if are_refusals && answers.len() > servers / 2 => NodeError::LookupRefused(text),
         Some(NodeError::ClusterDown(_)) => NodeError::ClusterDown(text),
@@ -354,19 +397,27 @@ fn reasons(silent: &str, problems: &[(Place, NodeError)]) -> String {
             None => reasons.push((why, place.to_string())),
         }
     }
-    let told: Vec<_> = reasons.iter().map(|(why, places)| format!("{places}: {why}")).collect();
+    let told: Vec<_> = reasons
+        .iter()
+        .map(|(why, places)| format!("{places}: {why}"))
+        .collect();
     told.join("; ")
 }
 
 fn ask(
     server: &Place,
     about: &About,
-    LookupAuth { login: Login { user, password }, tls, .. }: &LookupAuth,
+    LookupAuth {
+        login: Login { user, password },
+        tls,
+        ..
+    }: &LookupAuth,
     until: Time,
 ) -> Result<(Answer, ProbeConnection), NodeError> {
     let mut question = Vec::new();
     let auth = auth(user.as_deref(), password.as_deref());
-    auth.iter().for_each(|auth| encode_command(&mut question, auth));
+    auth.iter()
+        .for_each(|auth| encode_command(&mut question, auth));
     let is_behind = auth.is_some();
     let count = about.question(&mut question) + usize::from(is_behind);
     let mut probe = ProbeConnection::connect((&server.host, server.port), tls.as_ref(), until)?;
@@ -392,7 +443,12 @@ fn ask(
         let member = about.member(named);
         let told = Vec::new();
         let answer = about.read(named, server);
-        let answer = answer.map(|master| Answer { asked, master, member, told });
+        let answer = answer.map(|master| Answer {
+            asked,
+            master,
+            member,
+            told,
+        });
         found = Some(answer.ok_or_else(|| about.refusal(named, error)));
         true
     })?;
@@ -420,7 +476,9 @@ pub(super) fn decode_all(
 ) -> Result<Option<Vec<Reply<'_>>>, ProtocolError> {
     let mut all = Vec::with_capacity(count);
     while all.len() < count {
-        let Some((reply, used)) = decode(bytes)? else { return Ok(None) };
+        let Some((reply, used)) = decode(bytes)? else {
+            return Ok(None);
+        };
         bytes = &bytes[used..];
         all.push(reply);
     }
@@ -436,7 +494,10 @@ mod tests {
 
     /// The master in these answers of the server at `asked:1`.
     fn read(about: &About, bytes: &[u8]) -> Option<(String, u16, u64)> {
-        let asked = Place { host: "asked".to_owned(), port: 1 };
+        let asked = Place {
+            host: "asked".to_owned(),
+            port: 1,
+        };
         let answers = decode_all(bytes, about.question(&mut Vec::new()));
         let master = about.read(&answers.expect("replies").expect("all of them"), &asked)?;
         Some((master.place.host, master.place.port, master.epoch))
@@ -449,10 +510,16 @@ mod tests {
         let named = format!("{fields}*2\r\n$3\r\nnew\r\n$4\r\n6379\r\n");
         let expected = Some(("new".to_owned(), 6379, 7));
         assert_eq!(read(&about, named.as_bytes()), expected);
-        assert_eq!(read(&about, named.replacen("*4", "%2", 1).as_bytes()), expected);
+        assert_eq!(
+            read(&about, named.replacen("*4", "%2", 1).as_bytes()),
+            expected
+        );
         assert_eq!(read(&about, named.replacen('7', "x", 1).as_bytes()), None);
         assert_eq!(read(&about, format!("{fields}*-1\r\n").as_bytes()), None);
-        assert_eq!(read(&about, b"-ERR No such master with that name\r\n*-1\r\n"), None);
+        assert_eq!(
+            read(&about, b"-ERR No such master with that name\r\n*-1\r\n"),
+            None
+        );
     }
 
     #[test]
@@ -467,7 +534,11 @@ mod tests {
         ] {
             let expected = expected.map(|(host, port)| (host.to_owned(), port, 0));
             let answers = format!("{answer}$2\r\nid\r\n");
-            assert_eq!(read(&About::Slot(8192), answers.as_bytes()), expected, "{answer}");
+            assert_eq!(
+                read(&About::Slot(8192), answers.as_bytes()),
+                expected,
+                "{answer}"
+            );
         }
     }
 
@@ -483,9 +554,18 @@ mod tests {
             // Until it gives up.
             let _ = socket.read_to_end(&mut Vec::new());
         });
-        let sentinels = vec![Place { host: "127.0.0.1".to_owned(), port }];
-        let address = Address::Sentinel { sentinels, group: "locks".to_owned() };
-        let auth = LookupAuth { asking: vec![Arc::default()].into(), ..LookupAuth::default() };
+        let sentinels = vec![Place {
+            host: "127.0.0.1".to_owned(),
+            port,
+        }];
+        let address = Address::Sentinel {
+            sentinels,
+            group: "locks".to_owned(),
+        };
+        let auth = LookupAuth {
+            asking: vec![Arc::default()].into(),
+            ..LookupAuth::default()
+        };
         let found = locate(&address, &auth, Duration::from_secs(8)).expect("it names one");
         assert_eq!(found.epoch, 7);
         silent.join().expect("no panic");
@@ -495,12 +575,21 @@ mod tests {
     #[test]
     fn an_address_that_is_another_server_on_each_machine_is_not_followed() {
         let is_refused = |named: &str, by: &str| {
-            let place = Place { host: named.to_owned(), port: 6379 };
+            let place = Place {
+                host: named.to_owned(),
+                port: 6379,
+            };
             leads_astray(&place, by.parse().ok())
         };
         for named in ["127.0.0.1", "127.0.1.1", "::1", "localhost"] {
-            assert!(is_refused(named, "10.0.0.5") && is_refused(named, "fd00::5"), "{named}");
-            assert!(!is_refused(named, "127.0.0.1") && !is_refused(named, "::1"), "{named}");
+            assert!(
+                is_refused(named, "10.0.0.5") && is_refused(named, "fd00::5"),
+                "{named}"
+            );
+            assert!(
+                !is_refused(named, "127.0.0.1") && !is_refused(named, "::1"),
+                "{named}"
+            );
             assert!(!is_refused(named, "::ffff:127.0.0.1"), "{named}");
         }
         assert!(!is_refused("10.0.0.6", "10.0.0.5") && !is_refused("db.example", "10.0.0.5"));
@@ -509,8 +598,9 @@ mod tests {
     /// Why the server that answers this names no master.
     fn refusal(about: &About, bytes: &[u8]) -> NodeError {
         let answers = decode_all(bytes, 2).expect("replies").expect("all of them");
-        let Some(Reply::Error(text)) =
-            answers.iter().find(|answer| matches!(answer, Reply::Error(_)))
+        let Some(Reply::Error(text)) = answers
+            .iter()
+            .find(|answer| matches!(answer, Reply::Error(_)))
         else {
             panic!("there is an error")
         };
@@ -528,15 +618,28 @@ mod tests {
         assert_eq!(refusal(&group, other), wrong(WrongServer::UnknownGroup));
         let single = b":0\r\n-ERR This instance has cluster support disabled\r\n";
         assert_eq!(refusal(&slot, single), wrong(WrongServer::NoCluster));
-        assert_eq!(read(&slot, single), None, "it would be the master of every slot");
-        assert!(read(&slot, b":0\r\n-NOPERM no\r\n").is_some(), "the user may not ask that");
+        assert_eq!(
+            read(&slot, single),
+            None,
+            "it would be the master of every slot"
+        );
+        assert!(
+            read(&slot, b":0\r\n-NOPERM no\r\n").is_some(),
+            "the user may not ask that"
+        );
         for (answer, is_expected) in [
-            ("CLUSTERDOWN The cluster is down", NodeError::ClusterDown as fn(String) -> NodeError),
+            (
+                "CLUSTERDOWN The cluster is down",
+                NodeError::ClusterDown as fn(String) -> NodeError,
+            ),
             ("ASK 8192 10.0.0.1:7001", NodeError::SlotMoving),
             ("MOVED 8192 ?:7001", NodeError::NoMaster),
         ] {
             let answers = format!("-{answer}\r\n$2\r\nid\r\n");
-            assert_eq!(refusal(&slot, answers.as_bytes()), is_expected(answer.to_owned()));
+            assert_eq!(
+                refusal(&slot, answers.as_bytes()),
+                is_expected(answer.to_owned())
+            );
         }
     }
 
@@ -546,7 +649,10 @@ mod tests {
         let silent = || NodeError::TimedOut(Phase::Answering);
         let busy = || NodeError::Server(ServerError::parse(b"LOADING data", None));
         let verdict = |problems: Vec<NodeError>| {
-            let at = |port| Place { host: "s".to_owned(), port };
+            let at = |port| Place {
+                host: "s".to_owned(),
+                port,
+            };
             let problems: Vec<_> = (1..).map(at).zip(problems).collect();
             unnamed(3, "no answer", &problems)
         };
@@ -557,7 +663,13 @@ mod tests {
         assert!(!is_refused(vec![busy(), refused(), refused()]));
         assert!(!is_refused(vec![silent(), silent(), silent()]) && !is_refused(Vec::new()));
         let text = verdict(vec![silent(), refused(), refused()]).to_string();
-        assert!(text.contains("s:2, s:3: the Sentinel watches no group"), "{text}");
-        assert!(text.contains("; s:1: timed out") || text.contains("one: s:1: timed"), "{text}");
+        assert!(
+            text.contains("s:2, s:3: the Sentinel watches no group"),
+            "{text}"
+        );
+        assert!(
+            text.contains("; s:1: timed out") || text.contains("one: s:1: timed"),
+            "{text}"
+        );
     }
 }

@@ -130,7 +130,10 @@ impl Net {
         has_io_thread: bool,
     ) -> io::Result<Self> {
         let (endpoints, sessions): (_, Vec<Session>) = nodes.into_iter().unzip();
-        let names = sessions.iter().map(|session| Arc::clone(session.name())).collect();
+        let names = sessions
+            .iter()
+            .map(|session| Arc::clone(session.name()))
+            .collect();
         let mut rounds = Rounds::new(sessions, wait_for_all);
         if changes.is_some() {
             rounds.watch(node_timeout);
@@ -146,13 +149,23 @@ impl Net {
                 }
             }
         });
-        let drain_limits = DrainLimits { most: node_timeout * DRAIN_ROUNDS, next: node_timeout };
+        let drain_limits = DrainLimits {
+            most: node_timeout * DRAIN_ROUNDS,
+            next: node_timeout,
+        };
         let (socket_loop, wake) = SocketLoop::new(connections, rounds, tell, drain_limits)?;
         let event_loop = Arc::new(LeaderFollowers::new(socket_loop, wake, has_io_thread));
         // The event loop drains before the I/O thread ends.
         let longest = node_timeout * DRAIN_ROUNDS + MARGIN;
-        let io_thread = has_io_thread.then(|| IoThread::start(&event_loop, longest)).transpose()?;
-        Ok(Self { event_loop, io_thread, is_connected, names })
+        let io_thread = has_io_thread
+            .then(|| IoThread::start(&event_loop, longest))
+            .transpose()?;
+        Ok(Self {
+            event_loop,
+            io_thread,
+            is_connected,
+            names,
+        })
     }
 
     /// Sends a request to all nodes and waits until it is decided, or until its deadline.
@@ -194,7 +207,11 @@ impl Net {
     /// Until when a caller waits for the I/O thread at most.
     fn limit(&self, request: &Request) -> Time {
         let is_connected = self.is_connected.load(Ordering::Relaxed);
-        let end = if is_connected { request.deadline } else { request.connect_deadline };
+        let end = if is_connected {
+            request.deadline
+        } else {
+            request.connect_deadline
+        };
         end.after(MARGIN)
     }
 
@@ -224,14 +241,20 @@ pub(crate) struct Requests {
 
 impl Requests {
     pub(crate) fn new(net: Arc<Net>) -> Self {
-        Self { batch: Batch::new(&net.event_loop), net, limits: HashMap::new() }
+        Self {
+            batch: Batch::new(&net.event_loop),
+            net,
+            limits: HashMap::new(),
+        }
     }
 
     /// Sends a request to all nodes, before all later requests of this thread, and returns its
     /// number. Does not wait. [`collect`](Self::collect) must follow without delay.
     pub(crate) fn begin(&mut self, request: Request) -> usize {
         let limit = self.net.limit(&request);
-        let number = self.batch.begin(&self.net.event_loop, Order::Round(request));
+        let number = self
+            .batch
+            .begin(&self.net.event_loop, Order::Round(request));
         self.limits.insert(number, limit);
         number
     }
@@ -241,11 +264,17 @@ impl Requests {
     /// request is undecided.
     pub(crate) fn collect(&mut self, mut each: impl FnMut(usize, RoundOutcome)) {
         let Self { net, batch, limits } = self;
-        let Some(first) = limits.values().copied().min() else { return };
-        let is_any = batch.collect(&net.event_loop, first.since(clock::now()), |number, result| {
-            limits.remove(&number);
-            each(number, result);
-        });
+        let Some(first) = limits.values().copied().min() else {
+            return;
+        };
+        let is_any = batch.collect(
+            &net.event_loop,
+            first.since(clock::now()),
+            |number, result| {
+                limits.remove(&number);
+                each(number, result);
+            },
+        );
         if is_any {
             return;
         }
@@ -290,8 +319,13 @@ impl IoThread {
             drop(shared);
             drop(ends);
         };
-        thread::Builder::new().name("redlatch-io".to_owned()).spawn(run)?;
-        Ok(Self { ended, join_timeout })
+        thread::Builder::new()
+            .name("redlatch-io".to_owned())
+            .spawn(run)?;
+        Ok(Self {
+            ended,
+            join_timeout,
+        })
     }
 }
 

@@ -33,7 +33,9 @@ impl ProbeConnection {
         let tls = tls.map(|tls| TlsSession::new(&tls.at(place.0))).transpose();
         let tls = tls.map_err(|error| unreachable(&error))?;
         let mut probe = Self { socket, tls, until };
-        probe.secure().map_err(|error| failure(&error, Phase::Securing))?;
+        probe
+            .secure()
+            .map_err(|error| failure(&error, Phase::Securing))?;
         Ok(probe)
     }
 
@@ -73,7 +75,8 @@ impl ProbeConnection {
         question: &[u8],
         is_enough: impl FnMut(&[u8]) -> bool,
     ) -> Result<Vec<u8>, NodeError> {
-        self.exchange(question, is_enough).map_err(|error| failure(&error, Phase::Answering))
+        self.exchange(question, is_enough)
+            .map_err(|error| failure(&error, Phase::Answering))
     }
 
     fn exchange(
@@ -121,7 +124,9 @@ fn connect(addresses: &[SocketAddr], until: Time) -> Result<TcpStream, NodeError
     let mut last = NodeError::Unresolved("no address".to_owned());
     for (index, address) in addresses.iter().enumerate() {
         let count = u32::try_from(addresses.len() - index).unwrap_or(u32::MAX);
-        let Some(left) = left(until) else { return Err(NodeError::TimedOut(Phase::Connecting)) };
+        let Some(left) = left(until) else {
+            return Err(NodeError::TimedOut(Phase::Connecting));
+        };
         match TcpStream::connect_timeout(address, (left / count).max(TIMEOUT_MIN)) {
             Ok(socket) => return Ok(socket),
             Err(error) => last = failure(&error, Phase::Connecting),

@@ -19,7 +19,9 @@ pub(crate) fn ask_sentinels(
     auth: &LookupAuth,
     until: Time,
 ) -> Option<impl FnOnce() -> SentinelAnswers + use<>> {
-    let Address::Sentinel { sentinels, group } = address else { return None };
+    let Address::Sentinel { sentinels, group } = address else {
+        return None;
+    };
     let (sender, answers) = crossbeam_channel::unbounded();
     let idle = sentinels.iter().zip(&*auth.asking);
     for (sentinel, asking) in idle.filter(|(_, it)| Arc::strong_count(it) < ASKING_MAX / 2) {
@@ -31,19 +33,26 @@ pub(crate) fn ask_sentinels(
             drop(asking);
         };
         // Without a thread there is no answer of this one.
-        let _ = thread::Builder::new().name("redlatch-sentinel".to_owned()).spawn(ask);
+        let _ = thread::Builder::new()
+            .name("redlatch-sentinel".to_owned())
+            .spawn(ask);
     }
     let named = sentinels.len();
     Some(move || {
         let next = || answers.recv_timeout(until.since(clock::now())).ok();
-        SentinelAnswers { named, answers: std::iter::from_fn(next).flatten().collect() }
+        SentinelAnswers {
+            named,
+            answers: std::iter::from_fn(next).flatten().collect(),
+        }
     })
 }
 
 fn ask(sentinel: &Place, group: &str, by: &LookupAuth, until: Time) -> Option<SentinelAnswer> {
     let mut question = Vec::new();
     let login = auth(by.login.user.as_deref(), by.login.password.as_deref());
-    login.iter().for_each(|login| encode_command(&mut question, login));
+    login
+        .iter()
+        .for_each(|login| encode_command(&mut question, login));
     encode_command(&mut question, &[b"SENTINEL", b"MASTER", group.as_bytes()]);
     let place = (&*sentinel.host, sentinel.port);
     let mut probe = ProbeConnection::connect(place, by.tls.as_ref(), until).ok()?;
@@ -51,7 +60,9 @@ fn ask(sentinel: &Place, group: &str, by: &LookupAuth, until: Time) -> Option<Se
     let is_enough = |bytes: &[u8]| {
         // Behind the answer to `AUTH`: many Sentinels have no password, and answer even so.
         let count = 1 + usize::from(login.is_some());
-        let Some(replies) = decode_all(bytes, count).transpose() else { return false };
+        let Some(replies) = decode_all(bytes, count).transpose() else {
+            return false;
+        };
         answer = replies.ok().and_then(|it| SentinelAnswer::read(it.last()?));
         true
     };

@@ -42,7 +42,16 @@ impl<C: Conversation> SocketLoop<C> {
         drain_limits: DrainLimits,
     ) -> io::Result<(Self, Wake)> {
         let (sockets, wake) = PolledSockets::new(connections)?;
-        Ok((Self { sockets, conversation, tell, drain_limits, is_poisoned: false }, wake))
+        Ok((
+            Self {
+                sockets,
+                conversation,
+                tell,
+                drain_limits,
+                is_poisoned: false,
+            },
+            wake,
+        ))
     }
 
     fn driver(&mut self) -> Driver<'_, C, PolledSockets> {

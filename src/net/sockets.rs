@@ -57,8 +57,14 @@ impl PolledSockets {
     /// For how long a thread may wait for events that has something to do at this time. The next
     /// address of a node's name may have to be tried before.
     pub(super) fn until(&self, deadline: Option<Time>) -> Option<Duration> {
-        let addresses = self.connections.iter().filter_map(NodeConnection::next_deadline);
-        addresses.chain(deadline).min().map(|deadline| deadline.since(clock::now()))
+        let addresses = self
+            .connections
+            .iter()
+            .filter_map(NodeConnection::next_deadline);
+        addresses
+            .chain(deadline)
+            .min()
+            .map(|deadline| deadline.since(clock::now()))
     }
 
     pub(super) fn close(&mut self) {
@@ -75,12 +81,19 @@ impl Sockets for PolledSockets {
 
     fn poll(&mut self, conversation: &mut impl Conversation, timeout: Option<Duration>) -> bool {
         let has_more = self.connections.iter().any(NodeConnection::has_more);
-        let timeout = if has_more { Some(Duration::ZERO) } else { timeout };
+        let timeout = if has_more {
+            Some(Duration::ZERO)
+        } else {
+            timeout
+        };
         let mut polled = self.poll.poll(&mut self.events, timeout);
         // A signal may end the wait early: the next turn of the loop computes its timeout anew from
         // the deadlines. But before deadlines are looked at, all bytes that have arrived must be
         // read, however long the signal stopped this thread.
-        while polled.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {
+        while polled
+            .as_ref()
+            .is_err_and(|error| error.kind() == ErrorKind::Interrupted)
+        {
             polled = self.poll.poll(&mut self.events, Some(Duration::ZERO));
         }
         // After any other error, nothing is read, and the rounds end at their deadlines.
@@ -88,7 +101,9 @@ impl Sockets for PolledSockets {
             return false;
         }
         for event in &self.events {
-            if let Some(connection) = self.connections.get_mut(NodeConnection::index(event.token()))
+            if let Some(connection) = self
+                .connections
+                .get_mut(NodeConnection::index(event.token()))
             {
                 connection.record_readiness(event);
             }
@@ -121,7 +136,11 @@ impl Sockets for PolledSockets {
 
     fn follow(&mut self, conversation: &mut impl Conversation, node: Node) {
         let (registry, resolver) = (self.poll.registry(), &self.resolver);
-        let io = &mut Io { conversation, registry, resolver };
+        let io = &mut Io {
+            conversation,
+            registry,
+            resolver,
+        };
         self.connections[node.index()].follow_session(io);
     }
 
@@ -178,7 +197,12 @@ fn interval(idle: Duration) -> Duration {
 
 #[cfg(all(
     unix,
-    not(any(target_os = "openbsd", target_os = "haiku", target_os = "nto", target_os = "redox"))
+    not(any(
+        target_os = "openbsd",
+        target_os = "haiku",
+        target_os = "nto",
+        target_os = "redox"
+    ))
 ))]
 fn set_keepalive(stream: &TcpStream, idle: Duration) -> io::Result<()> {
     use rustix::net::sockopt;
@@ -189,7 +213,12 @@ fn set_keepalive(stream: &TcpStream, idle: Duration) -> io::Result<()> {
 }
 
 /// Here the times are those of the whole system.
-#[cfg(any(target_os = "openbsd", target_os = "haiku", target_os = "nto", target_os = "redox"))]
+#[cfg(any(
+    target_os = "openbsd",
+    target_os = "haiku",
+    target_os = "nto",
+    target_os = "redox"
+))]
 fn set_keepalive(stream: &TcpStream, _: Duration) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_socket_keepalive(stream, true)?)
 }

@@ -38,7 +38,10 @@ pub(super) struct Stream {
 
 /// What a read has brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(unreachable_pub, reason = "with the feature `tls`, a fuzz target reads a stream of TLS")]
+#[allow(
+    unreachable_pub,
+    reason = "with the feature `tls`, a fuzz target reads a stream of TLS"
+)]
 #[allow(clippy::exhaustive_enums, reason = "it is not part of the public API")]
 pub enum Received {
     /// The first bytes of the buffer. There may be none, if what has arrived was not for us but for
@@ -62,7 +65,10 @@ impl Stream {
         token: Token,
     ) -> io::Result<Self> {
         let tls = tls.map(TlsSession::new).transpose()?.map(Box::new);
-        Ok(Self { socket: Socket::connect(target, registry, token)?, tls })
+        Ok(Self {
+            socket: Socket::connect(target, registry, token)?,
+            tls,
+        })
     }
 
     /// Has the socket been connected? `None` if that is not known yet: a wake-up is only a hint.
@@ -138,7 +144,10 @@ impl Stream {
         }
         Ok(match self.socket.read(buffer)? {
             0 => Received::End,
-            count => Received::Bytes { count, is_drained: count < buffer.len() },
+            count => Received::Bytes {
+                count,
+                is_drained: count < buffer.len(),
+            },
         })
     }
 
@@ -196,7 +205,11 @@ impl Socket {
                 return Err(io::Error::new(io::ErrorKind::Unsupported, why));
             }
         };
-        registry.register(stream.source(), token, Interest::READABLE | Interest::WRITABLE)?;
+        registry.register(
+            stream.source(),
+            token,
+            Interest::READABLE | Interest::WRITABLE,
+        )?;
         Ok(stream)
     }
 

@@ -17,7 +17,9 @@ pub(super) fn wait_while<'a, T>(
     is_early: impl FnMut(&mut T) -> bool,
 ) -> MutexGuard<'a, T> {
     match limit {
-        None => condvar.wait_while(guard, is_early).unwrap_or_else(PoisonError::into_inner),
+        None => condvar
+            .wait_while(guard, is_early)
+            .unwrap_or_else(PoisonError::into_inner),
         Some(limit) => {
             let waited = condvar.wait_timeout_while(guard, limit, is_early);
             waited.unwrap_or_else(PoisonError::into_inner).0

@@ -57,7 +57,11 @@ impl EnsembleUrl {
     /// Refuses a URL to whose servers there is no connection here.
     fn usable_with(self, support: Support) -> Result<Self, NodeUrlErrorKind> {
         let is_usable = support.tls || !self.is_tls;
-        if is_usable { Ok(self) } else { Err(NodeUrlErrorKind::NoTlsFeature) }
+        if is_usable {
+            Ok(self)
+        } else {
+            Err(NodeUrlErrorKind::NoTlsFeature)
+        }
     }
 
     /// The first thing, beside the hosts, in which two URLs differ. URLs of one ensemble differ in
@@ -87,13 +91,20 @@ impl EnsembleUrl {
     /// The root, as it is written in a URL.
     fn path(&self) -> String {
         let root = self.root.path();
-        if root == "/" { String::new() } else { percent_encode(root.as_bytes(), b"/") }
+        if root == "/" {
+            String::new()
+        } else {
+            percent_encode(root.as_bytes(), b"/")
+        }
     }
 }
 
 impl EnsembleHost {
     pub(crate) fn address(&self) -> Address {
-        Address::Tcp { host: self.host.clone(), port: self.port }
+        Address::Tcp {
+            host: self.host.clone(),
+            port: self.port,
+        }
     }
 
     /// Whether both are certainly the same server. Two names, or a name and an address, may still
@@ -107,7 +118,11 @@ impl EnsembleHost {
 /// parsed again.
 impl fmt::Display for EnsembleUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let credentials = if self.credentials.is_some() { "***:***@" } else { "" };
+        let credentials = if self.credentials.is_some() {
+            "***:***@"
+        } else {
+            ""
+        };
         write!(f, "{}://{credentials}", self.scheme())?;
         for (index, EnsembleHost { host, port, .. }) in self.hosts.iter().enumerate() {
             let mark = if index == 0 { "" } else { "," };
@@ -125,7 +140,11 @@ impl fmt::Display for EnsembleUrl {
             name.filter(|name| *name != host::certified(&server.host))
         });
         match named {
-            Some(name) => write!(f, "{mark}server_name={}", percent_encode(name.as_bytes(), b":")),
+            Some(name) => write!(
+                f,
+                "{mark}server_name={}",
+                percent_encode(name.as_bytes(), b":")
+            ),
             None => Ok(()),
         }
     }
@@ -159,12 +178,18 @@ fn parse(url: &str) -> Result<EnsembleUrl, NodeUrlErrorKind> {
     // After the hosts, because an error here may name an option: if a port is not a number, a host
     // may be missing, and all of this may be a password.
     let (path, query) = super::split_query(path_and_query);
-    let known: &[_] = if is_tls { &["layout", "server_name"] } else { &["layout"] };
+    let known: &[_] = if is_tls {
+        &["layout", "server_name"]
+    } else {
+        &["layout"]
+    };
     options.query(query, known)?;
     if is_tls {
         for server in &mut hosts {
             let name = options.server_name.as_deref();
-            let name = name.unwrap_or_else(|| host::certified(&server.host)).to_owned();
+            let name = name
+                .unwrap_or_else(|| host::certified(&server.host))
+                .to_owned();
             server.server_name = Some(name);
         }
     }
@@ -179,7 +204,12 @@ fn parse(url: &str) -> Result<EnsembleUrl, NodeUrlErrorKind> {
 
 fn parse_host(written: &str) -> Result<EnsembleHost, NodeUrlErrorKind> {
     let (host, port) = host::with_port(written, PORT_DEFAULT)?;
-    Ok(EnsembleHost { written: written.to_owned(), host, port, server_name: None })
+    Ok(EnsembleHost {
+        written: written.to_owned(),
+        host,
+        port,
+        server_name: None,
+    })
 }
 
 fn parse_root(path: &str) -> Result<Root, NodeUrlErrorKind> {

@@ -18,7 +18,10 @@ pub struct NodeUrlError {
 
 impl NodeUrlError {
     pub(super) fn new(url: &str, kind: NodeUrlErrorKind) -> Self {
-        Self { shown: redact(url), kind }
+        Self {
+            shown: redact(url),
+            kind,
+        }
     }
 
     /// Why the URL is refused.
@@ -148,13 +151,22 @@ impl NodeUrlErrorKind {
 
     /// A name is repeated only if it looks like one. It may be a piece of a password.
     pub(super) fn unknown_option(name: &str) -> Self {
-        let is_name = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
-        Self::UnknownOption(if is_name { name.to_owned() } else { String::new() })
+        let is_name = name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        Self::UnknownOption(if is_name {
+            name.to_owned()
+        } else {
+            String::new()
+        })
     }
 }
 
 fn refused_scheme(scheme: &str) -> String {
-    if ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+    if ["http", "https"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known))
+    {
         return format!("{scheme}:// is no URL of a Redis server");
     }
     format!("unknown scheme '{scheme}'")
@@ -162,7 +174,11 @@ fn refused_scheme(scheme: &str) -> String {
 
 /// An empty name is not shown.
 fn quoted(name: &str) -> String {
-    if name.is_empty() { String::new() } else { format!(" '{name}'") }
+    if name.is_empty() {
+        String::new()
+    } else {
+        format!(" '{name}'")
+    }
 }
 
 /// The part of a text that may be shown, which should be a URL and need not be: nothing before its
@@ -188,7 +204,11 @@ pub(crate) fn redact(url: &str) -> String {
         Some(database) if database.parse::<u32>().is_ok() => options,
         _ => "?***",
     };
-    let place = if is_ensemble { redact_servers(place) } else { redact_place(place) };
+    let place = if is_ensemble {
+        redact_servers(place)
+    } else {
+        redact_place(place)
+    };
     let shown = format!("{scheme}{mark}{place}{options}");
     // Escaped, so that a line break in a URL does not become one in a log.
     let mut shown: Vec<char> = shown.chars().flat_map(char::escape_debug).collect();
@@ -209,7 +229,9 @@ fn redact_place(place: &str) -> String {
     let after_brackets = authority.rfind(']').map_or(0, |bracket| bracket + 1);
     if let Some(colon) = authority[after_brackets..].find(':') {
         let colon = after_brackets + colon;
-        let is_port = authority[colon + 1..].parse::<u16>().is_ok_and(|port| port != 0);
+        let is_port = authority[colon + 1..]
+            .parse::<u16>()
+            .is_ok_and(|port| port != 0);
         if !is_port || colon == 0 {
             return format!("{}:***", &authority[..colon]);
         }
@@ -245,7 +267,10 @@ mod tests {
     fn what_may_be_secret_is_not_shown() {
         for (url, shown) in [
             ("redis://10.0.0.1:6379/0", "redis://10.0.0.1:6379/0"),
-            ("redis://user:secret@host:6379/x", "redis://***@host:6379/***"),
+            (
+                "redis://user:secret@host:6379/x",
+                "redis://***@host:6379/***",
+            ),
             ("redis://:se@cret@host", "redis://***@host"),
             ("redis://:se/cret@host", "redis://***@host"),
             ("redis://:se?cret@host", "redis://***@***"),
@@ -261,7 +286,10 @@ mod tests {
             ("host:6379", "host:6379"),
             ("unix:///run/redis.sock?db=x", "unix:///run/redis.sock?***"),
             ("unix:///run/redis.sock?db=1", "unix:///run/redis.sock?db=1"),
-            ("unix:///run/redis.sock?password=secret", "unix:///run/redis.sock?***"),
+            (
+                "unix:///run/redis.sock?password=secret",
+                "unix:///run/redis.sock?***",
+            ),
             ("unix:///run/redis.sock?password=se@cret", "unix://***@***"),
             ("redis://a\nb", "redis://a\\nb"),
             ("zk://h1:2181,[::1]:2181,h3/", "zk://h1:2181,[::1]:2181,h3/"),

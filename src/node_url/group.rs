@@ -80,18 +80,32 @@ pub(super) fn parse(rest: &str, kind: Kind, is_tls: bool) -> Result<NodeUrl, Nod
     }
     let mut options = Options::default();
     options.credentials(credentials)?;
-    let port = if kind == Kind::Sentinel { SENTINEL_PORT } else { super::PORT_DEFAULT };
-    let hosts = hosts.split(',').map(|written| host::with_port(written, port));
+    let port = if kind == Kind::Sentinel {
+        SENTINEL_PORT
+    } else {
+        super::PORT_DEFAULT
+    };
+    let hosts = hosts
+        .split(',')
+        .map(|written| host::with_port(written, port));
     let hosts = hosts.map(|host| host.map(|(host, port)| Place { host, port }));
     let hosts: Vec<_> = hosts.collect::<Result<_, _>>()?;
     let (path, query) = super::split_query(path_and_query);
     let known: &[_] = match kind {
-        Kind::Sentinel => {
-            &["replicas", "sentinel_user", "sentinel_password", "sentinelMasterId", "db"]
-        }
+        Kind::Sentinel => &[
+            "replicas",
+            "sentinel_user",
+            "sentinel_password",
+            "sentinelMasterId",
+            "db",
+        ],
         Kind::Cluster => &["replicas", "nodes", "slots"],
     };
-    let known: Vec<_> = known.iter().copied().chain(is_tls.then_some("server_name")).collect();
+    let known: Vec<_> = known
+        .iter()
+        .copied()
+        .chain(is_tls.then_some("server_name"))
+        .collect();
     options.query(query, &known)?;
     if is_tls && options.server_name.is_none() {
         options.server_name = Some(host::certified(&hosts[0].host).to_owned());
@@ -99,7 +113,10 @@ pub(super) fn parse(rest: &str, kind: Kind, is_tls: bool) -> Result<NodeUrl, Nod
     let address = match kind {
         Kind::Sentinel => {
             let group = group_name(path, &mut options)?;
-            Address::Sentinel { sentinels: hosts, group }
+            Address::Sentinel {
+                sentinels: hosts,
+                group,
+            }
         }
         Kind::Cluster => {
             if !matches!(path, "" | "/" | "/0") {
@@ -110,7 +127,10 @@ pub(super) fn parse(rest: &str, kind: Kind, is_tls: bool) -> Result<NodeUrl, Nod
                 (None, nodes) => evenly_spread(nodes.unwrap_or(3)),
                 (Some(_), Some(_)) => return Err(NodeUrlErrorKind::RepeatedOption("slots")),
             };
-            Address::Cluster { seeds: hosts, slots }
+            Address::Cluster {
+                seeds: hosts,
+                slots,
+            }
         }
     };
     options.failover = Some(true);
@@ -132,13 +152,19 @@ fn group_name(path: &str, options: &mut Options) -> Result<String, NodeUrlErrorK
         options.set("db", database)?;
     }
     let name = String::from_utf8(name).map_err(|_| NodeUrlErrorKind::NoGroup)?;
-    if name.is_empty() { Err(NodeUrlErrorKind::NoGroup) } else { Ok(name) }
+    if name.is_empty() {
+        Err(NodeUrlErrorKind::NoGroup)
+    } else {
+        Ok(name)
+    }
 }
 
 /// The slots of this many nodes.
 fn evenly_spread(nodes: u16) -> Vec<u16> {
     let part = |index| (2 * index + 1) * u32::from(SLOTS) / (2 * u32::from(nodes));
-    (0..u32::from(nodes)).map(|index| part(index) as u16).collect()
+    (0..u32::from(nodes))
+        .map(|index| part(index) as u16)
+        .collect()
 }
 
 /// A number of nodes of a cluster.

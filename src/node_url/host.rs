@@ -14,7 +14,9 @@ pub(super) fn with_port(text: &str, default: u16) -> Result<(String, u16), NodeU
     let (host, port) = split_port(text)?;
     let port = match port {
         None => default,
-        Some(port) => number(port).filter(|port| *port != 0).ok_or(NodeUrlErrorKind::BadPort)?,
+        Some(port) => number(port)
+            .filter(|port| *port != 0)
+            .ok_or(NodeUrlErrorKind::BadPort)?,
     };
     Ok((normalize(host)?, port))
 }
@@ -22,7 +24,9 @@ pub(super) fn with_port(text: &str, default: u16) -> Result<(String, u16), NodeU
 /// Splits `host:port`. The brackets around an IPv6 address stay with the host.
 fn split_port(text: &str) -> Result<(&str, Option<&str>), NodeUrlErrorKind> {
     let after_brackets = text.rfind(']').map_or(0, |bracket| bracket + 1);
-    let Some(colon) = text[after_brackets..].find(':') else { return Ok((text, None)) };
+    let Some(colon) = text[after_brackets..].find(':') else {
+        return Ok((text, None));
+    };
     let (host, port) = text.split_at(after_brackets + colon);
     if port[1..].contains(':') {
         // An IPv6 address without brackets: it is not clear where it ends.
@@ -51,12 +55,18 @@ fn normalize(host: &str) -> Result<String, NodeUrlErrorKind> {
     if let Ok(address) = relative.parse::<Ipv4Addr>() {
         return Ok(address.to_string());
     }
-    if is_name(relative) { Ok(host.to_ascii_lowercase()) } else { Err(NodeUrlErrorKind::BadHost) }
+    if is_name(relative) {
+        Ok(host.to_ascii_lowercase())
+    } else {
+        Err(NodeUrlErrorKind::BadHost)
+    }
 }
 
 /// Splits `address%zone`. In a URL the `%` is written `%25` (RFC 6874), and often as it is.
 fn split_zone(text: &str) -> Result<(&str, Option<&str>), NodeUrlErrorKind> {
-    let Some((address, zone)) = text.split_once('%') else { return Ok((text, None)) };
+    let Some((address, zone)) = text.split_once('%') else {
+        return Ok((text, None));
+    };
     let zone = zone.strip_prefix("25").unwrap_or(zone);
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     if zone.is_empty() || !zone.bytes().all(is_part) {
@@ -105,7 +115,9 @@ fn without_dot(host: &str) -> &str {
 fn is_name(name: &str) -> bool {
     let is_label = |label: &str| {
         (1..=LABEL_MAX).contains(&label.len())
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+            && label
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
     };
     name.len() <= NAME_MAX && name.split('.').all(is_label) && !ends_in_number(name)
 }

@@ -11,7 +11,9 @@ pub(super) fn percent_decode(text: &str) -> Option<Vec<u8>> {
             decoded.push(*first);
             continue;
         }
-        let [high, low, after @ ..] = after else { return None };
+        let [high, low, after @ ..] = after else {
+            return None;
+        };
         rest = after;
         // Two digits of four bits each fit into a byte.
         decoded.push((digit(*high)? << 4) | digit(*low)?);

@@ -3,7 +3,10 @@
 use super::*;
 
 fn tcp(host: &str, port: u16) -> Address {
-    Address::Tcp { host: host.to_owned(), port }
+    Address::Tcp {
+        host: host.to_owned(),
+        port,
+    }
 }
 
 fn unix(path: &str) -> Address {
@@ -13,12 +16,25 @@ fn unix(path: &str) -> Address {
 #[test]
 fn a_url_is_refused_where_there_is_no_such_connection() {
     let refused = |url: &str, unix_sockets, tls| {
-        parse(url).unwrap().usable_with(Support { unix_sockets, tls }).err()
+        parse(url)
+            .unwrap()
+            .usable_with(Support { unix_sockets, tls })
+            .err()
     };
-    assert_eq!(refused("unix:///run/r.sock", false, true), Some(NodeUrlErrorKind::NoUnixSockets));
+    assert_eq!(
+        refused("unix:///run/r.sock", false, true),
+        Some(NodeUrlErrorKind::NoUnixSockets)
+    );
     assert_eq!(refused("unix:///run/r.sock", true, false), None);
-    for url in ["rediss://h", "valkeys://h", "RedisS://user:pass@h/2?server_name=a"] {
-        assert_eq!(refused(url, true, false), Some(NodeUrlErrorKind::NoTlsFeature));
+    for url in [
+        "rediss://h",
+        "valkeys://h",
+        "RedisS://user:pass@h/2?server_name=a",
+    ] {
+        assert_eq!(
+            refused(url, true, false),
+            Some(NodeUrlErrorKind::NoTlsFeature)
+        );
         assert_eq!(refused(url, false, true), None);
     }
     assert_eq!(refused("redis://h", false, false), None);
@@ -30,7 +46,11 @@ fn a_url_is_refused_where_there_is_no_such_connection() {
 fn the_name_to_verify_is_the_host_or_an_option() {
     for (url, name, shown) in [
         ("redis://h", None, "redis://h:6379/0"),
-        ("rediss://H.example", Some("h.example"), "rediss://h.example:6379/0"),
+        (
+            "rediss://H.example",
+            Some("h.example"),
+            "rediss://h.example:6379/0",
+        ),
         ("valkeys://h.:1", Some("h"), "rediss://h.:1/0"),
         ("rediss://[::1]/3", Some("::1"), "rediss://[::1]:6379/3"),
         (
@@ -38,16 +58,32 @@ fn the_name_to_verify_is_the_host_or_an_option() {
             Some("a.b"),
             "rediss://10.0.0.1:6379/0?server_name=a.b",
         ),
-        ("rediss://h?server_name=%61.&db=1", Some("a"), "rediss://h:6379/1?server_name=a"),
+        (
+            "rediss://h?server_name=%61.&db=1",
+            Some("a"),
+            "rediss://h:6379/1?server_name=a",
+        ),
         ("rediss://h?server_name=h.", Some("h"), "rediss://h:6379/0"),
         (
             "rediss://h?server_name=10.0.0.2",
             Some("10.0.0.2"),
             "rediss://h:6379/0?server_name=10.0.0.2",
         ),
-        ("rediss://h?server_name=::1", Some("::1"), "rediss://h:6379/0?server_name=::1"),
-        ("rediss://h?server_name=[::1]", Some("::1"), "rediss://h:6379/0?server_name=::1"),
-        ("rediss://[fe80::1%25eth0]", Some("fe80::1"), "rediss://[fe80::1%25eth0]:6379/0"),
+        (
+            "rediss://h?server_name=::1",
+            Some("::1"),
+            "rediss://h:6379/0?server_name=::1",
+        ),
+        (
+            "rediss://h?server_name=[::1]",
+            Some("::1"),
+            "rediss://h:6379/0?server_name=::1",
+        ),
+        (
+            "rediss://[fe80::1%25eth0]",
+            Some("fe80::1"),
+            "rediss://[fe80::1%25eth0]:6379/0",
+        ),
         ("rediss://u:p@h", Some("h"), "rediss://u:***@h:6379/0"),
         ("unix:///r", None, "unix:///r?db=0"),
     ] {
@@ -62,12 +98,48 @@ fn the_name_to_verify_is_the_host_or_an_option() {
 fn urls_are_read_and_shown() {
     let (user, password) = (Some("user"), Some("pass"));
     for (url, address, credentials, database, shown) in [
-        ("redis://10.0.0.1", tcp("10.0.0.1", 6379), (None, None), 0, "redis://10.0.0.1:6379/0"),
-        ("redis://h:1/", tcp("h", 1), (None, None), 0, "redis://h:1/0"),
-        ("redis://h:65535/15", tcp("h", 65535), (None, None), 15, "redis://h:65535/15"),
-        ("redis://h?db=2", tcp("h", 6379), (None, None), 2, "redis://h:6379/2"),
-        ("redis://h/?db=2", tcp("h", 6379), (None, None), 2, "redis://h:6379/2"),
-        ("valkey://h", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
+        (
+            "redis://10.0.0.1",
+            tcp("10.0.0.1", 6379),
+            (None, None),
+            0,
+            "redis://10.0.0.1:6379/0",
+        ),
+        (
+            "redis://h:1/",
+            tcp("h", 1),
+            (None, None),
+            0,
+            "redis://h:1/0",
+        ),
+        (
+            "redis://h:65535/15",
+            tcp("h", 65535),
+            (None, None),
+            15,
+            "redis://h:65535/15",
+        ),
+        (
+            "redis://h?db=2",
+            tcp("h", 6379),
+            (None, None),
+            2,
+            "redis://h:6379/2",
+        ),
+        (
+            "redis://h/?db=2",
+            tcp("h", 6379),
+            (None, None),
+            2,
+            "redis://h:6379/2",
+        ),
+        (
+            "valkey://h",
+            tcp("h", 6379),
+            (None, None),
+            0,
+            "redis://h:6379/0",
+        ),
         (
             "Valkey://user:pass@h/2",
             tcp("h", 6379),
@@ -75,14 +147,62 @@ fn urls_are_read_and_shown() {
             2,
             "redis://user:***@h:6379/2",
         ),
-        ("redis://h?", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
-        ("REDIS://User:@H", tcp("h", 6379), (Some("User"), None), 0, "redis://User:@h:6379/0"),
-        ("redis://user:pass@h/2", tcp("h", 6379), (user, password), 2, "redis://user:***@h:6379/2"),
-        ("redis://:pass@h", tcp("h", 6379), (None, password), 0, "redis://h:6379/0"),
-        ("redis://user:@h", tcp("h", 6379), (user, None), 0, "redis://user:@h:6379/0"),
-        ("redis://:@h", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
-        ("redis://@h", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
-        ("redis://[::1]", tcp("::1", 6379), (None, None), 0, "redis://[::1]:6379/0"),
+        (
+            "redis://h?",
+            tcp("h", 6379),
+            (None, None),
+            0,
+            "redis://h:6379/0",
+        ),
+        (
+            "REDIS://User:@H",
+            tcp("h", 6379),
+            (Some("User"), None),
+            0,
+            "redis://User:@h:6379/0",
+        ),
+        (
+            "redis://user:pass@h/2",
+            tcp("h", 6379),
+            (user, password),
+            2,
+            "redis://user:***@h:6379/2",
+        ),
+        (
+            "redis://:pass@h",
+            tcp("h", 6379),
+            (None, password),
+            0,
+            "redis://h:6379/0",
+        ),
+        (
+            "redis://user:@h",
+            tcp("h", 6379),
+            (user, None),
+            0,
+            "redis://user:@h:6379/0",
+        ),
+        (
+            "redis://:@h",
+            tcp("h", 6379),
+            (None, None),
+            0,
+            "redis://h:6379/0",
+        ),
+        (
+            "redis://@h",
+            tcp("h", 6379),
+            (None, None),
+            0,
+            "redis://h:6379/0",
+        ),
+        (
+            "redis://[::1]",
+            tcp("::1", 6379),
+            (None, None),
+            0,
+            "redis://[::1]:6379/0",
+        ),
         (
             "redis://[fe80::1%25eth0]:7",
             tcp("fe80::1%eth0", 7),
@@ -90,14 +210,62 @@ fn urls_are_read_and_shown() {
             0,
             "redis://[fe80::1%25eth0]:7/0",
         ),
-        ("redis://[0::1]:7/3", tcp("::1", 7), (None, None), 3, "redis://[::1]:7/3"),
-        ("redis://%75ser:@h", tcp("h", 6379), (user, None), 0, "redis://user:@h:6379/0"),
-        ("redis://%40:@h", tcp("h", 6379), (Some("@"), None), 0, "redis://%40:@h:6379/0"),
-        ("unix:///run/r.sock", unix("/run/r.sock"), (None, None), 0, "unix:///run/r.sock?db=0"),
-        ("unix:///r?db=1", unix("/r"), (None, None), 1, "unix:///r?db=1"),
-        ("unix:///a@b", unix("/a@b"), (None, None), 0, "unix:///a%40b?db=0"),
-        ("unix:///a%3F%20b", unix("/a? b"), (None, None), 0, "unix:///a%3F%20b?db=0"),
-        ("unix://user:pass@/r", unix("/r"), (user, password), 0, "unix://user:***@/r?db=0"),
+        (
+            "redis://[0::1]:7/3",
+            tcp("::1", 7),
+            (None, None),
+            3,
+            "redis://[::1]:7/3",
+        ),
+        (
+            "redis://%75ser:@h",
+            tcp("h", 6379),
+            (user, None),
+            0,
+            "redis://user:@h:6379/0",
+        ),
+        (
+            "redis://%40:@h",
+            tcp("h", 6379),
+            (Some("@"), None),
+            0,
+            "redis://%40:@h:6379/0",
+        ),
+        (
+            "unix:///run/r.sock",
+            unix("/run/r.sock"),
+            (None, None),
+            0,
+            "unix:///run/r.sock?db=0",
+        ),
+        (
+            "unix:///r?db=1",
+            unix("/r"),
+            (None, None),
+            1,
+            "unix:///r?db=1",
+        ),
+        (
+            "unix:///a@b",
+            unix("/a@b"),
+            (None, None),
+            0,
+            "unix:///a%40b?db=0",
+        ),
+        (
+            "unix:///a%3F%20b",
+            unix("/a? b"),
+            (None, None),
+            0,
+            "unix:///a%3F%20b?db=0",
+        ),
+        (
+            "unix://user:pass@/r",
+            unix("/r"),
+            (user, password),
+            0,
+            "unix://user:***@/r?db=0",
+        ),
         (
             "unix:///r?user=user&password=p%61ss",
             unix("/r"),
@@ -156,9 +324,15 @@ fn what_is_no_node_is_refused_with_the_reason() {
         ("redis://h/4294967296", Kind::BadDatabase),
         ("redis://h?db=", Kind::BadDatabase),
         ("redis://h?db", Kind::BadDatabase),
-        ("redis://h?timeout=5", Kind::UnknownOption("timeout".to_owned())),
+        (
+            "redis://h?timeout=5",
+            Kind::UnknownOption("timeout".to_owned()),
+        ),
         ("redis://h?DB=5", Kind::UnknownOption(String::new())),
-        ("redis://h?password=x", Kind::UnknownOption("password".to_owned())),
+        (
+            "redis://h?password=x",
+            Kind::UnknownOption("password".to_owned()),
+        ),
         ("redis://h?db=1&", Kind::UnknownOption(String::new())),
         ("redis://h/1?db=1", Kind::RepeatedOption("db")),
         ("redis://h?db=1&db=1", Kind::RepeatedOption("db")),
@@ -196,11 +370,23 @@ fn what_is_no_node_over_tls_is_refused_with_the_reason() {
         ("rediss://h?server_name=a%20b", Kind::BadServerName),
         ("rediss://h?server_name=a:6379", Kind::BadServerName),
         ("rediss://h?server_name=%ff", Kind::BadServerName),
-        ("rediss://h?server_name=a&server_name=a", Kind::RepeatedOption("server_name")),
-        ("rediss://h?insecure=true", Kind::UnknownOption("insecure".to_owned())),
+        (
+            "rediss://h?server_name=a&server_name=a",
+            Kind::RepeatedOption("server_name"),
+        ),
+        (
+            "rediss://h?insecure=true",
+            Kind::UnknownOption("insecure".to_owned()),
+        ),
         ("rediss://h#insecure", Kind::Fragment),
-        ("redis://h?server_name=a", Kind::UnknownOption("server_name".to_owned())),
-        ("unix:///r?server_name=a", Kind::UnknownOption("server_name".to_owned())),
+        (
+            "redis://h?server_name=a",
+            Kind::UnknownOption("server_name".to_owned()),
+        ),
+        (
+            "unix:///r?server_name=a",
+            Kind::UnknownOption("server_name".to_owned()),
+        ),
     ] {
         assert_eq!(parse(url).expect_err(url), kind, "{url}");
     }
@@ -224,7 +410,11 @@ fn an_error_says_which_url_and_why() {
 fn the_schemes_of_servers_are_known_in_every_build() {
     for text in ["redis://a", "VALKEYS://a", "unix://", "zk://a,b", "Zks://"] {
         assert!(has_scheme(text), "{text}");
-        assert_eq!(is_ensemble(text), text.to_lowercase().starts_with("zk"), "{text}");
+        assert_eq!(
+            is_ensemble(text),
+            text.to_lowercase().starts_with("zk"),
+            "{text}"
+        );
     }
     for text in ["zk", "zk:a", "zkx://a", "http://a", "a,zk://b", ""] {
         assert!(!has_scheme(text), "{text}");
@@ -234,16 +424,28 @@ fn the_schemes_of_servers_are_known_in_every_build() {
 
 #[test]
 fn the_same_server_is_recognised_under_other_spellings() {
-    let same =
-        |left, right| NodeUrl::parse(left).unwrap().same_server(&NodeUrl::parse(right).unwrap());
-    assert!(same("redis://a.example", "redis://user:pass@A.Example.:6379/5"));
+    let same = |left, right| {
+        NodeUrl::parse(left)
+            .unwrap()
+            .same_server(&NodeUrl::parse(right).unwrap())
+    };
+    assert!(same(
+        "redis://a.example",
+        "redis://user:pass@A.Example.:6379/5"
+    ));
     assert!(same("redis://[::1]", "redis://[0:0:0:0:0:0:0:1]:6379"));
     assert!(same("redis://10.0.0.1", "redis://[::ffff:10.0.0.1]"));
     assert!(same("redis://10.0.0.1", "redis://10.0.0.1."));
-    let (plain, tls) = (parse("redis://a").unwrap(), parse("rediss://A:6379").unwrap());
+    let (plain, tls) = (
+        parse("redis://a").unwrap(),
+        parse("rediss://A:6379").unwrap(),
+    );
     assert!(plain.same_server(&tls));
     assert!(tls.same_server(&parse("rediss://a?server_name=b").unwrap()));
-    assert!(same("unix:///run/r.sock", "unix://user:@//run/./r.sock?db=1"));
+    assert!(same(
+        "unix:///run/r.sock",
+        "unix://user:@//run/./r.sock?db=1"
+    ));
     assert!(!same("redis://a", "redis://a:6380"));
     assert!(!same("redis://a", "redis://b"));
     assert!(!same("unix:///a", "unix:///b"));
@@ -255,8 +457,15 @@ fn the_same_server_is_recognised_under_other_spellings() {
 
 #[test]
 fn no_password_is_ever_shown() {
-    let raw =
-        ["p@ss:w/ord?#%", "hunter2", "hunter2@", "hun?ter2", "hun/ter2", "hunter2%", "hun:ter2"];
+    let raw = [
+        "p@ss:w/ord?#%",
+        "hunter2",
+        "hunter2@",
+        "hun?ter2",
+        "hun/ter2",
+        "hunter2%",
+        "hun:ter2",
+    ];
     for password in raw {
         let encoded = percent_encode(password.as_bytes(), b"");
         for written in [password, &encoded] {
@@ -296,7 +505,10 @@ fn no_password_is_ever_shown() {
 #[test]
 fn every_byte_survives_percent_encoding() {
     let bytes: Vec<u8> = (0..=u8::MAX).collect();
-    assert_eq!(percent_decode(&percent_encode(&bytes, b"")), Some(bytes.clone()));
+    assert_eq!(
+        percent_decode(&percent_encode(&bytes, b"")),
+        Some(bytes.clone())
+    );
     assert_eq!(percent_decode(&percent_encode(&bytes, b"/:")), Some(bytes));
     assert_eq!(percent_encode("p@ß/".as_bytes(), b"/"), "p%40%C3%9F/");
 }
@@ -313,32 +525,61 @@ fn percent_escapes_are_complete_or_refused() {
 #[test]
 fn groups_are_named_by_those_who_know_their_master() {
     for (url, shown) in [
-        ("redis+sentinel://s1,s2:7,s3/locks", "redis+sentinel://s1:26379,s2:7,s3:26379/locks/0"),
-        ("VALKEY+sentinel://s1/a%2Fb/2", "redis+sentinel://s1:26379/a%2Fb/2"),
-        ("redis-sentinel://s1/3?sentinelMasterId=m", "redis+sentinel://s1:26379/m/3"),
+        (
+            "redis+sentinel://s1,s2:7,s3/locks",
+            "redis+sentinel://s1:26379,s2:7,s3:26379/locks/0",
+        ),
+        (
+            "VALKEY+sentinel://s1/a%2Fb/2",
+            "redis+sentinel://s1:26379/a%2Fb/2",
+        ),
+        (
+            "redis-sentinel://s1/3?sentinelMasterId=m",
+            "redis+sentinel://s1:26379/m/3",
+        ),
         (
             "redis+sentinel://u:p@s1/m?replicas=2&sentinel_password=q",
             "redis+sentinel://u:***@s1:26379/m/0?replicas=2",
         ),
-        ("redis+cluster://h1,h2", "redis+cluster://h1:6379,h2:6379?slots=2730,8192,13653"),
-        ("redis-cluster://h1/0?nodes=1", "redis+cluster://h1:6379?slots=8192"),
-        ("valkey+cluster://:p@h1?slots=5,7", "redis+cluster://h1:6379?slots=5,7"),
+        (
+            "redis+cluster://h1,h2",
+            "redis+cluster://h1:6379,h2:6379?slots=2730,8192,13653",
+        ),
+        (
+            "redis-cluster://h1/0?nodes=1",
+            "redis+cluster://h1:6379?slots=8192",
+        ),
+        (
+            "valkey+cluster://:p@h1?slots=5,7",
+            "redis+cluster://h1:6379?slots=5,7",
+        ),
         ("redis://h?failover=true", "redis://h:6379/0?failover=true"),
-        ("redis://h/1?failover=true&replicas=4", "redis://h:6379/1?failover=true&replicas=4"),
+        (
+            "redis://h/1?failover=true&replicas=4",
+            "redis://h:6379/1?failover=true&replicas=4",
+        ),
         ("redis://h?failover=false", "redis://h:6379/0"),
     ] {
         let url = NodeUrl::parse(url).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(url.to_string(), shown);
         assert_eq!(url.failover().is_some(), shown != "redis://h:6379/0");
-        assert!(!format!("{url:?} {:?}", url.failover()).contains("\"q"), "no password");
+        assert!(
+            !format!("{url:?} {:?}", url.failover()).contains("\"q"),
+            "no password"
+        );
         let again = NodeUrl::parse(shown).unwrap();
         assert!(again.same_server(&url), "{url}");
         assert_eq!(again.to_string(), shown);
     }
-    let nodes = NodeUrl::parse("redis+cluster://h1?nodes=5").unwrap().nodes();
+    let nodes = NodeUrl::parse("redis+cluster://h1?nodes=5")
+        .unwrap()
+        .nodes();
     let slots = [1_638, 4_915, 8_192, 11_468, 14_745];
     let shown = slots.map(|slot| format!("redis+cluster://h1:6379?slots={slot}"));
-    assert_eq!(nodes.iter().map(NodeUrl::to_string).collect::<Vec<_>>(), shown);
+    assert_eq!(
+        nodes.iter().map(NodeUrl::to_string).collect::<Vec<_>>(),
+        shown
+    );
     assert!(nodes[1..].iter().all(|node| !node.same_server(&nodes[0])));
 }
 
@@ -353,17 +594,26 @@ fn what_is_no_group_is_refused_with_the_reason() {
         ("redis+sentinel://s1/m,s2/m", Kind::UnescapedComma),
         ("redis+sentinel://s1/m/x", Kind::BadDatabase),
         ("redis+sentinel://s1/m?replicas=1", Kind::BadReplicas),
-        ("redis+sentinel://s1/m?nodes=3", Kind::UnknownOption("nodes".to_owned())),
+        (
+            "redis+sentinel://s1/m?nodes=3",
+            Kind::UnknownOption("nodes".to_owned()),
+        ),
         ("redis+cluster://h1/1", Kind::ClusterDatabase),
         ("redis+cluster://h1?nodes=6", Kind::BadNodes),
         ("redis+cluster://h1?slots=16384", Kind::BadSlots),
         ("redis+cluster://h1?slots=5,5", Kind::BadSlots),
         ("redis+cluster://h1?slots=5,", Kind::BadSlots),
-        ("redis+cluster://h1?slots=5&nodes=1", Kind::RepeatedOption("slots")),
+        (
+            "redis+cluster://h1?slots=5&nodes=1",
+            Kind::RepeatedOption("slots"),
+        ),
         ("redis+cluster://user@h1", Kind::AmbiguousCredentials),
         ("redis://h?replicas=2", Kind::ReplicasAlone),
         ("redis://h?failover=yes", Kind::BadFailover),
-        ("unix:///r?failover=true", Kind::UnknownOption("failover".to_owned())),
+        (
+            "unix:///r?failover=true",
+            Kind::UnknownOption("failover".to_owned()),
+        ),
     ] {
         let error = NodeUrl::parse(url).expect_err(url);
         assert_eq!(*error.kind(), kind, "{url}");

@@ -38,7 +38,13 @@ pub(crate) enum KeyStep {
 
 impl NodeKeys {
     pub(crate) fn new(node: Node) -> Self {
-        Self { node, cursor: 0, count: STEP, tries: 0, progress: ListingProgress::default() }
+        Self {
+            node,
+            cursor: 0,
+            count: STEP,
+            tries: 0,
+            progress: ListingProgress::default(),
+        }
     }
 
     /// Takes the next step. `registers`: the keys are those of registers, which do not expire.
@@ -51,7 +57,11 @@ impl NodeKeys {
         let (page, report) = self.ask(redlock, Arc::clone(pattern), registers);
         self.tries += 1;
         match page {
-            Some(KeyPage { keys: Some(keys), next, .. }) => {
+            Some(KeyPage {
+                keys: Some(keys),
+                next,
+                ..
+            }) => {
                 // A step with many long names says nothing about the next one.
                 self.count = (self.count * 2).min(STEP);
                 (self.cursor, self.tries) = (next, 0);
@@ -81,11 +91,21 @@ impl NodeKeys {
     ) -> (Option<KeyPage>, NodeReport) {
         let (cursor, count) = (self.cursor, self.count);
         let tag = Arc::default();
-        let listing = Listing { pattern, cursor, count, registers, tag };
+        let listing = Listing {
+            pattern,
+            cursor,
+            count,
+            registers,
+            tag,
+        };
         let listing = Command::Custom(Arc::new(listing));
         let request = Request::to_one(&redlock.rules, clock::now(), self.node, listing);
-        let RoundOutcome { said, mut reports, .. } = redlock.net.submit(request);
-        let page = said[self.node.index()].as_ref().and_then(|said| said.get().cloned());
+        let RoundOutcome {
+            said, mut reports, ..
+        } = redlock.net.submit(request);
+        let page = said[self.node.index()]
+            .as_ref()
+            .and_then(|said| said.get().cloned());
         (page, reports.swap_remove(self.node.index()))
     }
 }
@@ -103,13 +123,25 @@ pub(super) struct AllKeys<'a> {
 
 impl<'a> AllKeys<'a> {
     pub(super) fn new(redlock: &'a Redlock, pattern: Arc<[u8]>, of_registers: bool) -> Self {
-        Self { redlock, pattern, of_registers, reports: Vec::new(), node: None }
+        Self {
+            redlock,
+            pattern,
+            of_registers,
+            reports: Vec::new(),
+            node: None,
+        }
     }
 }
 
 impl KeyListing for AllKeys<'_> {
     fn next_keys(&mut self) -> Result<Option<Vec<Vec<u8>>>, Error> {
-        let Self { redlock, pattern, of_registers, reports, node } = self;
+        let Self {
+            redlock,
+            pattern,
+            of_registers,
+            reports,
+            node,
+        } = self;
         let next = reports.len();
         if next == redlock.rules.nodes {
             let is_read = |report: &&NodeReport| report.answer == NodeAnswer::Answered;
@@ -131,14 +163,19 @@ impl KeyListing for AllKeys<'_> {
     }
 
     fn keep(&mut self, bytes: usize) {
-        self.node.iter_mut().for_each(|node| node.progress.bytes += bytes);
+        self.node
+            .iter_mut()
+            .for_each(|node| node.progress.bytes += bytes);
     }
 }
 
 impl Redlock {
     /// Asks these nodes about the state of their servers.
     pub(crate) fn examine(&self, nodes: NodeSet) -> Vec<NodeStatus> {
-        let request = Request { nodes, ..Request::examination(&self.rules, clock::now()) };
+        let request = Request {
+            nodes,
+            ..Request::examination(&self.rules, clock::now())
+        };
         self.net.submit(request).statuses
     }
 }
@@ -194,16 +231,30 @@ mod tests {
     fn circles_many_steps_and_many_names_are_no_progress() {
         let steps = |next: &dyn Fn(u64) -> u64| {
             let mut progress = ListingProgress::default();
-            (1..=2 * STEPS_MAX).take_while(|step| progress.goes_on(next(*step))).count() as u64
+            (1..=2 * STEPS_MAX)
+                .take_while(|step| progress.goes_on(next(*step)))
+                .count() as u64
         };
         assert_eq!(steps(&|step| step), STEPS_MAX - 1);
         for length in [1, 2, 3, 7, 100, 1_000] {
             let most = 4 * (length + 50);
-            assert!(steps(&|step| 1 + step % length) < most, "a circle of {length}");
+            assert!(
+                steps(&|step| 1 + step % length) < most,
+                "a circle of {length}"
+            );
             // It begins after 50 steps.
-            assert!(steps(&|step| if step < 50 { 5_000 + step } else { step % length + 1 }) < most);
+            assert!(
+                steps(&|step| if step < 50 {
+                    5_000 + step
+                } else {
+                    step % length + 1
+                }) < most
+            );
         }
-        let mut progress = ListingProgress { bytes: BYTES_MAX, ..ListingProgress::default() };
+        let mut progress = ListingProgress {
+            bytes: BYTES_MAX,
+            ..ListingProgress::default()
+        };
         assert!(!progress.goes_on(1));
     }
 }

@@ -111,7 +111,8 @@ impl Redlock {
             *looked = Some(now);
             let (snapshots, reports) = self.look(key);
             let Some(found) = OtherData::of(&snapshots) else {
-                self.last_looks.note(key, Look::LockUntil(now.after(BELIEVED)));
+                self.last_looks
+                    .note(key, Look::LockUntil(now.after(BELIEVED)));
                 continue;
             };
             let is_news = self.last_looks.note(key, Look::Other(found.reason));
@@ -120,7 +121,11 @@ impl Redlock {
             }
             if found.is_lasting {
                 let urls = urls(&found, reports);
-                return Some(Error::NotALock { key: Arc::clone(key), reason: found.reason, urls });
+                return Some(Error::NotALock {
+                    key: Arc::clone(key),
+                    reason: found.reason,
+                    urls,
+                });
             }
         }
         None
@@ -130,5 +135,9 @@ impl Redlock {
 fn urls(found: &OtherData, reports: Vec<NodeReport>) -> Vec<Arc<str>> {
     let of_node =
         |(index, report): (usize, NodeReport)| found.nodes.contains(&index).then_some(report.url);
-    reports.into_iter().enumerate().filter_map(of_node).collect()
+    reports
+        .into_iter()
+        .enumerate()
+        .filter_map(of_node)
+        .collect()
 }

@@ -59,7 +59,12 @@ impl WaitQueues {
         token: CancelToken,
         owner_process: Arc<OwnerProcess>,
     ) -> Self {
-        Self { queues: Mutex::default(), limit, token, owner_process }
+        Self {
+            queues: Mutex::default(),
+            limit,
+            token,
+            owner_process,
+        }
     }
 
     /// Waits in the queue until the caller is its head. `round` is how long it takes at most to ask
@@ -127,7 +132,14 @@ impl WaitQueues {
         queues: &mut Queues,
         place: &mut WaitingCaller,
     ) -> ControlFlow<Joined, Option<Time>> {
-        let WaitingCaller { key, waiter, deadline, latest, round, was_held } = place;
+        let WaitingCaller {
+            key,
+            waiter,
+            deadline,
+            latest,
+            round,
+            was_held,
+        } = place;
         if let Some(promotion) = waiter.take_promotion() {
             let head = self.head(key, promotion.number, promotion.is_after_limit);
             return ControlFlow::Break(Joined::Head(head, promotion.held));
@@ -135,13 +147,19 @@ impl WaitQueues {
         let now = clock::now();
         let queue = queues.entry(Arc::clone(key)).or_default();
         let expiry = queue.head.as_ref().and_then(|head| head.key_expiry);
-        let elsewhere = queue.head.as_ref().and_then(|head| head.held_elsewhere_until);
+        let elsewhere = queue
+            .head
+            .as_ref()
+            .and_then(|head| head.held_elsewhere_until);
         let is_held = expiry.is_some() || elsewhere.is_some_and(|until| until > now);
         if self.token.is_cancelled() || waiter.is_cancelled() {
             queue.remove(waiter);
             return ControlFlow::Break(Joined::Cancelled);
         }
-        let is_first = queue.waiters.front().is_some_and(|first| Arc::ptr_eq(first, waiter));
+        let is_first = queue
+            .waiters
+            .front()
+            .is_some_and(|first| Arc::ptr_eq(first, waiter));
         if is_first && expiry.is_some_and(|expiry| expiry <= now) {
             // The head has not come back, and its key has expired.
             queue.waiters.pop_front();
@@ -153,13 +171,21 @@ impl WaitQueues {
         // report that. Before that, leaving would give up a place for nothing.
         let early = deadline.map(|deadline| deadline.before(*round));
         let asked = queue.head.as_ref().map(|head| head.since.after(*round));
-        let leave_at = if is_held { *deadline } else { early.max(asked).min(*latest) };
+        let leave_at = if is_held {
+            *deadline
+        } else {
+            early.max(asked).min(*latest)
+        };
         if leave_at.is_some_and(|leave_at| leave_at <= now) {
             queue.remove(waiter);
             // At the deadline it is too late to ask the nodes because the head was replaced.
             let was_held = *was_held && deadline.is_some_and(|end| end <= now);
             let is_over = is_held || was_held;
-            return ControlFlow::Break(if is_over { Joined::TimedOut } else { Joined::NotQueued });
+            return ControlFlow::Break(if is_over {
+                Joined::TimedOut
+            } else {
+                Joined::NotQueued
+            });
         }
         *was_held = is_held;
         let early = early.filter(|early| *early > now);
@@ -172,12 +198,21 @@ impl WaitQueues {
     pub(crate) fn wake_cancelled(&self) {
         let (queues, are_all) = (self.lock(), self.token.is_cancelled());
         let waiters = queues.values().flat_map(|queue| &queue.waiters);
-        waiters.filter(|it| are_all || it.is_cancelled()).for_each(|waiter| waiter.wake());
+        waiters
+            .filter(|it| are_all || it.is_cancelled())
+            .for_each(|waiter| waiter.wake());
     }
 
     fn head(self: &Arc<Self>, key: &Arc<[u8]>, number: usize, is_after_limit: bool) -> QueueHead {
-        let handle = HeadHandle { queues: Arc::clone(self), key: Arc::clone(key), number };
-        QueueHead { handle, is_after_limit }
+        let handle = HeadHandle {
+            queues: Arc::clone(self),
+            key: Arc::clone(key),
+            number,
+        };
+        QueueHead {
+            handle,
+            is_after_limit,
+        }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Queues> {
@@ -204,7 +239,10 @@ impl WaitQueue {
             waited_since,
             key_expiry: None,
             held_elsewhere_until: None,
-            taker: Taker { thread, is_bound: false },
+            taker: Taker {
+                thread,
+                is_bound: false,
+            },
         });
         number
     }
@@ -212,7 +250,8 @@ impl WaitQueue {
     /// Is the lock held, and can no thread but this one give it up?
     pub(super) fn is_bound_to_this_thread(&self) -> bool {
         let this = Some(thread::current().id());
-        self.holder().is_some_and(|taker| taker.is_bound && taker.thread == this)
+        self.holder()
+            .is_some_and(|taker| taker.is_bound && taker.thread == this)
     }
 
     /// The thread that took the lock, if one of this client holds it.
@@ -228,7 +267,11 @@ impl WaitQueue {
 
     /// Has this process held the lock since the nodes were last asked for a new grant?
     fn was_granted(&self) -> bool {
-        self.handoffs > 0 || self.head.as_ref().is_some_and(|head| head.key_expiry.is_some())
+        self.handoffs > 0
+            || self
+                .head
+                .as_ref()
+                .is_some_and(|head| head.key_expiry.is_some())
     }
 
     /// Has this process kept the lock as often or as long as it may?
@@ -243,7 +286,11 @@ impl WaitQueue {
                     Some(_) => self.next_head(next.thread, Some(next.since)),
                     None => self.start_head(next.thread, Some(next.since)),
                 };
-                next.promote(Promotion { number, held, is_after_limit });
+                next.promote(Promotion {
+                    number,
+                    held,
+                    is_after_limit,
+                });
             }
             None => self.head = None,
         }
@@ -311,12 +358,18 @@ impl WaitingThread {
     }
 
     fn promote(&self, promotion: Promotion) {
-        *self.promotion.lock().unwrap_or_else(PoisonError::into_inner) = Some(promotion);
+        *self
+            .promotion
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(promotion);
         self.wake();
     }
 
     fn take_promotion(&self) -> Option<Promotion> {
-        self.promotion.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.promotion
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// Has it look at the queue and the clock again.
@@ -326,10 +379,16 @@ impl WaitingThread {
 
     fn sleep<'a, T>(&self, queues: MutexGuard<'a, T>, until: Option<Time>) -> MutexGuard<'a, T> {
         let Some(until) = until else {
-            return self.wake_up.wait(queues).unwrap_or_else(PoisonError::into_inner);
+            return self
+                .wake_up
+                .wait(queues)
+                .unwrap_or_else(PoisonError::into_inner);
         };
         let left = until.since(clock::now());
-        self.wake_up.wait_timeout(queues, left).unwrap_or_else(PoisonError::into_inner).0
+        self.wake_up
+            .wait_timeout(queues, left)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
     }
 }
 
@@ -355,7 +414,10 @@ pub(crate) struct HandoffLimit {
 }
 
 impl HandoffLimit {
-    pub(crate) const DEFAULT: Self = Self { count: 1_000, time: Duration::from_secs(1) };
+    pub(crate) const DEFAULT: Self = Self {
+        count: 1_000,
+        time: Duration::from_secs(1),
+    };
 
     /// For how long, counted from when the nodes granted the lock, if another client is known to
     /// wait in the nodes' queue.
@@ -380,7 +442,9 @@ impl HeadHandle {
     /// The lock is held, and its key will have expired at `expiry`.
     pub(crate) fn set_key_expiry(&self, expiry: Time) {
         self.with_queue(|queue| {
-            let Some(head) = self.entry(queue) else { return };
+            let Some(head) = self.entry(queue) else {
+                return;
+            };
             if head.key_expiry.replace(expiry).is_none() && queue.handoffs == 0 {
                 queue.granted_at = clock::now();
             }
@@ -415,13 +479,18 @@ impl HeadHandle {
     }
 
     fn entry<'a>(&self, queue: &'a mut WaitQueue) -> Option<&'a mut HeadEntry> {
-        queue.head.as_mut().filter(|head| head.number == self.number)
+        queue
+            .head
+            .as_mut()
+            .filter(|head| head.number == self.number)
     }
 }
 
 impl fmt::Debug for HeadHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeadHandle").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("HeadHandle")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
     }
 }
 
@@ -451,9 +520,16 @@ impl QueueHead {
 
     /// Hands the lock to the next waiter. Returns the lock, to be released on the nodes, if there
     /// is none, if the handoff limit is reached, or if this is not the head any more.
-    #[expect(clippy::result_large_err, reason = "the lock is given back, and it is not an error")]
+    #[expect(
+        clippy::result_large_err,
+        reason = "the lock is given back, and it is not an error"
+    )]
     pub(crate) fn hand_off(&self, held: HeldLock) -> Result<(), HeldLock> {
-        let HeadHandle { queues, key, number } = &self.handle;
+        let HeadHandle {
+            queues,
+            key,
+            number,
+        } = &self.handle;
         let (limit, mut queues) = (queues.limit, queues.lock());
         let Some(queue) = queues.get_mut(key).filter(|queue| queue.is_head(*number)) else {
             return Err(held);
@@ -474,12 +550,18 @@ impl QueueHead {
 
 impl Drop for QueueHead {
     fn drop(&mut self) {
-        let HeadHandle { queues, key, number } = &self.handle;
+        let HeadHandle {
+            queues,
+            key,
+            number,
+        } = &self.handle;
         if queues.owner_process.is_known_forked() {
             return; // A thread that does not exist in this forked child may hold the mutex.
         }
         let (limit, mut queues) = (queues.limit, queues.lock());
-        let Entry::Occupied(mut entry) = queues.entry(Arc::clone(key)) else { return };
+        let Entry::Occupied(mut entry) = queues.entry(Arc::clone(key)) else {
+            return;
+        };
         let queue = entry.get_mut();
         if queue.is_head(*number) {
             let is_after_limit = queue.was_granted() && queue.is_limit_reached(limit, clock::now());

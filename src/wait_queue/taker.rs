@@ -23,6 +23,9 @@ pub(crate) struct Taker {
 
 impl Taker {
     pub(crate) fn bound_to_this_thread() -> Self {
-        Self { thread: Some(thread::current().id()), is_bound: true }
+        Self {
+            thread: Some(thread::current().id()),
+            is_bound: true,
+        }
     }
 }

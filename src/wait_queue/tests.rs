@@ -25,7 +25,11 @@ const ROUND: Duration = Duration::from_millis(20);
 
 fn queues(count: u32, time: Duration) -> Arc<WaitQueues> {
     let limit = HandoffLimit { count, time };
-    Arc::new(WaitQueues::new(limit, CancelToken::new(), Arc::new(OwnerProcess::here())))
+    Arc::new(WaitQueues::new(
+        limit,
+        CancelToken::new(),
+        Arc::new(OwnerProcess::here()),
+    ))
 }
 
 fn key() -> Arc<[u8]> {
@@ -38,7 +42,10 @@ fn from_now(time: Duration) -> Time {
 
 /// A caller for its own thread.
 fn here() -> Caller<'static> {
-    Caller { token: None, thread: Some(thread::current().id()) }
+    Caller {
+        token: None,
+        thread: Some(thread::current().id()),
+    }
 }
 
 /// A lock with this token that is valid until then.
@@ -84,7 +91,10 @@ fn alone(queues: &Arc<WaitQueues>) -> QueueHead {
 }
 
 fn waiting(queues: &WaitQueues) -> usize {
-    queues.lock().get(&key()).map_or(0, |queue| queue.waiters.len())
+    queues
+        .lock()
+        .get(&key())
+        .map_or(0, |queue| queue.waiters.len())
 }
 
 #[track_caller]
@@ -113,7 +123,10 @@ fn join_with(
     let thread = {
         let queues = Arc::clone(queues);
         thread::spawn(move || {
-            let caller = Caller { token: own.as_ref(), ..here() };
+            let caller = Caller {
+                token: own.as_ref(),
+                ..here()
+            };
             drop(sender.send(queues.join(&key(), wait, round, caller)));
         })
     };
@@ -131,7 +144,12 @@ fn promoted(receiver: &Receiver<Joined>) -> (QueueHead, Option<HeldLock>) {
 fn the_first_to_join_is_the_head_at_once_even_without_time_to_wait() {
     let queues = queues(9, LONG);
     let until = Wait::Until;
-    for wait in [Forever, Wait::No, until(clock::now()), until(from_now(LONG))] {
+    for wait in [
+        Forever,
+        Wait::No,
+        until(clock::now()),
+        until(from_now(LONG)),
+    ] {
         let (head, held) = queues.join(&key(), wait, ROUND, here()).head();
         assert!(held.is_none() && !head.is_after_limit());
     }
@@ -143,8 +161,10 @@ fn a_lock_is_handed_to_the_first_waiter_and_then_to_the_next() {
     let queues = queues(9, LONG);
     let first = alone(&queues);
     first.set_key_expiry(from_now(LONG));
-    let (second, third) =
-        (join_in_thread(&queues, Forever, ROUND), join_in_thread(&queues, Forever, ROUND));
+    let (second, third) = (
+        join_in_thread(&queues, Forever, ROUND),
+        join_in_thread(&queues, Forever, ROUND),
+    );
     assert!(first.hand_off(held_lock(1, from_now(LONG))).is_ok());
     drop(first);
     let (second, taken) = promoted(&second);
@@ -160,7 +180,10 @@ fn a_lock_is_returned_if_no_thread_waits() {
     let queues = queues(9, LONG);
     let head = alone(&queues);
     head.set_key_expiry(from_now(LONG));
-    assert_eq!(token(head.hand_off(held_lock(7, from_now(LONG))).as_ref().err()), Some(7));
+    assert_eq!(
+        token(head.hand_off(held_lock(7, from_now(LONG))).as_ref().err()),
+        Some(7)
+    );
 }
 
 #[test]
@@ -180,8 +203,10 @@ fn an_expired_lock_is_not_handed_off() {
 fn dropping_the_head_promotes_the_next_waiter_without_a_lock() {
     let queues = queues(9, LONG);
     let head = alone(&queues);
-    let (next, last) =
-        (join_in_thread(&queues, Forever, ROUND), join_in_thread(&queues, Forever, ROUND));
+    let (next, last) = (
+        join_in_thread(&queues, Forever, ROUND),
+        join_in_thread(&queues, Forever, ROUND),
+    );
     drop(head);
     let (head, taken) = promoted(&next);
     assert!(taken.is_none() && !head.is_after_limit());
@@ -214,7 +239,10 @@ fn at_the_handoff_limit_the_lock_is_returned_and_the_next_head_knows_why() {
         drop(head);
         let (head, taken) = promoted(&next);
         assert!(taken.is_none());
-        assert!(head.is_after_limit(), "other processes must get a chance: {count} {time:?}");
+        assert!(
+            head.is_after_limit(),
+            "other processes must get a chance: {count} {time:?}"
+        );
         // The nodes were asked again: the lock may be handed off again.
         head.set_key_expiry(from_now(LONG));
         let _next = join_in_thread(&queues, Forever, ROUND);
@@ -269,7 +297,10 @@ fn an_empty_queue_takes_no_memory() {
             Joined::NotQueued
         ));
         let soon = from_now(Duration::from_micros(10));
-        assert!(!matches!(queues.join(&key, Wait::Until(soon), ROUND, here()), Joined::Head(..)));
+        assert!(!matches!(
+            queues.join(&key, Wait::Until(soon), ROUND, here()),
+            Joined::Head(..)
+        ));
         assert_eq!(queues.lock().len(), 1);
     }
     assert!(queues.lock().is_empty());
@@ -279,8 +310,10 @@ fn an_empty_queue_takes_no_memory() {
 fn a_head_that_does_not_come_back_is_replaced_when_its_key_has_expired() {
     let queues = queues(9, LONG);
     let leaked = alone(&queues);
-    let (second, third) =
-        (join_in_thread(&queues, Forever, ROUND), join_in_thread(&queues, Forever, ROUND));
+    let (second, third) = (
+        join_in_thread(&queues, Forever, ROUND),
+        join_in_thread(&queues, Forever, ROUND),
+    );
     assert!(second.try_recv().is_err());
     // The expiry is known only now: the first waiter must take it into account.
     leaked.set_key_expiry(from_now(Duration::from_millis(30)));

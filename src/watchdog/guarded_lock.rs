@@ -82,7 +82,11 @@ impl GuardedLock {
             extensions: 0,
             callbacks: Vec::new(),
         };
-        Self { granted, state: Mutex::new(state), lost: Condvar::new() }
+        Self {
+            granted,
+            state: Mutex::new(state),
+            lost: Condvar::new(),
+        }
     }
 
     /// The lock as it was granted: only its validity, ttl and nodes may have changed.
@@ -94,7 +98,9 @@ impl GuardedLock {
     pub(crate) fn check(&self, now: Time) -> Result<Time, LossReason> {
         let mut state = self.lock();
         self.expire(&mut state, now);
-        state.valid_until().map(|valid_until| self.end_of(valid_until))
+        state
+            .valid_until()
+            .map(|valid_until| self.end_of(valid_until))
     }
 
     /// The same for the notifier, which takes the callbacks of a lost lock and calls them.
@@ -311,7 +317,9 @@ impl GuardedLock {
             let all = std::mem::take(&mut state.callbacks);
             (dropped, state.callbacks) = all.into_iter().partition(|(owner, _)| *owner == guard);
         }
-        let held_until = state.valid_until().map(|valid_until| self.end_of(valid_until));
+        let held_until = state
+            .valid_until()
+            .map(|valid_until| self.end_of(valid_until));
         drop(state);
         // Not under the mutex: dropping what they own may call into this lock.
         drop(dropped);

@@ -81,7 +81,10 @@ impl KeepAliveLoop {
     fn sleep(&mut self) -> bool {
         let received = match self.schedule.next_at() {
             Some(at) => self.inbox.recv_timeout(at.since(clock::now())),
-            None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            None => self
+                .inbox
+                .recv()
+                .map_err(|_| RecvTimeoutError::Disconnected),
         };
         match received {
             Ok(kept) => {
@@ -97,7 +100,9 @@ impl KeepAliveLoop {
     /// at once.
     fn schedule_next(&mut self, kept: KeptLock) {
         let now = clock::now();
-        let Some((next, _)) = self.next(now, &kept) else { return };
+        let Some((next, _)) = self.next(now, &kept) else {
+            return;
+        };
         match next {
             NextExtension::Extend(_) => self.schedule.insert(now, Duration::ZERO, kept),
             NextExtension::Wait(at, slack) => self.schedule.insert(at, slack, kept),
@@ -107,7 +112,9 @@ impl KeepAliveLoop {
     /// Adds the extension of a lock to those that are due, if it still is.
     fn extend_or_schedule(&mut self, kept: KeptLock) {
         let now = clock::now();
-        let Some((next, valid_until)) = self.next(now, &kept) else { return };
+        let Some((next, valid_until)) = self.next(now, &kept) else {
+            return;
+        };
         match next {
             NextExtension::Extend(ttl) => self.due.add(AutoExtension::new(kept, ttl, valid_until)),
             NextExtension::Wait(at, slack) => self.schedule.insert(at, slack, kept),
@@ -142,7 +149,11 @@ impl KeepAliveLoop {
             // their validity.
             self.is_cut_off = true;
             let due = std::mem::take(&mut self.due).extensions.into_values();
-            let left = self.under_way.drain().map(|(_, extension)| extension).chain(due);
+            let left = self
+                .under_way
+                .drain()
+                .map(|(_, extension)| extension)
+                .chain(due);
             let left: Vec<_> = left.map(AutoExtension::into_lock).collect();
             left.into_iter().for_each(|kept| self.schedule_next(kept));
         }
@@ -151,7 +162,9 @@ impl KeepAliveLoop {
     fn send_and_collect(&mut self, answered: &mut Vec<(usize, RoundOutcome)>) {
         while let Some(mut extension) = self.due.take(UNDER_WAY_MAX - self.units_under_way) {
             let (mut number, requests) = (None, &mut self.requests);
-            extension.begin(&self.rules, |request| number = Some(requests.begin(request)));
+            extension.begin(&self.rules, |request| {
+                number = Some(requests.begin(request));
+            });
             if let Some(number) = number {
                 self.units_under_way += extension.units;
                 self.under_way.insert(number, extension);
@@ -159,19 +172,32 @@ impl KeepAliveLoop {
                 self.schedule_next(extension.into_lock());
             }
         }
-        self.requests.collect(|number, result| answered.push((number, result)));
+        self.requests
+            .collect(|number, result| answered.push((number, result)));
     }
 
     fn finish(&mut self, number: usize, votes: RoundOutcome) {
-        let Some(extension) = self.under_way.remove(&number) else { return };
+        let Some(extension) = self.under_way.remove(&number) else {
+            return;
+        };
         self.units_under_way -= extension.units;
         let finished = extension.finish(votes, &self.rules, self.notifier.has_listener());
-        let FinishedExtension { kept, held_until, round, event } = finished;
-        round.into_iter().for_each(|round| self.load.record_round(round));
+        let FinishedExtension {
+            kept,
+            held_until,
+            round,
+            event,
+        } = finished;
+        round
+            .into_iter()
+            .for_each(|round| self.load.record_round(round));
         // First: the events of a lock come before its loss.
-        event.into_iter().for_each(|event| self.notifier.notify(Notice::Emit(event)));
+        event
+            .into_iter()
+            .for_each(|event| self.notifier.notify(Notice::Emit(event)));
         if held_until.is_err() {
-            self.notifier.notify(Notice::CheckLock(Arc::clone(&kept.held)));
+            self.notifier
+                .notify(Notice::CheckLock(Arc::clone(&kept.held)));
         }
         self.schedule_next(kept);
     }
@@ -180,7 +206,8 @@ impl KeepAliveLoop {
 impl Due {
     fn add(&mut self, extension: AutoExtension) {
         self.count += 1;
-        self.extensions.insert((extension.valid_until, self.count), extension);
+        self.extensions
+            .insert((extension.valid_until, self.count), extension);
     }
 
     /// Takes the first, if it counts no more than this many units.
@@ -214,7 +241,14 @@ struct FinishedExtension {
 impl AutoExtension {
     fn new(kept: KeptLock, ttl: Ttl, valid_until: Time) -> Self {
         let units = load::units(kept.held.key_bytes());
-        Self { kept, ttl, valid_until, units, began: Time::ZERO, extend: None }
+        Self {
+            kept,
+            ttl,
+            valid_until,
+            units,
+            began: Time::ZERO,
+            extend: None,
+        }
     }
 
     /// Posts the extension to the nodes, and says whether it has: not if the lock is not held any
@@ -228,7 +262,9 @@ impl AutoExtension {
             // An answer that comes after the validity has no effect.
             let end = held.valid_until;
             let mut operation = Extend::new(Arc::clone(rules), held, ttl, now);
-            let Step::Send(request) = operation.poll() else { return false };
+            let Step::Send(request) = operation.poll() else {
+                return false;
+            };
             send(request.ending_by(end));
             *extend = Some(operation);
             true
@@ -254,7 +290,10 @@ impl AutoExtension {
     ) -> FinishedExtension {
         // After the answer that decided it.
         let now = clock::now();
-        let mut extend = self.extend.take().expect("an extension under way has begun");
+        let mut extend = self
+            .extend
+            .take()
+            .expect("an extension under way has begun");
         extend.handle(now, Input::Votes(votes.votes));
         let Step::Done(outcome) = extend.poll() else {
             unreachable!("an extension is one attempt, without a pause")
@@ -277,16 +316,28 @@ impl AutoExtension {
         }
         let event = has_listener.then(|| {
             let valid_until = kept.held.held_until(now).filter(|_| kept.is_emitted);
-            let Some(valid_until) = valid_until else { return BackgroundEvent::Nodes };
+            let Some(valid_until) = valid_until else {
+                return BackgroundEvent::Nodes;
+            };
             if !is_confirmed && !kept.plan.is_to_report(now) {
                 return BackgroundEvent::Nodes;
             }
             let no_quorum = || Error::NoQuorum(NoQuorum::new(votes.reports));
             let error = (!is_confirmed).then(no_quorum);
             let key = Arc::clone(&kept.held.granted().key);
-            BackgroundEvent::AutoExtension { key, took, validity: valid_until.since(now), error }
+            BackgroundEvent::AutoExtension {
+                key,
+                took,
+                validity: valid_until.since(now),
+                error,
+            }
         });
-        FinishedExtension { kept, held_until, round: is_confirmed.then_some(took), event }
+        FinishedExtension {
+            kept,
+            held_until,
+            round: is_confirmed.then_some(took),
+            event,
+        }
     }
 }
 

@@ -65,7 +65,10 @@ impl Demand {
         let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
         let per_second = MICRO.saturating_mul(1_000_000_000).div_ceil(period);
         let units = u64::try_from(units(key_bytes)).unwrap_or(u64::MAX);
-        Self { ttl, rate: per_second.saturating_mul(units) }
+        Self {
+            ttl,
+            rate: per_second.saturating_mul(units),
+        }
     }
 }
 
@@ -83,12 +86,20 @@ impl Load {
         state.admit(demand)?;
         state.kept += 1;
         state.rate = state.rate.saturating_add(demand.rate);
-        Ok(ReservedCapacity { load: Arc::clone(self), demand, is_freed: AtomicBool::new(false) })
+        Ok(ReservedCapacity {
+            load: Arc::clone(self),
+            demand,
+            is_freed: AtomicBool::new(false),
+        })
     }
 
     pub(crate) fn record_round(&self, round: Duration) {
         let mut state = self.lock();
-        let before = if state.round.is_zero() { round } else { state.round };
+        let before = if state.round.is_zero() {
+            round
+        } else {
+            state.round
+        };
         state.round = before - before / 8 + round / 8;
     }
 
@@ -100,13 +111,20 @@ impl Load {
 impl State {
     fn admit(&self, demand: Demand) -> Result<(), Error> {
         let Self { kept, rate, round } = *self;
-        let Some(most) = capacity(round) else { return Ok(()) };
+        let Some(most) = capacity(round) else {
+            return Ok(());
+        };
         // A single lock is admitted in any case: only a round shows how long rounds take now.
         if kept == 0 || rate.saturating_add(demand.rate) <= most {
             return Ok(());
         }
         let most = usize::try_from(most / demand.rate.max(1)).unwrap_or(usize::MAX);
-        Err(Error::TooManyKeptAlive { kept, most, ttl: demand.ttl, round })
+        Err(Error::TooManyKeptAlive {
+            kept,
+            most,
+            ttl: demand.ttl,
+            round,
+        })
     }
 }
 
@@ -159,7 +177,15 @@ mod tests {
         let (reserved, error) = fill(&load, demand(20));
         // 320 in a round, 20 rounds a second, and 1.978 s for each: two thirds of the validity.
         assert_eq!(reserved.len(), 12_659);
-        let Error::TooManyKeptAlive { kept, most, ttl, round } = error else { panic!("{error}") };
+        let Error::TooManyKeptAlive {
+            kept,
+            most,
+            ttl,
+            round,
+        } = error
+        else {
+            panic!("{error}")
+        };
         assert_eq!((kept, most), (12_659, 12_659));
         assert_eq!((ttl, round), (3_000 * MILLISECOND, 50 * MILLISECOND));
         // Freed capacity makes room, once.
@@ -167,7 +193,10 @@ mod tests {
         reserved[0].free();
         let (more, _) = fill(&load, demand(20));
         assert_eq!(more.len(), 1);
-        assert!(load.admit(Demand::new(60_000 * MILLISECOND, u32::MAX * MILLISECOND, 1)).is_ok());
+        assert!(
+            load.admit(Demand::new(60_000 * MILLISECOND, u32::MAX * MILLISECOND, 1))
+                .is_ok()
+        );
     }
 
     #[test]
@@ -179,12 +208,16 @@ mod tests {
         let all = Barrier::new(16);
         let kept = thread::scope(|scope| {
             let try_it = || {
-                load.admit(demand(20)).expect("there is room for three more");
+                load.admit(demand(20))
+                    .expect("there is room for three more");
                 all.wait();
                 load.reserve(demand(20)).ok()
             };
             let threads: Vec<_> = (0..16).map(|_| scope.spawn(try_it)).collect();
-            threads.into_iter().filter_map(|thread| thread.join().unwrap()).count()
+            threads
+                .into_iter()
+                .filter_map(|thread| thread.join().unwrap())
+                .count()
         });
         assert_eq!(kept, 3);
     }
@@ -208,10 +241,17 @@ mod tests {
         (0..100).for_each(|_| load.record_round(100 * MILLISECOND));
         let (reserved, _) = fill(
             &Arc::new(Load {
-                state: Mutex::new(State { round: load.lock().round, ..State::default() }),
+                state: Mutex::new(State {
+                    round: load.lock().round,
+                    ..State::default()
+                }),
             }),
             demand(20),
         );
-        assert!((6_329..6_400).contains(&reserved.len()), "{}", reserved.len());
+        assert!(
+            (6_329..6_400).contains(&reserved.len()),
+            "{}",
+            reserved.len()
+        );
     }
 }

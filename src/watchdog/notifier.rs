@@ -36,7 +36,12 @@ pub(crate) enum BackgroundEvent {
     /// A request was sent to the nodes: their state may have changed.
     Nodes,
     /// An automatic extension was confirmed, or was not.
-    AutoExtension { key: Arc<[u8]>, took: Duration, validity: Duration, error: Option<Error> },
+    AutoExtension {
+        key: Arc<[u8]>,
+        took: Duration,
+        validity: Duration,
+        error: Option<Error>,
+    },
 }
 
 #[derive(Debug)]
@@ -60,7 +65,11 @@ struct NotifierThread {
 
 impl Notifier {
     pub(crate) fn new(emit: Option<Emit>, owner_process: Arc<OwnerProcess>) -> Self {
-        Self { emit: emit.map(Arc::new), owner_process, thread: Mutex::new(None) }
+        Self {
+            emit: emit.map(Arc::new),
+            owner_process,
+            thread: Mutex::new(None),
+        }
     }
 
     pub(super) fn has_listener(&self) -> bool {
@@ -70,16 +79,24 @@ impl Notifier {
     /// Starts the thread, if it does not run.
     pub(crate) fn start(&self) -> Result<(), SpawnError> {
         let mut thread = self.lock();
-        if thread.as_ref().is_some_and(|thread| !thread.handle.is_finished()) {
+        if thread
+            .as_ref()
+            .is_some_and(|thread| !thread.handle.is_finished())
+        {
             return Ok(());
         }
         let (inbox, outbox) = unbounded();
         let (emit, owner_process) = (self.emit.clone(), Arc::clone(&self.owner_process));
-        let notifier_loop =
-            NotifierLoop { inbox: outbox, schedule: Schedule::new(), emit, owner_process };
+        let notifier_loop = NotifierLoop {
+            inbox: outbox,
+            schedule: Schedule::new(),
+            emit,
+            owner_process,
+        };
         let builder = thread::Builder::new().name("redlatch-notify".to_owned());
-        let handle =
-            builder.spawn(|| notifier_loop.run()).map_err(|error| SpawnError::new(&error))?;
+        let handle = builder
+            .spawn(|| notifier_loop.run())
+            .map_err(|error| SpawnError::new(&error))?;
         *thread = Some(NotifierThread { inbox, handle });
         Ok(())
     }
@@ -158,7 +175,9 @@ impl NotifierLoop {
     /// Sleeps until there is a notice, or until a lock may have expired. An error when there will
     /// never be a notice again.
     fn sleep(&self) -> Result<Option<Notice>, RecvError> {
-        let Some(at) = self.schedule.next_at() else { return self.inbox.recv().map(Some) };
+        let Some(at) = self.schedule.next_at() else {
+            return self.inbox.recv().map(Some);
+        };
         match self.inbox.recv_timeout(at.since(clock::now())) {
             Ok(notice) => Ok(Some(notice)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -190,7 +209,11 @@ impl NotifierLoop {
     fn call(&self, call: impl FnOnce()) -> ControlFlow<()> {
         contain(call);
         let is_child = self.owner_process.is_forked();
-        if is_child { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if is_child {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 }
 
@@ -258,7 +281,12 @@ mod tests {
         assert!(first.on_lost(0, Box::new(move |_| entered.recv().unwrap())));
         notifier.notify(Notice::CheckLock(first));
         (0..2 * EVENTS_MAX).for_each(|_| notifier.notify(Notice::Emit(BackgroundEvent::Nodes)));
-        let waiting = || notifier.lock().as_ref().map_or(0, |thread| thread.inbox.len());
+        let waiting = || {
+            notifier
+                .lock()
+                .as_ref()
+                .map_or(0, |thread| thread.inbox.len())
+        };
         assert!(waiting() <= EVENTS_MAX, "{}", waiting());
         let (sender, calls) = channel();
         let held = soon(0);

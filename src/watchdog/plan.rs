@@ -27,7 +27,9 @@ pub(super) const SLACK_MAX: Duration = Duration::from_millis(100);
 /// The shortest ttl for automatic extension: its validity has room for three rounds of
 /// `node_timeout`. With less, an extension might not have ended before the next is due.
 pub(crate) fn shortest_ttl(rules: &Rules) -> Option<Ttl> {
-    rules.drift.shortest_ttl(rules.node_timeout.saturating_mul(3))
+    rules
+        .drift
+        .shortest_ttl(rules.node_timeout.saturating_mul(3))
 }
 
 /// How long after it was requested a lock is extended at the latest: a third of its validity.
@@ -87,7 +89,9 @@ impl Plan {
         let in_time = valid_until.before(self.period * 2 + self.early);
         let due = in_time.max(self.pause_until);
         // A pause is not cut short to go together with others.
-        let earliest = in_time.before((self.period / 8).min(SLACK_MAX)).max(self.pause_until);
+        let earliest = in_time
+            .before((self.period / 8).min(SLACK_MAX))
+            .max(self.pause_until);
         // An extension by less than half a period is not sent: it would be followed by more and
         // more, ever closer to the end.
         let least = valid_until.after(self.period / 2);
@@ -118,7 +122,9 @@ impl Plan {
         let first = self.pause_first.max(took);
         self.pause = (self.pause * 2).max(first).min(self.period / 4);
         // This leaves time for another one, and makes no tight loop towards the end.
-        let most = (valid_until.since(now) / 2).max(self.period / 32).max(self.pause_first);
+        let most = (valid_until.since(now) / 2)
+            .max(self.period / 32)
+            .max(self.pause_first);
         let half = self.pause.min(most) / 2;
         self.pause_until = now.after(half + self.jitter.below(half));
     }
@@ -159,7 +165,9 @@ mod tests {
     }
 
     fn wait(next: NextExtension) -> (Time, Duration) {
-        let NextExtension::Wait(time, slack) = next else { panic!("{next:?}") };
+        let NextExtension::Wait(time, slack) = next else {
+            panic!("{next:?}")
+        };
         (time, slack)
     }
 
@@ -171,7 +179,10 @@ mod tests {
             let (due, slack) = wait(plan.next(at(1_001), at(3_968)));
             assert!((at(1_865)..=at(1_990)).contains(&due), "{due:?}");
             assert_eq!(slack, SLACK_MAX);
-            assert_eq!(plan.next(due.before(slack), at(3_968)), NextExtension::Extend(ttl(3_000)));
+            assert_eq!(
+                plan.next(due.before(slack), at(3_968)),
+                NextExtension::Extend(ttl(3_000))
+            );
             assert_eq!(plan.next(due, at(3_968)), NextExtension::Extend(ttl(3_000)));
             seen.push(due);
         }
@@ -208,12 +219,18 @@ mod tests {
                     }
                 }
             }
-            assert!((12..=30).contains(&extensions), "{extensions} in two seconds");
+            assert!(
+                (12..=30).contains(&extensions),
+                "{extensions} in two seconds"
+            );
             // They grow up to a quarter of a period, half of it random, and the last extension
             // comes shortly before the end.
             let is_growing = pauses[..8].is_sorted_by(|one, next| *next + MILLISECOND >= *one);
             assert!(is_growing && pauses[8] > 50 * MILLISECOND, "{pauses:?}");
-            assert!(pauses.iter().all(|pause| *pause <= plan.period / 4), "{pauses:?}");
+            assert!(
+                pauses.iter().all(|pause| *pause <= plan.period / 4),
+                "{pauses:?}"
+            );
             assert!(valid_until.since(last) <= plan.period / 30, "{last:?}");
         }
     }
@@ -223,9 +240,15 @@ mod tests {
         let mut plan = plan(MAX_HOLD, 1);
         let times = [0, 10, 299, 300, 301, 650, 949, 950].map(|millis| at(2_000 + millis));
         let reported = times.map(|now| plan.is_to_report(now));
-        assert_eq!(reported, [true, false, false, true, false, true, false, true]);
+        assert_eq!(
+            reported,
+            [true, false, false, true, false, true, false, true]
+        );
         plan.confirmed();
-        assert!(plan.is_to_report(at(2_951)), "another row of failures begins");
+        assert!(
+            plan.is_to_report(at(2_951)),
+            "another row of failures begins"
+        );
         assert!(!plan.is_to_report(at(2_952)));
     }
 
@@ -249,7 +272,10 @@ mod tests {
                 assert!(extensions < 20);
             }
             // Less half a period, and what drift takes.
-            assert!((at(10_450)..=at(11_000)).contains(&valid_until), "{valid_until:?}");
+            assert!(
+                (at(10_450)..=at(11_000)).contains(&valid_until),
+                "{valid_until:?}"
+            );
         }
     }
 

@@ -24,14 +24,18 @@ struct Scheduled<T> {
 
 impl<T: AsRef<GuardedLock>> Schedule<T> {
     pub(super) fn new() -> Self {
-        Self { entries: BinaryHeap::new(), sweep_at: 0 }
+        Self {
+            entries: BinaryHeap::new(),
+            sweep_at: 0,
+        }
     }
 
     pub(super) fn insert(&mut self, at: Time, slack: Duration, lock: T) {
         if self.entries.len() >= self.sweep_at {
             // A release does not remove its entry: that would cost every release a wake-up. With
             // this there are at most twice as many entries as locks that are held.
-            self.entries.retain(|Reverse(entry)| !entry.lock.as_ref().is_released());
+            self.entries
+                .retain(|Reverse(entry)| !entry.lock.as_ref().is_released());
             self.sweep_at = 2 * self.entries.len() + 64;
         }
         self.entries.push(Reverse(Scheduled { at, slack, lock }));
@@ -49,7 +53,9 @@ impl<T: AsRef<GuardedLock>> Schedule<T> {
         }
         let mut put_back = Vec::new();
         while self.next_at().is_some_and(|at| at <= now.after(slack_max)) {
-            let Some(Reverse(entry)) = self.entries.pop() else { break };
+            let Some(Reverse(entry)) = self.entries.pop() else {
+                break;
+            };
             if entry.at <= now.after(entry.slack) {
                 taken.push(entry.lock);
             } else {
@@ -101,16 +107,28 @@ mod tests {
     #[test]
     fn locks_that_are_due_take_along_those_that_may_be_early() {
         let mut schedule = Schedule::new();
-        let entries = [(1_000, 0), (1_050, 60), (1_060, 0), (1_090, 90), (1_200, 500)];
+        let entries = [
+            (1_000, 0),
+            (1_050, 60),
+            (1_060, 0),
+            (1_090, 90),
+            (1_200, 500),
+        ];
         for (millis, slack) in entries {
             schedule.insert(at(millis), Duration::from_millis(slack), held_lock(millis));
         }
         assert_eq!(schedule.next_at(), Some(at(1_000)));
-        assert!(schedule.take_due(at(999), SLACK).is_empty(), "no lock is due");
+        assert!(
+            schedule.take_due(at(999), SLACK).is_empty(),
+            "no lock is due"
+        );
         let taken = schedule.take_due(at(1_000), SLACK);
         assert_eq!(ends(&taken), [at(1_000), at(1_050), at(1_090)]);
         assert_eq!(schedule.next_at(), Some(at(1_060)));
-        assert_eq!(ends(&schedule.take_due(at(5_000), SLACK)), [at(1_060), at(1_200)]);
+        assert_eq!(
+            ends(&schedule.take_due(at(5_000), SLACK)),
+            [at(1_060), at(1_200)]
+        );
         assert_eq!(schedule.next_at(), None);
     }
 
@@ -122,8 +140,16 @@ mod tests {
             let released = held_lock(50_000);
             schedule.insert(at(50_000), SLACK, Arc::clone(&released));
             released.close(at(1), NodeSet::all(3));
-            assert!(schedule.entries.len() <= 66 + 2, "{}", schedule.entries.len());
+            assert!(
+                schedule.entries.len() <= 66 + 2,
+                "{}",
+                schedule.entries.len()
+            );
         }
-        assert!(schedule.drain().any(|held| held.valid_until() == at(60_000)));
+        assert!(
+            schedule
+                .drain()
+                .any(|held| held.valid_until() == at(60_000))
+        );
     }
 }

@@ -10,5 +10,8 @@ pub(super) fn wait<'a, T>(
     guard: MutexGuard<'a, T>,
     limit: Duration,
 ) -> MutexGuard<'a, T> {
-    condvar.wait_timeout(guard, limit).unwrap_or_else(PoisonError::into_inner).0
+    condvar
+        .wait_timeout(guard, limit)
+        .unwrap_or_else(PoisonError::into_inner)
+        .0
 }

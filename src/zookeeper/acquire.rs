@@ -47,7 +47,12 @@ impl<'a> ZooKeeperAcquire<'a> {
         // A time that has come would end the greeting of a new client as well.
         let is_over = spec.wait.deadline().is_some_and(|end| end <= clock::now());
         let wait = if is_over { Wait::No } else { spec.wait };
-        Self { ensemble, spec, hold, wait }
+        Self {
+            ensemble,
+            spec,
+            hold,
+            wait,
+        }
     }
 
     /// Takes over a lock that another thread of this client hands over, or contends for it.
@@ -66,7 +71,9 @@ impl<'a> ZooKeeperAcquire<'a> {
         let mut backoff: Option<Backoff> = None;
         let mut refusal = None;
         loop {
-            let Some(entropy) = draw() else { return Err(Error::NoEntropy) };
+            let Some(entropy) = draw() else {
+                return Err(Error::NoEntropy);
+            };
             if let Some(recorder) = &mut recorder {
                 recorder.count_attempt();
                 recorder.begin_attempt(clock::now());
@@ -85,7 +92,9 @@ impl<'a> ZooKeeperAcquire<'a> {
                     let backoff = backoff.get_or_insert_with(|| self.backoff(entropy.seed));
                     // A caller that waits does so until its deadline, also if no attempt fits in.
                     let end = self.wait.deadline().unwrap_or(Time::MAX);
-                    let next = clock::now().after(backoff.next_delay(Duration::ZERO)).min(end);
+                    let next = clock::now()
+                        .after(backoff.next_delay(Duration::ZERO))
+                        .min(end);
                     let is_hopeless = error.remedy() == Remedy::Configure || self.is_over();
                     if !is_hopeless && !self.spec.call.pause_until(next) && !self.is_over() {
                         continue;
@@ -127,7 +136,9 @@ impl<'a> ZooKeeperAcquire<'a> {
                 Some(Outcome::Granted(grant)) => Ok(Some(self.held(token, &grant))),
                 Some(Outcome::Waiting { place }) => {
                     if let Some((place, recorder)) = place.zip(recorder.as_mut()) {
-                        self.tell(token, || recorder.emit_queued(place.saturating_sub(1) as u64));
+                        self.tell(token, || {
+                            recorder.emit_queued(place.saturating_sub(1) as u64);
+                        });
                         // If the callback has forked, the call goes on in the parent only.
                         if self.ensemble.owner_process.is_known_forked() {
                             return Ok(AttemptEnd::Over(Ok(None)));
@@ -214,9 +225,14 @@ impl<'a> ZooKeeperAcquire<'a> {
         let share = self.spec.share();
         let mut attributes = self.spec.attributes.clone();
         if let (Some(Share::Permit { of, .. }), Some(attributes)) = (share, &mut attributes) {
-            Arc::make_mut(attributes).share = Some(Share::Permit { of, number: grant.slot });
+            Arc::make_mut(attributes).share = Some(Share::Permit {
+                of,
+                number: grant.slot,
+            });
         }
-        let is_fenced = attributes.as_ref().is_some_and(|attributes| attributes.fence.is_some());
+        let is_fenced = attributes
+            .as_ref()
+            .is_some_and(|attributes| attributes.fence.is_some());
         let of_ttl = self.ensemble.rules.drift.validity(self.spec.ttl);
         let is_kept = self.hold != self.spec.ttl.as_duration();
         HeldLock {
@@ -238,9 +254,13 @@ impl<'a> ZooKeeperAcquire<'a> {
 
     fn plan(&self) -> ContenderPlan {
         let directory = |key: &Arc<[u8]>| {
-            self.ensemble.directory(key).expect("a key is checked when a request is made")
+            self.ensemble
+                .directory(key)
+                .expect("a key is checked when a request is made")
         };
-        let mut plan = self.ensemble.plan(self.spec.keys().map(directory).collect());
+        let mut plan = self
+            .ensemble
+            .plan(self.spec.keys().map(directory).collect());
         plan.share = self.spec.share();
         let attributes = self.spec.attributes.as_ref();
         plan.data = attributes.map_or_else(Arc::default, |it| it.owner.as_slice().into());
@@ -261,7 +281,9 @@ impl<'a> ZooKeeperAcquire<'a> {
             _ => false,
         };
         reports.iter().any(is_permanent)
-            && reports.iter().all(|it| is_permanent(it) || it.answer == NodeAnswer::NotAsked)
+            && reports
+                .iter()
+                .all(|it| is_permanent(it) || it.answer == NodeAnswer::NotAsked)
     }
 
     fn backoff(&self, seed: u64) -> Backoff {
@@ -279,7 +301,10 @@ impl<'a> ZooKeeperAcquire<'a> {
 
     fn too_long(&self) -> Error {
         let text = "a request longer than servers accept".to_owned();
-        self.refused_with(NodeError::Refused { text, is_permanent: true })
+        self.refused_with(NodeError::Refused {
+            text,
+            is_permanent: true,
+        })
     }
 
     fn refused_with(&self, refusal: NodeError) -> Error {

@@ -52,11 +52,15 @@ impl EnsembleBackend {
             let listing = QueueListing::of(self.layout, &directory, &asked.answers)
                 .map_err(|failure| self.no_answer(asked.server, &failure))?;
             let Answers { server, answers } = match listing.details() {
-                details if details.is_empty() => Answers { answers: Vec::new(), ..asked },
+                details if details.is_empty() => Answers {
+                    answers: Vec::new(),
+                    ..asked
+                },
                 details => self.ask(details, until)?,
             };
-            let view =
-                listing.view(&answers).map_err(|failure| self.no_answer(server, &failure))?;
+            let view = listing
+                .view(&answers)
+                .map_err(|failure| self.no_answer(server, &failure))?;
             if !view.has_changed || looks == LOOKS {
                 return Ok((self.url(server), view));
             }
@@ -71,15 +75,21 @@ impl EnsembleBackend {
     ///
     /// No server answered, or it refused. Some of them may be deleted, or all.
     pub(super) fn remove(&self, key: &[u8], paths: &[Vec<u8>]) -> Result<bool, NoQuorum> {
-        let Ok(directory) = self.directory(key) else { return Ok(false) };
+        let Ok(directory) = self.directory(key) else {
+            return Ok(false);
+        };
         let folders = [Arc::clone(&directory.path), directory.shares()];
-        let paths = paths.iter().filter_map(|path| std::str::from_utf8(path).ok());
+        let paths = paths
+            .iter()
+            .filter_map(|path| std::str::from_utf8(path).ok());
         let is_of_lock = |path: &&str| {
             let folder = path.rsplit_once('/').map(|(folder, _)| folder);
             folders.iter().any(|known| folder == Some(known))
         };
-        let deletes: Vec<_> =
-            paths.filter(is_of_lock).map(|path| EnsembleRequest::Delete(Arc::from(path))).collect();
+        let deletes: Vec<_> = paths
+            .filter(is_of_lock)
+            .map(|path| EnsembleRequest::Delete(Arc::from(path)))
+            .collect();
         if deletes.is_empty() {
             return Ok(false);
         }
@@ -102,7 +112,10 @@ impl EnsembleBackend {
     /// No server answered, or it refused.
     fn directories(&self) -> Result<Vec<FoundDirectory>, NoQuorum> {
         let root: Arc<str> = self.root.path().into();
-        let list = EnsembleRequest::GetChildren { path: Arc::clone(&root), watch: false };
+        let list = EnsembleRequest::GetChildren {
+            path: Arc::clone(&root),
+            watch: false,
+        };
         let asked = self.ask(vec![EnsembleRequest::Sync(root), list], self.deadline())?;
         let names = match asked.answers.last().map(EnsembleAnswer::reply) {
             Some(Ok(EnsembleReply::Children { names, .. })) => names,
@@ -190,7 +203,11 @@ pub(super) struct LockDirectories<'a> {
 
 impl<'a> LockDirectories<'a> {
     pub(super) fn new(ensemble: &'a EnsembleBackend, pattern: Arc<[u8]>) -> Self {
-        Self { ensemble, pattern, directories: None }
+        Self {
+            ensemble,
+            pattern,
+            directories: None,
+        }
     }
 
     /// Does it match, and can it be the lock of a client?
@@ -215,7 +232,12 @@ impl KeyListing for LockDirectories<'_> {
             return Ok(None);
         }
         let inhabited = self.ensemble.inhabited(batch).map_err(Error::NoQuorum)?;
-        Ok(Some(inhabited.into_iter().map(|directory| directory.key).collect()))
+        Ok(Some(
+            inhabited
+                .into_iter()
+                .map(|directory| directory.key)
+                .collect(),
+        ))
     }
 }
 
@@ -227,7 +249,12 @@ impl Inspection {
         let path = |holder: &ListedClient| holder.path.as_bytes().to_vec();
         let locks = view.holders.iter().map(path).collect();
         let held = view.holders.first().filter(|_| !view.is_shared).map(path);
-        let seen = Seen { key, locks, others: Vec::new(), held };
+        let seen = Seen {
+            key,
+            locks,
+            others: Vec::new(),
+            held,
+        };
         let holders: Vec<Holder> = view.holders.iter().map(holder).collect();
         let state = match &*holders {
             [] if view.has_changed => LockState::Undecided,
@@ -235,8 +262,11 @@ impl Inspection {
             holders if view.is_shared => LockState::Shared(holders.to_vec()),
             [holder, ..] => LockState::Held(holder.clone()),
         };
-        let (shares, whole) =
-            if view.is_shared { (holders, None) } else { (Vec::new(), Some(holders)) };
+        let (shares, whole) = if view.is_shared {
+            (holders, None)
+        } else {
+            (Vec::new(), Some(holders))
+        };
         let node = NodeView {
             url,
             holder: Ok(whole.and_then(|holders| holders.into_iter().next())),
@@ -263,16 +293,29 @@ impl Inspection {
 fn holder(member: &ListedClient) -> Holder {
     let since = Some(since(member));
     let (slot, owner) = (member.slot, label(member));
-    Holder { slot, owner, remaining: None, since, other_program: None }
+    Holder {
+        slot,
+        owner,
+        remaining: None,
+        since,
+        other_program: None,
+    }
 }
 
 fn waiter(member: &ListedClient) -> QueuedWaiter {
     let since = since(member);
-    QueuedWaiter { owner: label(member), is_for_share: false, since, nodes: 1 }
+    QueuedWaiter {
+        owner: label(member),
+        is_for_share: false,
+        since,
+        nodes: 1,
+    }
 }
 
 fn label(member: &ListedClient) -> Option<Label> {
-    Some(&member.owner).filter(|owner| !owner.is_empty()).map(|owner| Label(owner.to_vec()))
+    Some(&member.owner)
+        .filter(|owner| !owner.is_empty())
+        .map(|owner| Label(owner.to_vec()))
 }
 
 fn since(member: &ListedClient) -> WallTime {
@@ -285,7 +328,12 @@ mod tests {
 
     fn member(path: &str, owner: &str, slot: Option<u32>) -> ListedClient {
         let (path, owner) = (Arc::from(path), Arc::from(owner.as_bytes()));
-        ListedClient { path, owner, created_at_ms: 1_500, slot }
+        ListedClient {
+            path,
+            owner,
+            created_at_ms: 1_500,
+            slot,
+        }
     }
 
     fn inspected(
@@ -295,8 +343,14 @@ mod tests {
         has_changed: bool,
     ) -> Inspection {
         let (holder_count, waiter_count) = (holders.len(), waiters.len());
-        let view =
-            LockView { holders, is_shared, holder_count, waiters, waiter_count, has_changed };
+        let view = LockView {
+            holders,
+            is_shared,
+            holder_count,
+            waiters,
+            waiter_count,
+            has_changed,
+        };
         Inspection::of_ensemble(Arc::from(*b"key"), "zk://a:2181".into(), &view)
     }
 
@@ -304,12 +358,23 @@ mod tests {
     fn the_first_holds_the_lock_and_the_others_wait() {
         let waiters = vec![member("/b/2", "w", None), member("/b/3", "", None)];
         let seen = inspected(vec![member("/b/1", "h", None)], waiters, false, false);
-        let LockState::Held(holder) = &seen.state else { panic!("{seen:?}") };
-        assert_eq!(holder.owner().map(|owner| owner.to_string()).as_deref(), Some("h"));
-        assert_eq!((holder.remaining, holder.since), (None, Some(wall_time(1_500_000))));
+        let LockState::Held(holder) = &seen.state else {
+            panic!("{seen:?}")
+        };
+        assert_eq!(
+            holder.owner().map(|owner| owner.to_string()).as_deref(),
+            Some("h")
+        );
+        assert_eq!(
+            (holder.remaining, holder.since),
+            (None, Some(wall_time(1_500_000)))
+        );
         assert_eq!(seen.nodes[0].holder, Ok(Some(holder.clone())));
         assert!(seen.nodes[0].agrees && seen.nodes[0].shares.is_empty());
-        assert_eq!((seen.holder_count, seen.waiter_count, seen.waiters.len()), (1, 2, 2));
+        assert_eq!(
+            (seen.holder_count, seen.waiter_count, seen.waiters.len()),
+            (1, 2, 2)
+        );
         assert_eq!(seen.waiters[0].since, wall_time(1_500_000));
         assert_eq!(seen.waiters[1].owner(), None);
         assert_eq!(&*seen.seen.locks, [b"/b/1".to_vec()]);
@@ -319,17 +384,34 @@ mod tests {
     fn shares_have_many_holders() {
         let holders = vec![member("/s/r1", "r", None), member("/s/p2", "p", Some(2))];
         let seen = inspected(holders, vec![], true, false);
-        let LockState::Shared(holders) = &seen.state else { panic!("{seen:?}") };
-        assert_eq!(holders.iter().map(|it| it.slot).collect::<Vec<_>>(), [None, Some(2)]);
-        assert_eq!((&seen.nodes[0].shares, &seen.nodes[0].holder), (holders, &Ok(None)));
+        let LockState::Shared(holders) = &seen.state else {
+            panic!("{seen:?}")
+        };
+        assert_eq!(
+            holders.iter().map(|it| it.slot).collect::<Vec<_>>(),
+            [None, Some(2)]
+        );
+        assert_eq!(
+            (&seen.nodes[0].shares, &seen.nodes[0].holder),
+            (holders, &Ok(None))
+        );
         assert_eq!(seen.seen.locks.len(), 2);
     }
 
     #[test]
     fn nobody_is_free_unless_somebody_has_just_gone() {
-        assert_eq!(inspected(vec![], vec![], false, false).state, LockState::Free);
-        assert_eq!(inspected(vec![], vec![], true, true).state, LockState::Undecided);
+        assert_eq!(
+            inspected(vec![], vec![], false, false).state,
+            LockState::Free
+        );
+        assert_eq!(
+            inspected(vec![], vec![], true, true).state,
+            LockState::Undecided
+        );
         let waiters = vec![member("/b/2", "w", None)];
-        assert_eq!(inspected(vec![], waiters, false, true).state, LockState::Undecided);
+        assert_eq!(
+            inspected(vec![], waiters, false, true).state,
+            LockState::Undecided
+        );
     }
 }

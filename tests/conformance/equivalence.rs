@@ -15,7 +15,9 @@ pub(crate) fn equivalent(words: &[Vec<u8>], real: &[u8], other: &[u8]) -> bool {
         return true;
     }
     let word = |index: usize| {
-        words.get(index).map(|word| String::from_utf8_lossy(word).to_ascii_lowercase())
+        words
+            .get(index)
+            .map(|word| String::from_utf8_lossy(word).to_ascii_lowercase())
     };
     let (name, subcommand) = (word(0).unwrap_or_default(), word(1).unwrap_or_default());
     let (real, other) = (value(real), value(other));
@@ -51,7 +53,9 @@ fn near_in_lists(word: &str, real: Value, other: Value) -> bool {
         (_, true) => 4,
         _ => return false,
     };
-    let (Value::Array(mut real), Value::Array(mut other)) = (real, other) else { return false };
+    let (Value::Array(mut real), Value::Array(mut other)) = (real, other) else {
+        return false;
+    };
     if real.len() != other.len() || real.len() <= place {
         return false;
     }
@@ -59,7 +63,9 @@ fn near_in_lists(word: &str, real: Value, other: Value) -> bool {
     if place == 2 {
         // Behind the number and the value, the waiters and then the shares.
         let shares = [&mut real, &mut other].map(|list| (list.len() > 3).then(|| list.remove(3)));
-        let [Some(Value::Array(shares)), Some(Value::Array(others))] = shares else { return false };
+        let [Some(Value::Array(shares)), Some(Value::Array(others))] = shares else {
+            return false;
+        };
         let mut parts = shares.iter().zip(&others);
         let near_parts = |(real, other): (&Value, &Value)| match (real, other) {
             (Value::Array(real), Value::Array(other)) => near_shares(real, other),
@@ -76,11 +82,17 @@ fn near_in_lists(word: &str, real: Value, other: Value) -> bool {
 /// another way.
 fn same_keys(real: &Value, other: &Value) -> bool {
     let sorted = |value: &Value| {
-        let Value::Array(list) = value else { return None };
-        let [number, cursor, Value::Array(parts)] = &list[..] else { return None };
+        let Value::Array(list) = value else {
+            return None;
+        };
+        let [number, cursor, Value::Array(parts)] = &list[..] else {
+            return None;
+        };
         let mut keys = Vec::new();
         for part in parts {
-            let Value::Array(part) = part else { return None };
+            let Value::Array(part) = part else {
+                return None;
+            };
             keys.extend(part.iter().map(Value::text));
         }
         keys.sort_unstable();
@@ -123,9 +135,12 @@ fn without_id(value: Value) -> Value {
     };
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(blank).collect()),
-        Value::Map(pairs) => {
-            Value::Map(pairs.into_iter().map(|(key, value)| (blank(key), blank(value))).collect())
-        }
+        Value::Map(pairs) => Value::Map(
+            pairs
+                .into_iter()
+                .map(|(key, value)| (blank(key), blank(value)))
+                .collect(),
+        ),
         other => other,
     }
 }

@@ -194,7 +194,9 @@ fn run(sequence: &mut Sequence, scripts: &[&str]) {
             "DEL text list set\nSET text words\nLPUSH list x y\nZADD set 2 b 1.5 a 1763835000000 c",
         );
         let source = source.replace(";;", "\n");
-        let words = ["EVAL", &source, "4", "text", "list", "set", "none", "first", "2"];
+        let words = [
+            "EVAL", &source, "4", "text", "list", "set", "none", "first", "2",
+        ];
         sequence.compare(&words.map(|word| word.as_bytes().to_vec()));
     }
 }

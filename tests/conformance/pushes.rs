@@ -58,7 +58,9 @@ impl Side for Connections {
     /// counts, and whose reply is an integer.
     fn pushes(&mut self, who: usize) -> Vec<Vec<u8>> {
         let (client, mut messages) = (&mut self.0[who], Vec::new());
-        client.send(&encode(&["CLIENT", "ID"])).expect("the server reads");
+        client
+            .send(&encode(&["CLIENT", "ID"]))
+            .expect("the server reads");
         messages.append(&mut self.1[who]);
         let replies = std::iter::from_fn(|| client.reply().ok());
         messages.extend(replies.take_while(|reply| !reply.starts_with(b":")));
@@ -77,7 +79,12 @@ impl Model {
     fn new() -> Self {
         let mut keyspace = Keyspace::new(NodeOptions::default());
         let sessions = [keyspace.connect(), keyspace.connect()];
-        Self { keyspace, sessions, pushes: Default::default(), started: Instant::now() }
+        Self {
+            keyspace,
+            sessions,
+            pushes: Default::default(),
+            started: Instant::now(),
+        }
     }
 
     fn now(&self) -> Time {
@@ -87,7 +94,10 @@ impl Model {
     fn collect(&mut self) {
         while let Some((id, message)) = self.keyspace.poll_push() {
             let ids = self.sessions.each_ref().map(|session| session.id);
-            let who = ids.iter().position(|other| *other == id).expect("a connection's id");
+            let who = ids
+                .iter()
+                .position(|other| *other == id)
+                .expect("a connection's id");
             let mut bytes = Vec::new();
             message.encode(self.sessions[who].protocol, &mut bytes);
             self.pushes[who].push(bytes);
@@ -133,7 +143,10 @@ impl Side for Model {
 /// What each connection receives: one line per command, and one per message.
 fn transcript(mut side: impl Side, lines: &str) -> String {
     let mut seen = String::new();
-    for line in lines.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+    for line in lines
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
         let (who, command) = line.split_once(' ').unwrap_or((line, ""));
         seen += &format!("{line}\n");
         if who == "wait" {
@@ -166,9 +179,13 @@ fn transcript(mut side: impl Side, lines: &str) -> String {
 /// before may have been some milliseconds earlier on one side than on the other.
 fn with_rounded_ttl(reply: &[u8]) -> Vec<u8> {
     const PLACE: usize = 5;
-    let mut lines: Vec<String> =
-        String::from_utf8_lossy(reply).split("\r\n").map(str::to_owned).collect();
-    let ttl = lines.get(PLACE).and_then(|line| line.strip_prefix(':')?.parse::<u64>().ok());
+    let mut lines: Vec<String> = String::from_utf8_lossy(reply)
+        .split("\r\n")
+        .map(str::to_owned)
+        .collect();
+    let ttl = lines
+        .get(PLACE)
+        .and_then(|line| line.strip_prefix(':')?.parse::<u64>().ok());
     if let Some(ttl) = ttl {
         lines[PLACE] = format!(":{}", ttl.next_multiple_of(1_000));
     }
@@ -188,12 +205,22 @@ fn a_connection_that_tracks_keys_gets_the_same_messages() {
     };
     for (name, lines) in SEQUENCES {
         for port in [server.port(), nodes.port(0)] {
-            Client::connect(port).expect("a connection").command(&["FLUSHALL"]);
+            Client::connect(port)
+                .expect("a connection")
+                .command(&["FLUSHALL"]);
         }
         let real = transcript(both(server.port()), lines);
         assert!(real.contains("invalidate"), "{name} is about messages");
-        assert_same(&real, &transcript(Model::new(), lines), &format!("{name}: the model"));
-        assert_same(&real, &transcript(both(nodes.port(0)), lines), &format!("{name}: the node"));
+        assert_same(
+            &real,
+            &transcript(Model::new(), lines),
+            &format!("{name}: the model"),
+        );
+        assert_same(
+            &real,
+            &transcript(both(nodes.port(0)), lines),
+            &format!("{name}: the node"),
+        );
     }
 }
 
@@ -201,9 +228,18 @@ fn a_connection_that_tracks_keys_gets_the_same_messages() {
 #[track_caller]
 fn assert_same(real: &str, other: &str, what: &str) {
     let [real, other] = [real, other].map(versions::comparable_transcript);
-    let same = real.lines().zip(other.lines()).take_while(|(real, other)| real == other).count();
+    let same = real
+        .lines()
+        .zip(other.lines())
+        .take_while(|(real, other)| real == other)
+        .count();
     let upto = |text: &str| text.lines().take(same + 1).collect::<Vec<_>>().join("\n");
-    assert!(real == other, "{what}:\n{}\nand redis-server:\n{}", upto(&other), upto(&real));
+    assert!(
+        real == other,
+        "{what}:\n{}\nand redis-server:\n{}",
+        upto(&other),
+        upto(&real)
+    );
 }
 
 /// The kernel may give both in one segment; the reply comes first anyway.
@@ -220,7 +256,11 @@ fn a_message_comes_between_the_replies_to_the_command_that_caused_it_and_to_the_
         &["SET", "k", "w"],
         &["PING"],
     ];
-    client.send(&commands.map(encode).concat()).expect("the node reads");
-    let kinds: Vec<u8> = (0..8).map(|_| client.reply().expect("a reply")[0]).collect();
+    client
+        .send(&commands.map(encode).concat())
+        .expect("the node reads");
+    let kinds: Vec<u8> = (0..8)
+        .map(|_| client.reply().expect("a reply")[0])
+        .collect();
     assert_eq!(kinds, b"%++:+>++");
 }

@@ -21,7 +21,10 @@ type Words = Vec<Vec<u8>>;
 
 impl Generator {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { state: seed, long_ttls: seed % 1_000_003 }
+        Self {
+            state: seed,
+            long_ttls: seed % 1_000_003,
+        }
     }
 
     /// The next command, and whether to wait after it until a key has expired.
@@ -90,7 +93,12 @@ impl Generator {
 
     /// One of the four scripts about one key.
     fn script(&mut self, wait: &mut bool) -> Words {
-        let scripts = [script::RELEASE, script::KEEP, script::CLAIM, inspect::REMOVE];
+        let scripts = [
+            script::RELEASE,
+            script::KEEP,
+            script::CLAIM,
+            inspect::REMOVE,
+        ];
         let kind = self.below(4) as usize;
         let mut words = self.call(scripts[kind]);
         words.extend([b"1".to_vec(), self.key()]);
@@ -124,11 +132,21 @@ impl Generator {
 
     /// One of the five scripts about several keys, with one to three locks and their counters.
     fn claim(&mut self, wait: &mut bool) -> Words {
-        let scripts = [script::CLAIM, script::FENCE, script::GIVE, script::KEEP, inspect::INSPECT];
+        let scripts = [
+            script::CLAIM,
+            script::FENCE,
+            script::GIVE,
+            script::KEEP,
+            inspect::INSPECT,
+        ];
         let kind = self.below(5) as usize;
         let (script, is_counted) = (scripts[kind], kind < 2 && self.below(2) == 0);
         let mut words = self.call(script);
-        let locks = if kind == 4 { 1 } else { 1 + self.below(3) as usize };
+        let locks = if kind == 4 {
+            1
+        } else {
+            1 + self.below(3) as usize
+        };
         let counters = if is_counted { locks } else { 0 };
         let number = |number: usize| number.to_string().into_bytes();
         words.push(number(locks + counters));
@@ -158,12 +176,20 @@ impl Generator {
 
     /// Is a lock extended, or set again?
     fn mode(&mut self) -> Vec<u8> {
-        if self.below(2) == 0 { Vec::new() } else { b"restore".to_vec() }
+        if self.below(2) == 0 {
+            Vec::new()
+        } else {
+            b"restore".to_vec()
+        }
     }
 
     /// For how long a lock stays taken after its release: mostly it does not.
     fn keep_for(&mut self, wait: &mut bool) -> Vec<u8> {
-        if self.below(4) > 0 { Vec::new() } else { self.claimed_for(wait) }
+        if self.below(4) > 0 {
+            Vec::new()
+        } else {
+            self.claimed_for(wait)
+        }
     }
 
     /// A long time to live, or one that has passed after the wait.
@@ -178,7 +204,11 @@ impl Generator {
 
     fn script_command(&mut self) -> Words {
         let sha1 = self.pick(&[script::GIVE.sha1, script::KEEP.sha1, script::CLAIM.sha1]);
-        let source = self.pick(&[script::GIVE.source, script::KEEP.source, script::CLAIM.source]);
+        let source = self.pick(&[
+            script::GIVE.source,
+            script::KEEP.source,
+            script::CLAIM.source,
+        ]);
         let mut words = vec![b"SCRIPT".to_vec()];
         match self.below(3) {
             0 => words.extend([b"EXISTS".to_vec(), sha1]),
@@ -205,7 +235,9 @@ impl Generator {
             "RESET",
             "NOSUCH command",
         ]);
-        line.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect()
+        line.split(|byte| *byte == b' ')
+            .map(<[u8]>::to_vec)
+            .collect()
     }
 
     fn over_keys(&mut self, name: &str) -> Words {
@@ -222,13 +254,23 @@ impl Generator {
     }
 
     fn value(&mut self) -> Vec<u8> {
-        self.pick(&["token-1", "token-2", "token-2", "", "redlatch:reserved:w1------------------0"])
+        self.pick(&[
+            "token-1",
+            "token-2",
+            "token-2",
+            "",
+            "redlatch:reserved:w1------------------0",
+        ])
     }
 
     fn ttl(&mut self, seconds: bool, wait: &mut bool) -> Vec<u8> {
         match self.below(20) {
             0 => self.pick(&["0", "-1", "-5000", "+5", "05", "x", "", " 5", "1.5"]),
-            1 => self.pick(&["9223372036854775807", "-9223372036854775808", "9223372036854775808"]),
+            1 => self.pick(&[
+                "9223372036854775807",
+                "-9223372036854775808",
+                "9223372036854775808",
+            ]),
             2 if !seconds => {
                 *wait = true;
                 self.pick(&["1", "2", "3"])

@@ -31,7 +31,12 @@ impl Generator {
             }
             known if known == script::CLAIM => {
                 let reserved = [b"redlatch:reserved:".as_slice(), &waiter].concat();
-                words.extend([b"1".to_vec(), reserved, self.value(), self.claimed_for(wait)]);
+                words.extend([
+                    b"1".to_vec(),
+                    reserved,
+                    self.value(),
+                    self.claimed_for(wait),
+                ]);
                 words.extend([b"0".to_vec(), b"0".to_vec(), waiter]);
             }
             known if known == script::GIVE => {
@@ -56,7 +61,12 @@ impl Generator {
             7 => b"called".to_vec(),
             _ => [b"lease:".to_vec(), waiter].concat(),
         };
-        let key = [self.pick(&["k1", "k1", "k2"]), b":redlatch:".to_vec(), suffix].concat();
+        let key = [
+            self.pick(&["k1", "k1", "k2"]),
+            b":redlatch:".to_vec(),
+            suffix,
+        ]
+        .concat();
         // A key of another type makes most scripts fail, so it is removed more often than made.
         let command = self.pick(&[
             "TYPE", "EXISTS", "PTTL", "GET", "STRLEN", "DEL", "DEL", "DEL", "DEL", "SET", "LPUSH",
@@ -74,6 +84,10 @@ impl Generator {
     }
 
     pub(super) fn waiter_or_none(&mut self) -> Vec<u8> {
-        if self.below(2) == 0 { Vec::new() } else { self.waiter() }
+        if self.below(2) == 0 {
+            Vec::new()
+        } else {
+            self.waiter()
+        }
     }
 }

@@ -72,7 +72,14 @@ impl Generator {
             known if known == script::SHARE => self.below(3) == 0,
             known => known == script::FENCE,
         };
-        words.extend([if is_counted { b"2".to_vec() } else { b"1".to_vec() }, key]);
+        words.extend([
+            if is_counted {
+                b"2".to_vec()
+            } else {
+                b"1".to_vec()
+            },
+            key,
+        ]);
         if is_counted {
             words.push(self.pick(&["f1", "f2"]));
         }
@@ -88,7 +95,11 @@ impl Generator {
             known if known == script::RELEASE_SHARED => {
                 let (permits, waiter) = (self.permits(), self.waiter_or_none());
                 let is_kept = self.below(4) == 0;
-                let keep_for = if is_kept { self.claimed_for(wait) } else { Vec::new() };
+                let keep_for = if is_kept {
+                    self.claimed_for(wait)
+                } else {
+                    Vec::new()
+                };
                 words.extend([value, permits, waiter, keep_for]);
             }
             known if known == script::RELEASE_READER => words.push(value),

@@ -36,7 +36,11 @@ impl Rig {
             nodes = nodes.password(password);
         }
         let nodes = nodes.start(1).expect("a node can be started");
-        Self { server: Server::start(&args), nodes, password }
+        Self {
+            server: Server::start(&args),
+            nodes,
+            password,
+        }
     }
 
     /// New connections to empty databases without cached scripts.
@@ -57,8 +61,18 @@ impl Rig {
         }
         let mut keyspace = Keyspace::new(options);
         let session = keyspace.connect();
-        let model = Model { keyspace, session, started: Instant::now() };
-        Sequence { name: name.to_owned(), history: Vec::new(), real, model, node }
+        let model = Model {
+            keyspace,
+            session,
+            started: Instant::now(),
+        };
+        Sequence {
+            name: name.to_owned(),
+            history: Vec::new(),
+            real,
+            model,
+            node,
+        }
     }
 }
 
@@ -93,8 +107,10 @@ impl Sequence {
     /// Runs one command per line, as `table.rs` describes.
     #[track_caller]
     pub(crate) fn run(&mut self, lines: &str) {
-        for line in
-            lines.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+        for line in lines
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
         {
             if line == "wait" {
                 self.wait();
@@ -114,7 +130,9 @@ impl Sequence {
     pub(crate) fn wait_out(&mut self, key: &str) {
         let question = encode(&[b"PTTL".to_vec(), key.into()]);
         let left = |reply: Vec<u8>| {
-            let text = String::from_utf8_lossy(&reply[1..]).trim_end().parse::<i64>();
+            let text = String::from_utf8_lossy(&reply[1..])
+                .trim_end()
+                .parse::<i64>();
             text.expect("PTTL answers a number")
         };
         let about_to_expire = 0..8 * EXPIRY_WAIT.as_millis() as i64;
@@ -136,12 +154,18 @@ impl Sequence {
     /// Sends the command to all sides. Panics with all earlier commands if the replies differ.
     #[track_caller]
     pub(crate) fn compare(&mut self, words: &[Vec<u8>]) {
-        let shown: Vec<_> = words.iter().map(|word| word.escape_ascii().to_string()).collect();
+        let shown: Vec<_> = words
+            .iter()
+            .map(|word| word.escape_ascii().to_string())
+            .collect();
         self.history.push(shown.join(" "));
         if let Some(replies) = self.difference(words) {
             let recent = self.history.len().saturating_sub(25);
             let commands = self.history[recent..].join("\n");
-            panic!("{}: the replies to the last of these differ\n{commands}\n{replies}", self.name);
+            panic!(
+                "{}: the replies to the last of these differ\n{commands}\n{replies}",
+                self.name
+            );
         }
     }
 
@@ -153,7 +177,10 @@ impl Sequence {
         }
         let bytes = encode(words);
         let real = self.real.try_raw(&bytes).expect("redis-server replies");
-        let node = self.node.try_raw(&bytes).expect("the node in this process replies");
+        let node = self
+            .node
+            .try_raw(&bytes)
+            .expect("the node in this process replies");
         let sides = [("the model", self.model.reply(words)), ("the node", node)];
         let other = sides.into_iter().find(|(_, reply)| match compared {
             Some(Compared::NotEqual) => false,
@@ -161,7 +188,11 @@ impl Sequence {
             _ => !equivalent(words, &real, reply),
         });
         other.map(|(side, reply)| {
-            format!("redis-server: {}\n{side}: {}", real.escape_ascii(), reply.escape_ascii())
+            format!(
+                "redis-server: {}\n{side}: {}",
+                real.escape_ascii(),
+                reply.escape_ascii()
+            )
         })
     }
 }
@@ -189,7 +220,10 @@ const PUBLISHING: &str =
 
 /// A word of the table with its placeholder filled in.
 pub(crate) fn filled_in(word: &str) -> Vec<u8> {
-    let name = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')).unwrap_or_default();
+    let name = word
+        .strip_prefix('{')
+        .and_then(|word| word.strip_suffix('}'))
+        .unwrap_or_default();
     for (script, is_meant) in SCRIPTS.map(|(meant, script)| (script, name.strip_prefix(meant))) {
         match is_meant {
             Some("") => return script.source.into(),
@@ -213,6 +247,10 @@ pub(crate) fn filled_in(word: &str) -> Vec<u8> {
         "{lease-s20}" => b"12s20 50000 60000  owner".into(),
         "{digits}" => vec![b'9'; 400],
         "{huge}" => vec![b'x'; 3_000],
-        word => word.replace("\\r", "\r").replace("\\n", "\n").replace("\\0", "\0").into(),
+        word => word
+            .replace("\\r", "\r")
+            .replace("\\n", "\n")
+            .replace("\\0", "\0")
+            .into(),
     }
 }

@@ -41,7 +41,12 @@ const DIFFERENCES: &[(Versions, &str, Compared, &str)] = {
         (Before(6, 2), "SET GET", NotSent, "of 6.2"),
         (Before(6, 2), "SET EXAT", NotSent, "of 6.2"),
         (Before(6, 2), "SET PXAT", NotSent, "of 6.2"),
-        (Before(3, 2), "SET NX XX", NotSent, "3.0 sees no contradiction in it"),
+        (
+            Before(3, 2),
+            "SET NX XX",
+            NotSent,
+            "3.0 sees no contradiction in it",
+        ),
         (Before(7, 0), "EXPIRE NX", NotSent, "of 7.0"),
         (Before(7, 0), "EXPIRE XX", NotSent, "of 7.0"),
         (Before(7, 0), "EXPIRE GT", NotSent, "of 7.0"),
@@ -50,34 +55,104 @@ const DIFFERENCES: &[(Versions, &str, Compared, &str)] = {
         (Before(7, 0), "PEXPIRE XX", NotSent, "of 7.0"),
         (Before(7, 0), "PEXPIRE GT", NotSent, "of 7.0"),
         (Before(7, 0), "PEXPIRE LT", NotSent, "of 7.0"),
-        (Before(3, 2), "SET <lax>", NotSent, "3.0 takes +5, 05 and nothing for numbers"),
+        (
+            Before(3, 2),
+            "SET <lax>",
+            NotSent,
+            "3.0 takes +5, 05 and nothing for numbers",
+        ),
         (Before(3, 2), "EXPIRE <lax>", NotSent, "as above"),
         (Before(3, 2), "PEXPIRE <lax>", NotSent, "as above"),
-        (Before(3, 2), "SET PX EX", NotSent, "3.0 sees no contradiction in it"),
-        (Before(6, 2), "* <overflow>", NotSent, "a time is not checked for overflow"),
-        (Before(6, 2), "SELECT 4294967296", NotSent, "the number is cut to 32 bits"),
-        (Before(4, 0), "DBSIZE", NotEqual, "keys that have expired are counted for a while"),
+        (
+            Before(3, 2),
+            "SET PX EX",
+            NotSent,
+            "3.0 sees no contradiction in it",
+        ),
+        (
+            Before(6, 2),
+            "* <overflow>",
+            NotSent,
+            "a time is not checked for overflow",
+        ),
+        (
+            Before(6, 2),
+            "SELECT 4294967296",
+            NotSent,
+            "the number is cut to 32 bits",
+        ),
+        (
+            Before(4, 0),
+            "DBSIZE",
+            NotEqual,
+            "keys that have expired are counted for a while",
+        ),
         (Before(3, 0), "EXISTS", NotEqual, "several keys since 3.0.3"),
-        (Before(6, 2), "FLUSHDB", NotSent, "tracked keys outlive it, and SYNC is of 6.2"),
+        (
+            Before(6, 2),
+            "FLUSHDB",
+            NotSent,
+            "tracked keys outlive it, and SYNC is of 6.2",
+        ),
         (Before(6, 2), "FLUSHALL", NotSent, "as above"),
         (Before(6, 2), "SCRIPT FLUSH SYNC", NotSent, "of 6.2"),
         (Before(6, 2), "SCRIPT FLUSH ASYNC", NotSent, "of 6.2"),
-        (Before(5, 0), "* {share}", NotSent, "a script may not write after it has read the clock"),
+        (
+            Before(5, 0),
+            "* {share}",
+            NotSent,
+            "a script may not write after it has read the clock",
+        ),
         (Before(5, 0), "* {keep_shared}", NotSent, "as above"),
         (Before(5, 0), "* {release_shared}", NotSent, "as above"),
         (Before(5, 0), "* {release_reader}", NotSent, "as above"),
         (Before(6, 2), "RESET", NotSent, "of 6.2"),
-        (Before(7, 0), "RESET", NotEqual, "without a password it is refused, and changes nothing"),
-        (Before(7, 0), "SCRIPT EXISTS", NotEqual, "without a digest it answers an empty list"),
+        (
+            Before(7, 0),
+            "RESET",
+            NotEqual,
+            "without a password it is refused, and changes nothing",
+        ),
+        (
+            Before(7, 0),
+            "SCRIPT EXISTS",
+            NotEqual,
+            "without a digest it answers an empty list",
+        ),
         (Before(6, 2), "CLIENT INFO", NotEqual, "of 6.2"),
         (Before(5, 0), "CLIENT ID", NotEqual, "of 5.0"),
-        (Before(7, 0), "CLIENT KILL ID", NotEqual, "an id that no connection has is not an error"),
-        (Before(7, 0), "CLIENT NONSENSE", NotSent, "it does not end CLIENT CACHING YES"),
+        (
+            Before(7, 0),
+            "CLIENT KILL ID",
+            NotEqual,
+            "an id that no connection has is not an error",
+        ),
+        (
+            Before(7, 0),
+            "CLIENT NONSENSE",
+            NotSent,
+            "it does not end CLIENT CACHING YES",
+        ),
         (From(7, 2), "CLIENT SETINFO", NotEqual, "of 7.2"),
-        (Before(7, 0), "INFO server replication", NotEqual, "several sections since 7.0"),
+        (
+            Before(7, 0),
+            "INFO server replication",
+            NotEqual,
+            "several sections since 7.0",
+        ),
         (Before(7, 0), "COMMAND DOCS", NotEqual, "of 7.0"),
-        (All, "HELLO", NotEqual, "it says the server's name, version and modules"),
-        (All, "*", Errors, "the words of errors change from version to version"),
+        (
+            All,
+            "HELLO",
+            NotEqual,
+            "it says the server's name, version and modules",
+        ),
+        (
+            All,
+            "*",
+            Errors,
+            "the words of errors change from version to version",
+        ),
     ]
 };
 
@@ -94,7 +169,9 @@ pub(crate) fn compared(words: &[Vec<u8>]) -> Option<Compared> {
         Versions::Before(major, minor) => version < (major, minor),
         Versions::From(major, minor) => version >= (major, minor),
     };
-    let found = DIFFERENCES.iter().find(|row| differs(&row.0) && fits(row.1, words));
+    let found = DIFFERENCES
+        .iter()
+        .find(|row| differs(&row.0) && fits(row.1, words));
     found.map(|row| row.2)
 }
 
@@ -132,7 +209,9 @@ fn fits(pattern: &str, words: &[Vec<u8>]) -> bool {
 
 fn is_same(meant: &str, word: &[u8]) -> bool {
     if meant == "<overflow>" {
-        let number = std::str::from_utf8(word).ok().and_then(|word| word.parse::<i128>().ok());
+        let number = std::str::from_utf8(word)
+            .ok()
+            .and_then(|word| word.parse::<i128>().ok());
         return number.is_some_and(|number| number.unsigned_abs() >= u64::MAX as u128 / 2_000);
     }
     if meant == "<lax>" {

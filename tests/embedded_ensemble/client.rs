@@ -30,7 +30,12 @@ pub(super) struct Greeting {
 
 impl Greeting {
     pub(super) fn new(timeout_ms: i32) -> Self {
-        Self { last_zxid: 0, timeout_ms, session: 0, password: vec![0; 16] }
+        Self {
+            last_zxid: 0,
+            timeout_ms,
+            session: 0,
+            password: vec![0; 16],
+        }
     }
 }
 
@@ -43,7 +48,11 @@ impl Client {
     pub(super) fn greet(port: u16, greeting: &Greeting) -> io::Result<Self> {
         let mut bytes = Vec::new();
         let mut frame = FrameWriter::begin(&mut bytes);
-        frame.int(0).long(greeting.last_zxid).int(greeting.timeout_ms).long(greeting.session);
+        frame
+            .int(0)
+            .long(greeting.last_zxid)
+            .int(greeting.timeout_ms)
+            .long(greeting.session);
         frame.buffer(&greeting.password).boolean(false);
         frame.finish().unwrap();
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
@@ -57,7 +66,13 @@ impl Client {
         let password = reader.buffer().unwrap().unwrap().to_vec();
         assert_eq!((password.len(), reader.boolean()), (16, Ok(false)));
         reader.finish().unwrap();
-        Ok(Self { stream, session, password, timeout_ms, xid: 0 })
+        Ok(Self {
+            stream,
+            session,
+            password,
+            timeout_ms,
+            xid: 0,
+        })
     }
 
     pub(super) fn send(&mut self, request: &Request) -> io::Result<()> {
@@ -114,7 +129,11 @@ impl Client {
         let (events, reply) = self.replies(request);
         // A server may have closed the connection before all was sent.
         assert!(sent.is_ok() || reply.starts_with("closed"), "{sent:?}");
-        events.into_iter().chain([reply]).collect::<Vec<_>>().join("; ")
+        events
+            .into_iter()
+            .chain([reply])
+            .collect::<Vec<_>>()
+            .join("; ")
     }
 
     pub(super) fn is_closed(&mut self) -> bool {
@@ -124,7 +143,10 @@ impl Client {
 
 /// Panics if the connection is not closed, but silent.
 fn closed(error: &io::Error) -> String {
-    let is_silent = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+    let is_silent = matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    );
     assert!(!is_silent, "no answer: {error}");
     "closed".to_owned()
 }
@@ -138,7 +160,9 @@ fn event(frame: &[u8]) -> Option<String> {
     let (kind, state) = (reader.int().unwrap(), reader.int().unwrap());
     let path = reader.text().unwrap().to_owned();
     reader.finish().unwrap();
-    Some(format!("event {kind} {path} (zxid {zxid}, error {error}, state {state})"))
+    Some(format!(
+        "event {kind} {path} (zxid {zxid}, error {error}, state {state})"
+    ))
 }
 
 fn read_frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {

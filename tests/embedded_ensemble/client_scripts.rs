@@ -41,7 +41,10 @@ pub(super) fn watches() -> Vec<Step> {
             ]),
         )],
         &all("/watched"),
-        &[Step::Ask(1, Request::Multi(vec![delete("/watched", -1), check("/none", -1)]))],
+        &[Step::Ask(
+            1,
+            Request::Multi(vec![delete("/watched", -1), check("/none", -1)]),
+        )],
         &[Step::Ask(1, read(GET_CHILDREN, "/", true))],
         &[Step::Ask(1, delete("/watched", -1))],
         &exists(1, ""),
@@ -53,7 +56,10 @@ pub(super) fn watches() -> Vec<Step> {
 }
 
 pub(super) fn credentials() -> Vec<Step> {
-    let auth = |credentials| Request::Auth { scheme: "digest", credentials };
+    let auth = |credentials| Request::Auth {
+        scheme: "digest",
+        credentials,
+    };
     let owned = |path: &str, acl| Request::Create {
         opcode: CREATE2,
         path: path.to_owned(),
@@ -103,14 +109,21 @@ pub(super) fn credentials() -> Vec<Step> {
             steps.extend(tried.map(|request| Step::Ask(1, request)));
         }
     }
-    let wrong = Request::Auth { scheme: "unknown", credentials: b"user:password" };
+    let wrong = Request::Auth {
+        scheme: "unknown",
+        credentials: b"user:password",
+    };
     steps.extend([Step::Ask(2, wrong), Step::Ask(1, delete("/acl/d", -1))]);
     steps
 }
 
 pub(super) fn sessions() -> Vec<Step> {
     let ask = |client, request| Step::Ask(client, request);
-    let resume = |client, of, has_password| Step::Resume { client, of, has_password };
+    let resume = |client, of, has_password| Step::Resume {
+        client,
+        of,
+        has_password,
+    };
     vec![
         Step::Open(0),
         Step::Open(1),
@@ -139,7 +152,10 @@ pub(super) fn bad_requests() -> Vec<Step> {
     steps.push(Step::Open(0));
     for opcode in [1, 2, 3, 4, 5, 8, 12, 13, 14, 15, 19, 21] {
         steps.push(Step::Ask(0, Request::Bytes(opcode, vec![0, 0, 0, 9])));
-        steps.push(Step::Ask(0, Request::Bytes(opcode, vec![255, 255, 255, 255, 0])));
+        steps.push(Step::Ask(
+            0,
+            Request::Bytes(opcode, vec![255, 255, 255, 255, 0]),
+        ));
     }
     steps.push(Step::Ask(0, Request::Bytes(9, vec![0, 0, 0, 9])));
     steps.push(Step::Ask(0, check("/none", -1)));
@@ -149,7 +165,11 @@ pub(super) fn bad_requests() -> Vec<Step> {
         steps.push(Step::Open(1));
         steps.push(Step::Ask(1, Request::Bytes(opcode, vec![0; 12])));
     }
-    for bytes in [vec![255; 4], vec![0, 16, 0, 0], vec![0, 0, 0, 4, 0, 0, 0, 1]] {
+    for bytes in [
+        vec![255; 4],
+        vec![0, 16, 0, 0],
+        vec![0, 0, 0, 4, 0, 0, 0, 1],
+    ] {
         steps.push(Step::Open(1));
         steps.push(Step::Break(1, bytes));
     }

@@ -18,7 +18,9 @@ const STEPS: usize = 60;
 
 #[test]
 fn a_zookeeper_replies_the_same() {
-    let Some(real) = RealServer::start(TICK, NEVER) else { return };
+    let Some(real) = RealServer::start(TICK, NEVER) else {
+        return;
+    };
     let embedded = Ensemble::builder()
         .tick(TICK)
         .session_timeouts(2 * TICK..=Duration::from_secs(600))
@@ -49,5 +51,10 @@ fn a_zookeeper_replies_the_same() {
         }
     }
     let first = &differences[..differences.len().min(20)];
-    assert!(first.is_empty(), "{} differences\n{}", differences.len(), first.join("\n"));
+    assert!(
+        first.is_empty(),
+        "{} differences\n{}",
+        differences.len(),
+        first.join("\n")
+    );
 }

@@ -10,8 +10,10 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, bound: usize) -> usize {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % bound
     }
 
@@ -31,7 +33,11 @@ pub(super) fn script(seed: u64, steps: usize) -> Vec<Step> {
         script.push(match random.below(30) {
             0 => Step::Open(client),
             1 => Step::Ask(client, Request::Close),
-            2 => Step::Resume { client, of: client, has_password: true },
+            2 => Step::Resume {
+                client,
+                of: client,
+                has_password: true,
+            },
             _ => Step::Ask(client, request(&mut random, &root)),
         });
     }
@@ -46,7 +52,11 @@ fn request(random: &mut Random, root: &str) -> Request {
         }
         3 => {
             let operations = 1 + random.below(4);
-            Request::Multi((0..operations).map(|_| operation(random, root, true)).collect())
+            Request::Multi(
+                (0..operations)
+                    .map(|_| operation(random, root, true))
+                    .collect(),
+            )
         }
         _ => operation(random, root, false),
     }
@@ -71,6 +81,15 @@ fn operation(random: &mut Random, root: &str, in_multi: bool) -> Request {
 }
 
 fn path(random: &mut Random, root: &str) -> String {
-    let name = random.of(&["a", "b", "c", "a/x", "a/y", "b/x", "a0000000001", "c0000000002"]);
+    let name = random.of(&[
+        "a",
+        "b",
+        "c",
+        "a/x",
+        "a/y",
+        "b/x",
+        "a0000000001",
+        "c0000000002",
+    ]);
     format!("{root}/{name}")
 }

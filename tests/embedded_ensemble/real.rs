@@ -34,7 +34,10 @@ impl RealServer {
     /// Empty containers are removed once in `container_interval`. `None`, with a printed reason, if
     /// ZooKeeper or Java is not installed.
     pub(super) fn start(tick: Duration, container_interval: Duration) -> Option<Self> {
-        let has_java = Command::new("java").arg("-version").stderr(Stdio::null()).status();
+        let has_java = Command::new("java")
+            .arg("-version")
+            .stderr(Stdio::null())
+            .status();
         if !Path::new(JAR).exists() || !has_java.is_ok_and(|status| status.success()) {
             let missing = format!("{JAR} or java is not installed");
             skip("REDLATCH_REQUIRE_ZOOKEEPER", &missing);
@@ -55,9 +58,18 @@ impl RealServer {
         let log = File::create(folder.path().join("log")).unwrap();
         // It ends with the thread of this test, even if that is killed.
         let process = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "java", "-Xmx256m", "-XX:+UseSerialGC"])
+            .args([
+                "--pdeathsig",
+                "KILL",
+                "java",
+                "-Xmx256m",
+                "-XX:+UseSerialGC",
+            ])
             .args(["-XX:TieredStopAtLevel=1", "-cp", JAR])
-            .arg(format!("-Dznode.container.checkIntervalMs={}", container_interval.as_millis()))
+            .arg(format!(
+                "-Dznode.container.checkIntervalMs={}",
+                container_interval.as_millis()
+            ))
             .args(["org.apache.zookeeper.server.quorum.QuorumPeerMain"])
             .arg(&file)
             .stdin(Stdio::null())
@@ -65,11 +77,19 @@ impl RealServer {
             .stderr(log)
             .spawn()
             .unwrap();
-        let server = Self { process, port, _folder: folder };
+        let server = Self {
+            process,
+            port,
+            _folder: folder,
+        };
         let is_up = eventually(LIMIT, || {
             four_letters(server.port(), b"srvr").is_some_and(|answer| answer.contains("Mode:"))
         });
-        assert!(is_up, "{}", fs::read_to_string(file.with_file_name("log")).unwrap_or_default());
+        assert!(
+            is_up,
+            "{}",
+            fs::read_to_string(file.with_file_name("log")).unwrap_or_default()
+        );
         Some(server)
     }
 

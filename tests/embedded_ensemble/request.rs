@@ -61,23 +61,43 @@ pub(super) enum Request {
 
 pub(super) fn create(opcode: i32, path: &str, flags: i32) -> Request {
     let data = Some(path.as_bytes().to_vec());
-    Request::Create { opcode, path: path.to_owned(), data, acl: ANYONE, flags }
+    Request::Create {
+        opcode,
+        path: path.to_owned(),
+        data,
+        acl: ANYONE,
+        flags,
+    }
 }
 
 pub(super) fn read(opcode: i32, path: &str, watch: bool) -> Request {
-    Request::Read { opcode, path: path.to_owned(), watch }
+    Request::Read {
+        opcode,
+        path: path.to_owned(),
+        watch,
+    }
 }
 
 pub(super) fn delete(path: &str, version: i32) -> Request {
-    Request::Delete { path: path.to_owned(), version }
+    Request::Delete {
+        path: path.to_owned(),
+        version,
+    }
 }
 
 pub(super) fn set_data(path: &str, data: &[u8], version: i32) -> Request {
-    Request::SetData { path: path.to_owned(), data: Some(data.to_vec()), version }
+    Request::SetData {
+        path: path.to_owned(),
+        data: Some(data.to_vec()),
+        version,
+    }
 }
 
 pub(super) fn check(path: &str, version: i32) -> Request {
-    Request::Check { path: path.to_owned(), version }
+    Request::Check {
+        path: path.to_owned(),
+        version,
+    }
 }
 
 impl Request {
@@ -118,7 +138,13 @@ impl Request {
 
     fn write(&self, frame: &mut FrameWriter<'_>) {
         match self {
-            Self::Create { opcode, path, data, acl, flags } => {
+            Self::Create {
+                opcode,
+                path,
+                data,
+                acl,
+                flags,
+            } => {
                 write_data(data.as_deref(), frame.text(path));
                 frame.int(i32::try_from(acl.len()).unwrap());
                 for (permissions, scheme, id) in *acl {
@@ -135,7 +161,11 @@ impl Request {
             Self::Read { path, watch, .. } => {
                 frame.text(path).boolean(*watch);
             }
-            Self::SetData { path, data, version } => {
+            Self::SetData {
+                path,
+                data,
+                version,
+            } => {
                 write_data(data.as_deref(), frame.text(path)).int(*version);
             }
             Self::Sync(path) => {
@@ -148,7 +178,10 @@ impl Request {
                 }
                 frame.int(-1).boolean(true).int(-1);
             }
-            Self::Auth { scheme, credentials } => {
+            Self::Auth {
+                scheme,
+                credentials,
+            } => {
                 frame.int(0).text(scheme).buffer(credentials);
             }
             Self::Bytes(..) | Self::Ping | Self::Close => {}

@@ -17,7 +17,11 @@ pub(super) enum Step {
     /// It sends these bytes, and the server closes the connection.
     Break(usize, Vec<u8>),
     /// Another client goes on with the session of a client, which may still be connected.
-    Resume { client: usize, of: usize, has_password: bool },
+    Resume {
+        client: usize,
+        of: usize,
+        has_password: bool,
+    },
     /// A client that has seen a later transaction than the server begins a session.
     FromFuture,
 }
@@ -89,13 +93,23 @@ fn run(port: u16, clients: &mut Vec<Option<Client>>, step: &Step) -> String {
             }
             None => "not connected".to_owned(),
         },
-        Step::Resume { client, of, has_password } => {
-            let Some(former) = &clients[*of] else { return "not connected".to_owned() };
+        Step::Resume {
+            client,
+            of,
+            has_password,
+        } => {
+            let Some(former) = &clients[*of] else {
+                return "not connected".to_owned();
+            };
             let (session, mut password) = (former.session, former.password.clone());
             if !has_password {
                 password[3] ^= 1;
             }
-            let greeting = Greeting { session, password, ..Greeting::new(TIMEOUT_MS) };
+            let greeting = Greeting {
+                session,
+                password,
+                ..Greeting::new(TIMEOUT_MS)
+            };
             let resumed = Client::greet(port, &greeting).expect("an answer");
             let line = format!(
                 "timeout {}, the same session: {}",
@@ -107,7 +121,10 @@ fn run(port: u16, clients: &mut Vec<Option<Client>>, step: &Step) -> String {
             line
         }
         Step::FromFuture => {
-            let greeting = Greeting { last_zxid: 1 << 40, ..Greeting::new(TIMEOUT_MS) };
+            let greeting = Greeting {
+                last_zxid: 1 << 40,
+                ..Greeting::new(TIMEOUT_MS)
+            };
             format!("refused: {}", Client::greet(port, &greeting).is_err())
         }
     }

@@ -5,7 +5,8 @@ use super::script::Step;
 
 pub(super) fn asks(requests: Vec<Request>) -> Vec<Step> {
     let open = [Step::Open(0)].into_iter();
-    open.chain(requests.into_iter().map(|request| Step::Ask(0, request))).collect()
+    open.chain(requests.into_iter().map(|request| Step::Ask(0, request)))
+        .collect()
 }
 
 pub(super) fn sync(path: &str) -> Request {
@@ -14,7 +15,16 @@ pub(super) fn sync(path: &str) -> Request {
 
 pub(super) fn reads() -> Vec<Step> {
     let mut requests = vec![create(CREATE2, "/reads", 0), create(CREATE, "/reads/a", 0)];
-    for path in ["/", "", "/zookeeper", "/zookeeper/quota", "/reads", "/reads/a", "/none", "no"] {
+    for path in [
+        "/",
+        "",
+        "/zookeeper",
+        "/zookeeper/quota",
+        "/reads",
+        "/reads/a",
+        "/none",
+        "no",
+    ] {
         for opcode in [EXISTS, GET_DATA, GET_CHILDREN, GET_CHILDREN2] {
             requests.push(read(opcode, path, false));
         }
@@ -75,14 +85,26 @@ pub(super) fn deletes() -> Vec<Step> {
         delete("/deletes/a", 0),
         read(EXISTS, "/deletes", false),
     ];
-    for path in ["/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config", "a", "", "/deletes/"] {
+    for path in [
+        "/",
+        "/zookeeper",
+        "/zookeeper/quota",
+        "/zookeeper/config",
+        "a",
+        "",
+        "/deletes/",
+    ] {
         requests.push(delete(path, -1));
     }
     asks(requests)
 }
 
 pub(super) fn data() -> Vec<Step> {
-    let null = Request::SetData { path: "/data".into(), data: None, version: -1 };
+    let null = Request::SetData {
+        path: "/data".into(),
+        data: None,
+        version: -1,
+    };
     asks(vec![
         create(CREATE2, "/data", 0),
         set_data("/data", b"one", 0),
@@ -175,7 +197,10 @@ pub(super) fn transactions() -> Vec<Step> {
         read(EXISTS, "/multi/box", false),
         multi(&[delete("/multi/a", -1), create(CREATE2, "/multi/d", 0)]),
         multi(&[delete("/multi/a/below", -1), delete("/multi/a", -1)]),
-        multi(&[create(CREATE2, "/multi/s-", 3), create(CREATE2, "/multi", 0)]),
+        multi(&[
+            create(CREATE2, "/multi/s-", 3),
+            create(CREATE2, "/multi", 0),
+        ]),
         create(CREATE2, "/multi/s-", 3),
         multi(&[create(CREATE2, "/multi/x", 1), delete("/multi/x", -1)]),
         multi(&[check("/multi", -1)]),

@@ -48,7 +48,9 @@ async fn charge(
     let token = on_drop.0.clone();
     // What has begun to charge goes on to its end, although nobody waits for the answer.
     let work = move || {
-        let request = client.request(format!("orders:{order}")).cancelled_by(&token);
+        let request = client
+            .request(format!("orders:{order}"))
+            .cancelled_by(&token);
         request.try_with_lock_for(WAIT, |lock| {
             lock.ensure_held()?;
             Ok::<_, Refusal>(format!("order {order} is charged\n"))
@@ -56,7 +58,10 @@ async fn charge(
     };
     match spawn_blocking(work).await {
         Ok(Ok(Some(text))) => Ok(text),
-        Ok(Ok(None)) => Err((StatusCode::CONFLICT, "others charge this order\n".to_owned())),
+        Ok(Ok(None)) => Err((
+            StatusCode::CONFLICT,
+            "others charge this order\n".to_owned(),
+        )),
         Ok(Err(Refusal(text))) => Err((StatusCode::SERVICE_UNAVAILABLE, text)),
         Err(panic) => Err((StatusCode::INTERNAL_SERVER_ERROR, panic.to_string())),
     }
@@ -86,12 +91,17 @@ fn main() -> Result<(), Failure> {
 }
 
 pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     // The service, and a program on another machine that holds the lock of an order.
     let (client, other) = (LockClient::new(urls)?, LockClient::new(urls)?);
     // With the process number, so that several of these programs may run at a time.
     let order = std::process::id().to_string();
-    let held = other.request(format!("orders:{order}")).keep_alive().lock()?;
+    let held = other
+        .request(format!("orders:{order}"))
+        .keep_alive()
+        .lock()?;
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
@@ -109,9 +119,15 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
         let mut answer = String::new();
         patient.read_to_string(&mut answer).await?;
         let text = answer.lines().last().unwrap_or_default();
-        say(&format!("The next one is answered when the lock is free: {text}."));
+        say(&format!(
+            "The next one is answered when the lock is free: {text}."
+        ));
         let is_charged = answer.starts_with("HTTP/1.1 200 ") && text.ends_with("is charged");
-        if is_charged { Ok(()) } else { Err(format!("the answer is {answer}").into()) }
+        if is_charged {
+            Ok(())
+        } else {
+            Err(format!("the answer is {answer}").into())
+        }
     })
 }
 
@@ -130,7 +146,11 @@ async fn request(address: SocketAddr, order: &str) -> Result<TcpStream, Failure>
 async fn await_waiters(client: &LockClient, order: &str, count: usize) -> Result<(), Failure> {
     loop {
         let (client, name) = (client.clone(), format!("orders:{order}"));
-        if spawn_blocking(move || client.inspect(name)).await??.waiter_count == count {
+        if spawn_blocking(move || client.inspect(name))
+            .await??
+            .waiter_count
+            == count
+        {
             return Ok(());
         }
         sleep(Duration::from_millis(5)).await;

@@ -58,7 +58,9 @@ fn main() -> Result<(), Failure> {
 }
 
 pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     // As programs on two machines have them.
     let (client, other) = (LockClient::new(urls)?, LockClient::new(urls)?);
     runtime.block_on(tell(&client, &other))
@@ -77,12 +79,17 @@ async fn tell(client: &LockClient, other: &LockClient) -> Result<(), Failure> {
         task??;
     }
     let count = counter.load(Ordering::SeqCst);
-    say(&format!("20 tasks have counted to {count}, one after another."));
+    say(&format!(
+        "20 tasks have counted to {count}, one after another."
+    ));
     if count != 20 {
         return Err("two tasks have counted at a time".into());
     }
     let held = lock(client, &name).await?;
-    if timeout(Duration::from_millis(300), lock(other, &name)).await.is_ok() {
+    if timeout(Duration::from_millis(300), lock(other, &name))
+        .await
+        .is_ok()
+    {
         return Err("two have the lock at a time".into());
     }
     // The wait was dropped, and its place in the nodes' queue is given up.
@@ -111,7 +118,9 @@ async fn count(client: &LockClient, name: &str, counter: &AtomicU32) -> Result<(
 
 async fn waiters(client: &LockClient, name: &str) -> Result<usize, Failure> {
     let (client, name) = (client.clone(), name.to_owned());
-    Ok(spawn_blocking(move || client.inspect(name)).await??.waiter_count)
+    Ok(spawn_blocking(move || client.inspect(name))
+        .await??
+        .waiter_count)
 }
 
 #[expect(clippy::print_stdout, reason = "this program reports on the terminal")]

@@ -48,13 +48,19 @@ impl Shelf {
              CREATE TABLE IF NOT EXISTS pending(id TEXT PRIMARY KEY, change INTEGER, done INTEGER);
              INSERT INTO stock SELECT 10, 10 WHERE NOT EXISTS (SELECT * FROM stock);",
         )?;
-        Ok(Self { file, change, stop_at: stop_at.to_owned() })
+        Ok(Self {
+            file,
+            change,
+            stop_at: stop_at.to_owned(),
+        })
     }
 
     /// How many crates there are, and how many are not set aside.
     pub(crate) fn count(&self) -> Result<(i64, i64), Failure> {
         let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        Ok(self.file.query_row("SELECT total, free FROM stock", [], row)?)
+        Ok(self
+            .file
+            .query_row("SELECT total, free FROM stock", [], row)?)
     }
 
     /// Changes the file in one step, and stops before or behind it if that was asked for.
@@ -90,7 +96,8 @@ impl Shelf {
 /// What is noted as prepared under an id, which is removed.
 fn take(step: &Transaction<'_>, id: &TransactionId) -> rusqlite::Result<Option<i64>> {
     let text = "DELETE FROM pending WHERE id = ? AND NOT done RETURNING change";
-    step.query_row(text, [id.to_string()], |row| row.get(0)).optional()
+    step.query_row(text, [id.to_string()], |row| row.get(0))
+        .optional()
 }
 
 impl Participant for Shelf {
@@ -100,24 +107,31 @@ impl Participant for Shelf {
         self.step("prepare", |step, change| {
             step.execute("UPDATE stock SET free = free + min(?, 0)", [change])?;
             let text = "INSERT INTO pending VALUES (?, ?, FALSE)";
-            step.execute(text, params![id.to_string(), change]).map(drop)
+            step.execute(text, params![id.to_string(), change])
+                .map(drop)
         })
     }
 
     fn commit(&mut self, id: &TransactionId) -> Result<(), Failure> {
         self.step("commit", |step, _| {
-            let Some(change) = take(step, id)? else { return Ok(()) };
+            let Some(change) = take(step, id)? else {
+                return Ok(());
+            };
             let text = "UPDATE stock SET total = total + ?1, free = free + max(?1, 0)";
             step.execute(text, [change])?;
             let text = "INSERT INTO pending VALUES (?, ?, TRUE)";
-            step.execute(text, params![id.to_string(), change]).map(drop)
+            step.execute(text, params![id.to_string(), change])
+                .map(drop)
         })
     }
 
     fn roll_back(&mut self, id: &TransactionId) -> Result<(), Failure> {
         self.step("roll back", |step, _| {
-            let Some(change) = take(step, id)? else { return Ok(()) };
-            step.execute("UPDATE stock SET free = free - min(?, 0)", [change]).map(drop)
+            let Some(change) = take(step, id)? else {
+                return Ok(());
+            };
+            step.execute("UPDATE stock SET free = free - min(?, 0)", [change])
+                .map(drop)
         })
     }
 
@@ -145,7 +159,10 @@ pub(crate) fn warehouse(arguments: &[String]) -> Result<(), Failure> {
         return Err("too few arguments".into());
     };
     // Patient with nodes: this process is one of many on a busy machine.
-    let client = LockClient::builder().nodes(urls).node_timeout(Duration::from_secs(1)).build()?;
+    let client = LockClient::builder()
+        .nodes(urls)
+        .node_timeout(Duration::from_secs(1))
+        .build()?;
     let mut shelf = Shelf::open(Path::new(file), change.parse()?, stop_at)?;
     for (id, decision) in client.transactions().recover(name, &mut shelf)? {
         say(&format!("{name} finds {id}: {decision:?}"));
@@ -154,7 +171,9 @@ pub(crate) fn warehouse(arguments: &[String]) -> Result<(), Failure> {
     let mut id = String::new();
     if std::io::stdin().read_line(&mut id)? > 0 {
         let decision =
-            client.transactions().join(&id.trim().parse()?, name, &mut shelf, PATIENCE)?;
+            client
+                .transactions()
+                .join(&id.trim().parse()?, name, &mut shelf, PATIENCE)?;
         say(&format!("{name}: {decision:?}"));
     }
     Ok(())
@@ -173,7 +192,10 @@ fn main() -> Result<(), Failure> {
         let file = folder.path().join(name).display().to_string();
         let mut command = Command::new(std::env::current_exe()?);
         command.args([name, &file, change, stop_at]).args(&urls);
-        Ok(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?)
+        Ok(command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?)
     };
     for stop_at in ["", "before commit"] {
         let mut berlin = start("berlin", "-3", "")?;
@@ -183,7 +205,9 @@ fn main() -> Result<(), Failure> {
         for process in [&mut berlin, &mut paris] {
             writeln!(process.stdin.take().ok_or("it is piped")?, "{id}")?;
         }
-        output.into_iter().try_for_each(|output| tell(output, "stopped"))?;
+        output
+            .into_iter()
+            .try_for_each(|output| tell(output, "stopped"))?;
         for mut process in [berlin, paris] {
             process.kill()?;
             process.wait()?;
@@ -199,7 +223,11 @@ fn main() -> Result<(), Failure> {
     say(&format!("berlin: {}, paris: {}", berlin.0, paris.0));
     let is_right =
         (berlin, paris) == ((4, 4), (16, 16)) && client.transactions().list()?.is_empty();
-    if is_right { Ok(()) } else { Err("crates are lost, or a transaction is left".into()) }
+    if is_right {
+        Ok(())
+    } else {
+        Err("crates are lost, or a transaction is left".into())
+    }
 }
 
 /// Passes on what a process says, until it says this word, or ends. Returns the rest.

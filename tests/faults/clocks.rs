@@ -37,8 +37,14 @@ impl Clocks {
     pub(crate) fn start() -> Self {
         let shims = vec![Shim::clock(), Shim::clock(), Shim::clock()];
         let server = |shim: &Shim| Server::start_in(&shim.environment(CLOCK), &[]);
-        let clocks = Self { servers: shims.iter().map(server).collect(), shims };
-        assert!((0..3).all(|index| clocks.ahead(index).abs() < 30), "no clock is moved yet");
+        let clocks = Self {
+            servers: shims.iter().map(server).collect(),
+            shims,
+        };
+        assert!(
+            (0..3).all(|index| clocks.ahead(index).abs() < 30),
+            "no clock is moved yet"
+        );
         clocks
     }
 
@@ -54,9 +60,13 @@ impl Clocks {
 
     /// How many seconds a server's clock is ahead.
     fn ahead(&self, index: usize) -> i64 {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+        let now = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .expect("after 1970");
         let time = self.servers[index].command(&["TIME"]);
-        let Value::Array(time) = time else { panic!("{time:?}") };
+        let Value::Array(time) = time else {
+            panic!("{time:?}")
+        };
         let seconds: i64 = time[0].text().parse().expect("a number");
         seconds - i64::try_from(now.as_secs()).expect("some seconds")
     }
@@ -65,14 +75,27 @@ impl Clocks {
 #[test]
 fn a_server_clock_that_jumps_forward_expires_its_key_and_a_majority_of_them_the_lock() {
     let clocks = Clocks::start();
-    let (client, other) = (all_nodes_client(clocks.urls()), all_nodes_client(clocks.urls()));
+    let (client, other) = (
+        all_nodes_client(clocks.urls()),
+        all_nodes_client(clocks.urls()),
+    );
     let mut guard = take(&client, "forward", LONG);
     let before = guard.remaining();
     clocks.set(0, 60);
-    assert_eq!(pttl(&clocks.servers[0], "forward"), -2, "its key has expired");
-    assert!(guard.remaining() <= before, "a server's clock does not extend the validity");
+    assert_eq!(
+        pttl(&clocks.servers[0], "forward"),
+        -2,
+        "its key has expired"
+    );
+    assert!(
+        guard.remaining() <= before,
+        "a server's clock does not extend the validity"
+    );
     assert!(other.try_lock("forward", LONG).unwrap().is_none());
-    assert!(gone(&clocks.servers[..1], "forward"), "the other client's key there is removed");
+    assert!(
+        gone(&clocks.servers[..1], "forward"),
+        "the other client's key there is removed"
+    );
     // The remaining majority confirms it, and it is restored where it was lost.
     guard.extend(LONG).unwrap();
     assert!(eventually(LIMIT, || holders(&clocks.servers, "forward") == 3));
@@ -100,9 +123,17 @@ fn a_server_clock_that_jumps_back_lengthens_no_lock() {
         // seconds.
         assert!(eventually(LIMIT, || guard.remaining().is_zero()));
         assert_eq!(loss(&guard), Some(LossReason::Expired));
-        assert!(clocks.servers.iter().any(|server| pttl(server, "back") > 1_000_000));
+        assert!(
+            clocks
+                .servers
+                .iter()
+                .any(|server| pttl(server, "back") > 1_000_000)
+        );
         drop(guard.release());
-        assert!(gone(&clocks.servers, "back"), "a release removes the key at any time");
+        assert!(
+            gone(&clocks.servers, "back"),
+            "a release removes the key at any time"
+        );
         // The server reports a negative uptime of an hour, which must not matter.
         servers_are_greeted_anew(&clocks);
         let mut again = client.lock("again", ttl).unwrap();
@@ -149,7 +180,11 @@ fn server_clocks_that_jump_both_ways_lengthen_no_lock_and_break_no_call() {
             // most.
             let extended = guard.extend(ttl);
             let passed = seen.elapsed();
-            let most = if extended.is_ok() { ttl } else { before.saturating_sub(passed) };
+            let most = if extended.is_ok() {
+                ttl
+            } else {
+                before.saturating_sub(passed)
+            };
             assert!(guard.remaining() <= most + CLOCK_READING, "{extended:?}");
             drop(guard.release());
         }
@@ -171,7 +206,9 @@ fn jumps_of_the_clients_wall_clock_have_no_effect() {
     let servers = Servers::start(3);
     let shim = Shim::clock();
     let mut command = test_process("faults::clocks::as_a_client_whose_wall_clock_jumps");
-    command.envs(shim.environment(CLOCK)).env(URLS, servers.urls().join(" "));
+    command
+        .envs(shim.environment(CLOCK))
+        .env(URLS, servers.urls().join(" "));
     succeed(&mut command);
     assert!(gone(&servers, "wall"));
 }
@@ -192,12 +229,22 @@ fn as_a_client_whose_wall_clock_jumps() {
         let forward = moved.is_ok_and(|by| by > Duration::from_secs(3_600));
         assert_eq!(forward, hours > 0, "the clock was moved");
         let after = guard.remaining();
-        assert!(after <= before && after + start.elapsed() + LIMIT > before, "{after:?}");
+        assert!(
+            after <= before && after + start.elapsed() + LIMIT > before,
+            "{after:?}"
+        );
         guard.extend(LONG).unwrap();
         assert!(guard.remaining() <= LONG && guard.remaining() > LONG - LIMIT);
         let (wait, start) = (Duration::from_millis(100), Instant::now());
         let second = all_nodes_client(urls.split(' '));
-        assert!(second.request("wall").ttl(LONG).try_lock_for(wait).unwrap().is_none());
+        assert!(
+            second
+                .request("wall")
+                .ttl(LONG)
+                .try_lock_for(wait)
+                .unwrap()
+                .is_none()
+        );
         assert!(start.elapsed() >= wait / 2 && start.elapsed() < LIMIT);
         assert_eq!(guard.release(), Ok(()));
     }
@@ -205,8 +252,14 @@ fn as_a_client_whose_wall_clock_jumps() {
 
 /// Waits for the lock, and adds this name to a list on the first server.
 fn wait_and_sign(urls: &[String], name: &str) {
-    let _guard = pushed(urls).lock("queued", LONG).expect("it is served in the end");
-    let port = urls[0].rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    let _guard = pushed(urls)
+        .lock("queued", LONG)
+        .expect("it is served in the end");
+    let port = urls[0]
+        .rsplit(':')
+        .next()
+        .and_then(|port| port.parse().ok())
+        .expect("a port");
     let mut first = Client::connect(port).expect("a running server accepts");
     first.command(&["RPUSH", "order", name]);
 }
@@ -223,7 +276,9 @@ fn a_waiter_whose_wall_clock_is_wrong_is_served_when_it_is_its_turn() {
             let shim = Shim::clock();
             set_clock(&shim.orders(), hours * 3_600 * SECOND);
             let mut command = test_process("faults::clocks::as_a_waiter_whose_wall_clock_is_wrong");
-            command.envs(shim.environment(CLOCK)).env(URLS, urls.join(" "));
+            command
+                .envs(shim.environment(CLOCK))
+                .env(URLS, urls.join(" "));
             succeed(command.env(NAME, hours.to_string()));
         }));
         await_queued(&servers, "queued", waiting.len());
@@ -231,13 +286,18 @@ fn a_waiter_whose_wall_clock_is_wrong_is_served_when_it_is_its_turn() {
     drop(held);
     waiting.into_iter().for_each(finish);
     let order = servers[0].command(&["LRANGE", "order", "0", "-1"]);
-    assert_eq!(order, Value::Array(["0", "8760", "-8760", "0"].map(Value::bulk).into()));
+    assert_eq!(
+        order,
+        Value::Array(["0", "8760", "-8760", "0"].map(Value::bulk).into())
+    );
 }
 
 /// The code of that client. Does nothing without the environment variables.
 #[test]
 fn as_a_waiter_whose_wall_clock_is_wrong() {
-    let (Ok(urls), Ok(name)) = (env::var(URLS), env::var(NAME)) else { return };
+    let (Ok(urls), Ok(name)) = (env::var(URLS), env::var(NAME)) else {
+        return;
+    };
     end_with_parent();
     let urls: Vec<_> = urls.split(' ').map(str::to_owned).collect();
     wait_and_sign(&urls, &name);

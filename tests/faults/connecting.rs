@@ -22,10 +22,19 @@ fn probed(port: u16) -> (usize, usize) {
     let table = fs::read_to_string("/proc/self/net/tcp").expect("Linux has it");
     let peer = format!("0100007F:{port:04X}");
     // The number, the local address, the peer, the state (1 is connected), the queues, the timer.
-    let lines: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    let lines: Vec<Vec<_>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
     let to_peer = |line: &&Vec<&str>| line.len() > 5 && line[2] == peer && line[3] == "01";
     let lines: Vec<_> = lines.iter().filter(to_peer).collect();
-    (lines.iter().filter(|line| line[5].starts_with("02:")).count(), lines.len())
+    (
+        lines
+            .iter()
+            .filter(|line| line[5].starts_with("02:"))
+            .count(),
+        lines.len(),
+    )
 }
 
 #[cfg(target_os = "linux")]
@@ -47,7 +56,10 @@ fn a_node_that_takes_several_rounds_to_connect_is_reached_and_delays_no_call() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
     let slow = Duration::from_millis(400);
-    proxies[2].set(Mode::Delay { to_server: slow, to_client: slow });
+    proxies[2].set(Mode::Delay {
+        to_server: slow,
+        to_client: slow,
+    });
     let round = Duration::from_millis(300);
     let build = |urls: Vec<String>, timeout| {
         let builder = with_long_timeout(urls).node_timeout(round);
@@ -68,7 +80,10 @@ fn a_node_that_takes_several_rounds_to_connect_is_reached_and_delays_no_call() {
     let client = build(vec![urls[2].clone()], slow);
     let start = Instant::now();
     while start.elapsed() < slow * 8 {
-        assert!(matches!(client.try_lock("far", LONG), Err(Error::NoQuorum(_))));
+        assert!(matches!(
+            client.try_lock("far", LONG),
+            Err(Error::NoQuorum(_))
+        ));
     }
     assert!(!is_connected(&client));
     assert!(proxies[2].accepted() > 2, "the attempt began again");
@@ -80,7 +95,10 @@ fn connecting_ends_with_its_own_time_even_within_a_long_round() {
     let minute = Duration::from_secs(60);
     let builder =
         with_long_timeout([format!("{}://{}", scheme(), deaf.address())]).node_timeout(minute);
-    let client = builder.connect_timeout(Duration::from_millis(100)).build().unwrap();
+    let client = builder
+        .connect_timeout(Duration::from_millis(100))
+        .build()
+        .unwrap();
     let start = Instant::now();
     match client.try_lock("deaf", LONG) {
         Err(Error::NoQuorum(error)) => {
@@ -99,7 +117,9 @@ fn link_local() -> Option<String> {
     table.lines().find_map(|line| {
         let fields: Vec<_> = line.split_whitespace().collect();
         let digits = fields.first().filter(|digits| digits.starts_with("fe80"))?;
-        let groups: Vec<_> = (0..8).map(|group| &digits[group * 4..group * 4 + 4]).collect();
+        let groups: Vec<_> = (0..8)
+            .map(|group| &digits[group * 4..group * 4 + 4])
+            .collect();
         Some(format!("{}%{}", groups.join(":"), fields.last()?))
     })
 }
@@ -121,9 +141,16 @@ fn literal_ipv6_addresses_are_connected_to() {
         for written in [host.clone(), host.replace('%', "%25")] {
             let mut url = server.url().replace("127.0.0.1", &format!("[{written}]"));
             // No certificate is for an address of one link.
-            url += if is_tls() { "?server_name=localhost" } else { "" };
+            url += if is_tls() {
+                "?server_name=localhost"
+            } else {
+                ""
+            };
             let client = all_nodes_client([url]);
-            assert!(eventually(LIMIT, || can_be_acquired(&client, "ipv6")), "{written}");
+            assert!(
+                eventually(LIMIT, || can_be_acquired(&client, "ipv6")),
+                "{written}"
+            );
         }
     }
 }
@@ -142,10 +169,17 @@ fn closed_ports(count: usize) -> Vec<Socket> {
 /// The URL of an ensemble with these servers.
 fn ensemble_url(ports: &[Socket]) -> String {
     let address = |port: &Socket| {
-        let address = port.local_addr().expect("it is bound").as_socket().expect("it is TCP");
+        let address = port
+            .local_addr()
+            .expect("it is bound")
+            .as_socket()
+            .expect("it is TCP");
         address.to_string()
     };
-    format!("zk://{}/locks", ports.iter().map(address).collect::<Vec<_>>().join(","))
+    format!(
+        "zk://{}/locks",
+        ports.iter().map(address).collect::<Vec<_>>().join(",")
+    )
 }
 
 #[test]
@@ -165,7 +199,9 @@ fn an_ensemble_at_whose_ports_nobody_listens_is_reported_at_once() {
         ];
         assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
         for result in results {
-            let Err(Error::NoQuorum(error)) = result else { panic!("{result:?}") };
+            let Err(Error::NoQuorum(error)) = result else {
+                panic!("{result:?}")
+            };
             let refused = |report: &NodeReport| report.answer.to_string().contains("refused");
             assert!(error.reports().iter().all(refused), "{error}");
         }
@@ -174,7 +210,11 @@ fn an_ensemble_at_whose_ports_nobody_listens_is_reported_at_once() {
         let start = Instant::now();
         let waited = client.request("a").ttl(LONG).try_lock_for(wait);
         assert!(matches!(waited, Err(Error::NoQuorum(_))), "{waited:?}");
-        assert!(start.elapsed() >= wait && start.elapsed() < LIMIT, "{:?}", start.elapsed());
+        assert!(
+            start.elapsed() >= wait && start.elapsed() < LIMIT,
+            "{:?}",
+            start.elapsed()
+        );
     }
 }
 
@@ -186,6 +226,10 @@ fn an_ensemble_that_accepts_no_connection_is_waited_for_until_the_deadline() {
         let start = Instant::now();
         let waited = client.request("a").ttl(LONG).try_lock_for(wait);
         assert!(matches!(waited, Err(Error::NoQuorum(_))), "{waited:?}");
-        assert!(start.elapsed() >= wait && start.elapsed() < LIMIT, "{:?}", start.elapsed());
+        assert!(
+            start.elapsed() >= wait && start.elapsed() < LIMIT,
+            "{:?}",
+            start.elapsed()
+        );
     }
 }

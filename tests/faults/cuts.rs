@@ -23,8 +23,11 @@ fn a_greeting_cut_at_any_byte_does_no_harm() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port());
     let mut plain = server.client();
-    let words: [&[&str]; 3] =
-        [&["HELLO", "3"], &["CLIENT", "SETNAME", "redlatch"], &["INFO", "server"]];
+    let words: [&[&str]; 3] = [
+        &["HELLO", "3"],
+        &["CLIENT", "SETNAME", "redlatch"],
+        &["INFO", "server"],
+    ];
     let replies = words.map(|words| {
         let bytes = encode(words);
         plain.try_raw(&bytes).unwrap().len()
@@ -42,7 +45,13 @@ fn a_greeting_cut_at_any_byte_does_no_harm() {
     }
     assert_eq!(server.command(&["DBSIZE"]), Value::Integer(0));
     proxy.set(Mode::Pass);
-    take(&with_long_timeout([proxy.url()]).build().unwrap(), "greeting", LONG).release().unwrap();
+    take(
+        &with_long_timeout([proxy.url()]).build().unwrap(),
+        "greeting",
+        LONG,
+    )
+    .release()
+    .unwrap();
 }
 
 #[test]
@@ -58,9 +67,16 @@ fn a_reply_cut_at_any_byte_is_unknown_and_the_lock_is_removed() {
         let taken = client.try_lock(&name, LONG);
         // `+OK` and a line break have five bytes; with fewer, the result is unknown.
         assert_eq!(taken.is_ok(), offset == 5, "{offset}: {taken:?}");
-        assert_eq!(holders(nodes, &name), 1, "the key was set, whatever reply arrived");
+        assert_eq!(
+            holders(nodes, &name),
+            1,
+            "the key was set, whatever reply arrived"
+        );
         if let Err(Error::NoQuorum(error)) = &taken {
-            assert!(report_texts(error)[0].starts_with("connection lost"), "{error}");
+            assert!(
+                report_texts(error)[0].starts_with("connection lost"),
+                "{error}"
+            );
         }
         // A whole reply is returned before the end of the stream arrives, so the removal of a lock
         // may still be written. Without one the connection is lost, and the removal stays pending.
@@ -85,7 +101,10 @@ fn an_extension_or_release_cut_at_any_byte_is_unknown() {
     let client = connected(with_long_timeout([proxy.url()]).build().unwrap());
     // A script's reply contains a number with as many digits as all others of this client.
     let mut whole = LONGEST;
-    for (offset, end) in (0..=LONGEST).rev().flat_map(|offset| ENDS.map(|end| (offset, end))) {
+    for (offset, end) in (0..=LONGEST)
+        .rev()
+        .flat_map(|offset| ENDS.map(|end| (offset, end)))
+    {
         let name = format!("cut-{:?}", end(offset));
         assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
         let mut guard = take(&client, &name, Duration::from_secs(25));
@@ -93,7 +112,10 @@ fn an_extension_or_release_cut_at_any_byte_is_unknown() {
         proxy.set(end(offset));
         let extended = guard.extend(LONG);
         if extended.is_ok() {
-            assert!(offset + 1 >= whole, "{offset} bytes are enough, and {whole} were not");
+            assert!(
+                offset + 1 >= whole,
+                "{offset} bytes are enough, and {whole} were not"
+            );
             whole = offset;
         }
         assert_eq!(
@@ -113,7 +135,10 @@ fn an_extension_or_release_cut_at_any_byte_is_unknown() {
         proxy.set(Mode::Pass);
         assert!(gone(slice::from_ref(&server), &name));
     }
-    assert!((4..LONGEST).contains(&whole), "a whole answer has {whole} bytes");
+    assert!(
+        (4..LONGEST).contains(&whole),
+        "a whole answer has {whole} bytes"
+    );
 }
 
 #[test]
@@ -175,5 +200,8 @@ fn pushes_and_attributes_before_a_reply_do_not_count_as_replies() {
         guard.extend(LONG).unwrap();
         assert_eq!(guard.release(), Ok(()));
     }
-    assert!(peers.iter().all(|peer| peer.accepted() == 1), "all connections are still used");
+    assert!(
+        peers.iter().all(|peer| peer.accepted() == 1),
+        "all connections are still used"
+    );
 }

@@ -35,20 +35,38 @@ const ROOM: u64 = 16;
 fn take_all() -> Vec<File> {
     let entries = fs::read_dir("/proc/self/fd").expect("Linux has it");
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let highest: u64 = names.filter_map(|name| name.parse().ok()).max().expect("there are some");
-    let limit = Rlimit { current: Some(highest + 1 + ROOM), ..getrlimit(Resource::Nofile) };
+    let highest: u64 = names
+        .filter_map(|name| name.parse().ok())
+        .max()
+        .expect("there are some");
+    let limit = Rlimit {
+        current: Some(highest + 1 + ROOM),
+        ..getrlimit(Resource::Nofile)
+    };
     setrlimit(Resource::Nofile, limit).expect("a limit may be lowered");
     let all: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
-    assert!(all.len() as u64 >= ROOM, "{} descriptors of {highest}", all.len());
+    assert!(
+        all.len() as u64 >= ROOM,
+        "{} descriptors of {highest}",
+        all.len()
+    );
     all
 }
 
 /// The processor time of this process, in hundredths of a second, as Linux counts it.
 fn processor_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux has it");
-    let fields: Vec<&str> = stat.rsplit(") ").next().expect("fields").split(' ').collect();
+    let fields: Vec<&str> = stat
+        .rsplit(") ")
+        .next()
+        .expect("fields")
+        .split(' ')
+        .collect();
     // In user mode and in the kernel: the 14th and 15th field, the name being the 2nd.
-    let ticks: u64 = fields[11..13].iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+    let ticks: u64 = fields[11..13]
+        .iter()
+        .filter_map(|field| field.parse::<u64>().ok())
+        .sum();
     Duration::from_millis(10 * ticks)
 }
 

@@ -23,10 +23,16 @@ use support::shim::Shim;
 /// The descriptors that a started program inherits from this one, besides the standard three.
 fn inherited() -> BTreeSet<String> {
     let mut list = Command::new("ls");
-    let output = list.args(["-l", "/proc/self/fd"]).stdin(Stdio::null()).output();
+    let output = list
+        .args(["-l", "/proc/self/fd"])
+        .stdin(Stdio::null())
+        .output();
     let text = String::from_utf8_lossy(&output.expect("ls can be run").stdout).into_owned();
     let targets = text.lines().filter_map(|line| line.split_once(" -> "));
-    targets.map(|(_, target)| target.to_owned()).filter(|it| it.starts_with("socket:")).collect()
+    targets
+        .map(|(_, target)| target.to_owned())
+        .filter(|it| it.starts_with("socket:"))
+        .collect()
 }
 
 #[test]
@@ -48,9 +54,15 @@ fn a_forked_child_with_a_client_of_its_own_does_not_disturb_its_parent() {
     let servers = Servers::start(3);
     let shim = Shim::fork();
     let mut command = test_process("faults::forks::as_a_program_that_forks");
-    command.envs(shim.environment(FORK)).env(URLS, servers.urls().join(" "));
+    command
+        .envs(shim.environment(FORK))
+        .env(URLS, servers.urls().join(" "));
     succeed(&mut command);
-    assert!(["parent", "child", "after"].iter().all(|name| gone(&servers, name)));
+    assert!(
+        ["parent", "child", "after"]
+            .iter()
+            .all(|name| gone(&servers, name))
+    );
 }
 
 /// Forks this process with the [shim](Shim::fork), and returns whether this is the child.
@@ -88,7 +100,10 @@ fn as_a_program_that_forks() {
             thread::sleep(Duration::from_secs(60));
         }
     }
-    assert!(eventually(LIMIT, || done.exists()), "there is no child, or it has failed");
+    assert!(
+        eventually(LIMIT, || done.exists()),
+        "there is no child, or it has failed"
+    );
     guard.extend(LONG).unwrap();
     assert_eq!(guard.release(), Ok(()));
     for _ in 0..20 {

@@ -32,12 +32,21 @@ impl Holder {
     fn start(servers: &Servers, ending: &str) -> Self {
         let before = Instant::now();
         let mut command = test_process("faults::holders::as_a_holder");
-        command.env(URLS, servers.urls().join(" ")).env(ENDING, ending);
+        command
+            .env(URLS, servers.urls().join(" "))
+            .env(ENDING, ending);
         let mut process = command.spawn().expect("this program can be started again");
         let output = process.stdout.take().expect("it is a pipe");
         let mut lines = BufReader::new(output).lines();
-        assert!(lines.any(|line| line.expect("text").contains(HELD)), "it never gets the lock");
-        Self { process, lines, before }
+        assert!(
+            lines.any(|line| line.expect("text").contains(HELD)),
+            "it never gets the lock"
+        );
+        Self {
+            process,
+            lines,
+            before,
+        }
     }
 
     fn signal(&self, signal: Signal) {
@@ -49,14 +58,19 @@ impl Holder {
         let mut input = self.process.stdin.take().expect("it is a pipe");
         input.write_all(b"go on\n").expect("it listens");
         let text: Vec<_> = self.lines.map_while(Result::ok).collect();
-        assert!(self.process.wait().expect("it is our child").success(), "{text:#?}");
+        assert!(
+            self.process.wait().expect("it is our child").success(),
+            "{text:#?}"
+        );
     }
 }
 
 /// The code of the holder. Does nothing without the environment variables.
 #[test]
 fn as_a_holder() {
-    let (Ok(urls), Ok(ending)) = (env::var(URLS), env::var(ENDING)) else { return };
+    let (Ok(urls), Ok(ending)) = (env::var(URLS), env::var(ENDING)) else {
+        return;
+    };
     end_with_parent();
     let client = with_long_timeout(urls.split(' ')).build().unwrap();
     let ttl = if ending == "dropped" { LONG } else { TTL };
@@ -65,7 +79,11 @@ fn as_a_holder() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
     match ending.as_str() {
         "stopped" => {
-            assert_eq!(loss(&guard), Some(LossReason::Expired), "before anything else");
+            assert_eq!(
+                loss(&guard),
+                Some(LossReason::Expired),
+                "before anything else"
+            );
             assert_eq!(guard.remaining(), Duration::ZERO);
             assert_eq!(loss_in(guard.extend(TTL)), Some(LossReason::Expired));
             assert!(matches!(guard.release(), Err(Error::Lost(_))));
@@ -83,7 +101,10 @@ fn outlast(client: &LockClient, holder: &Holder) -> redlatch::LockGuard {
     let guard = client.lock("held", LONG).expect("it is free in the end");
     assert!(since.elapsed() < TTL + LIMIT);
     // The lock was requested after that time, and the servers' clocks are this machine's.
-    assert!(holder.before.elapsed() >= TTL, "the lock must not be free earlier");
+    assert!(
+        holder.before.elapsed() >= TTL,
+        "the lock must not be free earlier"
+    );
     guard
 }
 

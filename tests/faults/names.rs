@@ -36,7 +36,10 @@ fn with_names(test: &str) {
 /// From now on, a lookup takes `millis` milliseconds and finds these addresses.
 fn look_up(millis: u64, addresses: &[&str]) {
     let orders = env::var_os(NAMES).expect("it is given");
-    let lines: String = addresses.iter().map(|address| format!("{address}\n")).collect();
+    let lines: String = addresses
+        .iter()
+        .map(|address| format!("{address}\n"))
+        .collect();
     fs::write(orders, format!("{millis}\n{lines}")).expect("the file can be written");
 }
 
@@ -70,12 +73,19 @@ fn as_a_client_of_a_slow_name() {
     }
     let minutes = Duration::from_secs(600);
     look_up(600_000, &["127.0.0.1"]);
-    let threads = || fs::read_dir("/proc/self/task").expect("Linux has it").count();
+    let threads = || {
+        fs::read_dir("/proc/self/task")
+            .expect("Linux has it")
+            .count()
+    };
     let servers = Servers::start(2);
     let before = threads();
     let slow = format!("{}://slow.test", scheme());
     let urls = servers.urls().into_iter().chain([slow.clone()]);
-    let client = with_long_timeout(urls).node_timeout(Duration::from_secs(60)).build().unwrap();
+    let client = with_long_timeout(urls)
+        .node_timeout(Duration::from_secs(60))
+        .build()
+        .unwrap();
     let start = Instant::now();
     for _ in 0..20 {
         take(&client, "named", LONG).release().unwrap();
@@ -83,14 +93,20 @@ fn as_a_client_of_a_slow_name() {
     assert!(start.elapsed() < Duration::from_secs(60));
     assert!(gone(&servers, "named"));
 
-    let alone = with_long_timeout([slow]).node_timeout(ROUND).build().unwrap();
+    let alone = with_long_timeout([slow])
+        .node_timeout(ROUND)
+        .build()
+        .unwrap();
     for _ in 0..15 {
         let (start, error) = (Instant::now(), no_quorum(&alone));
         assert!(start.elapsed() < minutes / 10);
         let waiting = NodeAnswer::Failed(NodeError::TimedOut(Phase::Resolving));
         assert_eq!(error.reports()[0].answer, waiting, "{error}");
     }
-    assert!(threads() <= before + 2, "one for each of the two nodes of this name");
+    assert!(
+        threads() <= before + 2,
+        "one for each of the two nodes of this name"
+    );
 }
 
 #[test]
@@ -108,7 +124,10 @@ fn as_a_client_of_an_unknown_name() {
     let client = all_nodes_client([server.url().replace("127.0.0.1", "node.test")]);
     for _ in 0..3 {
         let error = no_quorum(&client);
-        assert!(report_texts(&error)[0].starts_with("name not resolved: "), "{error}");
+        assert!(
+            report_texts(&error)[0].starts_with("name not resolved: "),
+            "{error}"
+        );
     }
     // First no address accepts connections, and then the last of several does.
     look_up(0, &["127.0.0.3", "127.0.0.4"]);
@@ -137,17 +156,31 @@ fn as_a_client_of_a_name_that_moves() {
 
     // The same port at another address of this machine.
     let ports = old.port_args();
-    let args = ["--bind", "127.0.0.2"].into_iter().chain(ports.iter().map(String::as_str));
+    let args = ["--bind", "127.0.0.2"]
+        .into_iter()
+        .chain(ports.iter().map(String::as_str));
     let new = Server::start(&args.collect::<Vec<_>>());
     look_up(0, &["127.0.0.2"]);
     guard.release().unwrap();
     take(&client, "named", LONG).release().unwrap();
-    assert!(client.nodes()[0].is_connected, "the open connection is still used");
+    assert!(
+        client.nodes()[0].is_connected,
+        "the open connection is still used"
+    );
     old.kill();
-    let moved = || client.try_lock("moved", LONG).is_ok_and(|guard| guard.is_some());
+    let moved = || {
+        client
+            .try_lock("moved", LONG)
+            .is_ok_and(|guard| guard.is_some())
+    };
     assert!(eventually(LIMIT, moved));
     let mut there = Client::over(UnixStream::connect(new.unix_socket()).unwrap());
-    assert!(there.command(&["INFO", "commandstats"]).field("cmdstat_set").is_some());
+    assert!(
+        there
+            .command(&["INFO", "commandstats"])
+            .field("cmdstat_set")
+            .is_some()
+    );
     assert!(eventually(LIMIT, || there.command(&["DBSIZE"]) == Value::Integer(0)));
 }
 
@@ -162,7 +195,9 @@ fn least_time_to_reconnect(client: &LockClient, server: &Server) -> Duration {
     let times = (0..5).map(|_| {
         disconnect(server);
         let start = Instant::now();
-        take(client, "named", LONG).release().expect("a majority confirms it");
+        take(client, "named", LONG)
+            .release()
+            .expect("a majority confirms it");
         start.elapsed()
     });
     times.min().expect("there are some")
@@ -190,13 +225,23 @@ fn as_a_client_of_a_name_with_a_silent_address() {
     let client = settings().connect_timeout(minute).build().unwrap();
     let start = Instant::now();
     take(&client, "named", LONG).release().unwrap();
-    assert!(start.elapsed() >= share * 2 && start.elapsed() < minute, "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() >= share * 2 && start.elapsed() < minute,
+        "{:?}",
+        start.elapsed()
+    );
     let again = least_time_to_reconnect(&client, &server);
-    assert!(again < share, "the address that answered is tried first: {again:?}");
+    assert!(
+        again < share,
+        "the address that answered is tried first: {again:?}"
+    );
 
     // Without time for 250 ms each, each gets an equal share of what there is.
     let settings = settings().node_timeout(Duration::from_secs(5));
-    let client = settings.connect_timeout(Duration::from_millis(450)).build().unwrap();
+    let client = settings
+        .connect_timeout(Duration::from_millis(450))
+        .build()
+        .unwrap();
     assert!(eventually(LIMIT, || can_be_acquired(&client, "named")));
     // A new answer of the resolver counts, not the address that was in use.
     look_up(0, &silent);
@@ -219,8 +264,15 @@ fn as_a_client_of_a_name_with_a_mute_address() {
     let _mute = TcpListener::bind(("127.0.0.8", server.client_port())).unwrap();
     look_up(0, &["127.0.0.8", "127.0.0.1"]);
     let url = server.url().replace("127.0.0.1", "node.test");
-    let client = with_long_timeout([url]).connect_timeout(Duration::from_secs(1)).build().unwrap();
-    let phase = if is_tls() { Phase::Securing } else { Phase::Greeting };
+    let client = with_long_timeout([url])
+        .connect_timeout(Duration::from_secs(1))
+        .build()
+        .unwrap();
+    let phase = if is_tls() {
+        Phase::Securing
+    } else {
+        Phase::Greeting
+    };
     let silent = NodeAnswer::Failed(NodeError::TimedOut(phase));
     assert_eq!(no_quorum(&client).reports()[0].answer, silent);
     assert!(eventually(LIMIT, || can_be_acquired(&client, "named")));

@@ -23,7 +23,9 @@ fn a_minority_that_refuses_connections_has_no_effect_and_a_majority_is_reported(
         assert_eq!(guard.release(), Ok(()));
     };
     cycle("whole");
-    proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Refuse));
+    proxies[..2]
+        .iter()
+        .for_each(|proxy| proxy.set(Mode::Refuse));
     (0..20).for_each(|round| cycle(&format!("minority-{round}")));
     proxies[2].set(Mode::Refuse);
     for _ in 0..20 {
@@ -59,7 +61,8 @@ fn a_reset_costs_a_connection_and_nothing_else() {
         proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
         client.lock(&name, LONG).unwrap().release().unwrap();
         // The removal for a node that was not reached since stays pending until there is traffic.
-        assert!(eventually(LIMIT, || !client.nodes().is_empty() && holders(&servers, &name) == 0));
+        assert!(eventually(LIMIT, || !client.nodes().is_empty()
+            && holders(&servers, &name) == 0));
     }
 }
 
@@ -77,14 +80,20 @@ fn mutual_exclusion_holds_in_a_network_with_all_faults_at_once() {
     let delay = Duration::from_millis(30);
     let modes = [
         Mode::Reset,
-        Mode::Delay { to_server: delay, to_client: delay },
+        Mode::Delay {
+            to_server: delay,
+            to_client: delay,
+        },
         Mode::CutAfter(3),
         Mode::Bytewise,
         Mode::Refuse,
         Mode::ResetAfter(2),
         Mode::Swallow,
         Mode::Vanish,
-        Mode::Delay { to_server: Duration::ZERO, to_client: 4 * delay },
+        Mode::Delay {
+            to_server: Duration::ZERO,
+            to_client: 4 * delay,
+        },
     ];
     check_mutual_exclusion(&servers, &proxies, &urls, &modes);
 }

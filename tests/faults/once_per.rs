@@ -26,7 +26,10 @@ pub(crate) type Ran = Result<OncePerRun<u32>, Error>;
 
 /// A third of what a ttl of ten seconds allows.
 pub(crate) fn client(urls: Vec<String>) -> LockClient {
-    without_restart_guard(urls).node_timeout(Duration::from_secs(1)).build().unwrap()
+    without_restart_guard(urls)
+        .node_timeout(Duration::from_secs(1))
+        .build()
+        .unwrap()
 }
 
 /// Servers whose clocks can be moved, which keep registers.
@@ -68,7 +71,11 @@ fn the_time_for_which_the_lock_was_waited_for_does_not_shorten_the_period() {
     let _held = take(&client(clocks.urls()), "report", LONG);
     let run = thread::scope(|scope| {
         let late = scope.spawn(|| call(&first));
-        assert!(eventually(LIMIT, || !first.inspect("report").unwrap().waiters.is_empty()));
+        assert!(eventually(LIMIT, || !first
+            .inspect("report")
+            .unwrap()
+            .waiters
+            .is_empty()));
         (0..3).for_each(|index| clocks.set(index, 60 * 60)); // The lock has ended by that.
         late.join().unwrap()
     });
@@ -105,11 +112,17 @@ fn a_period_after_the_last_run_began_it_is_due_again_and_a_tenth_earlier() {
     assert!(ran(&call(&client)));
     let again = call(&client);
     assert!(is_due_in(&again, DAY_SECONDS * 9 / 10), "{again:?}");
-    let exact = client.once_per("report", DAY).exact().tolerance(Duration::ZERO);
+    let exact = client
+        .once_per("report", DAY)
+        .exact()
+        .tolerance(Duration::ZERO);
     let run: Ran = exact.run(|_lock| Ok(2));
     assert!(is_due_in(&run, DAY_SECONDS), "{run:?}");
     set_all(DAY_SECONDS * 95 / 100);
-    assert!(ran(&call(&client)), "a crontab that calls a little earlier runs it");
+    assert!(
+        ran(&call(&client)),
+        "a crontab that calls a little earlier runs it"
+    );
     // What began early does not move the next run.
     let again = call(&client);
     assert!(is_due_in(&again, DAY_SECONDS * 95 / 100), "{again:?}");
@@ -128,7 +141,10 @@ fn a_wrong_clock_of_one_node_moves_nothing_and_leaves_doubt_only_while_another_i
         assert!(is_due_in(&run, DAY_SECONDS * 9 / 10), "{run:?}");
     }
     clocks.servers[2].kill();
-    assert!(is_due_in(&call(&client), DAY_SECONDS * 9 / 10), "two clocks that agree are enough");
+    assert!(
+        is_due_in(&call(&client), DAY_SECONDS * 9 / 10),
+        "two clocks that agree are enough"
+    );
     clocks.set(0, YEAR_SECONDS);
     let run = call(&client);
     let Err(Error::OncePer(OncePerError::Clocks(ClocksError::Differ { by }))) = run else {
@@ -179,7 +195,9 @@ fn a_run_that_takes_longer_than_the_period_is_not_joined_by_the_next() {
     let run = exact(&client, &mut || {
         // A day passes for the registers, and not for the lock, whose key would expire.
         let register = other.register("once_per:report").unwrap();
-        register.change(|_| Some(b"once_per 1 7 counts".to_vec())).unwrap();
+        register
+            .change(|_| Some(b"once_per 1 7 counts".to_vec()))
+            .unwrap();
         assert_eq!(call(&other), Ok(OncePerRun::HeldByOther));
     });
     assert!(ran(&run), "{run:?}");
@@ -201,7 +219,13 @@ fn a_lock_that_is_lost_during_the_job_is_an_error_and_the_run_counts() {
 
 /// Another client of the same nodes.
 fn client_of(client: &LockClient) -> LockClient {
-    self::client(client.nodes().iter().map(|node| node.url.to_string()).collect())
+    self::client(
+        client
+            .nodes()
+            .iter()
+            .map(|node| node.url.to_string())
+            .collect(),
+    )
 }
 
 #[test]
@@ -211,7 +235,10 @@ fn what_is_missing_is_named_and_the_job_does_not_run() {
     let none = |run: Result<OncePerRun<()>, Error>| run.unwrap_err().to_string();
     let never = |_: &redlatch::LockGuard| -> Result<(), Error> { panic!("it must not run") };
     let run = || client.once_per("report", DAY).exact().run(never);
-    assert!(matches!(run(), Err(Error::Register(RegisterError::NotFormed))));
+    assert!(matches!(
+        run(),
+        Err(Error::Register(RegisterError::NotFormed))
+    ));
     assert!(none(run()).contains("redlatch registers form"));
     assert_eq!(
         none(client.once_per("report", Duration::ZERO).run(never)),
@@ -220,13 +247,22 @@ fn what_is_missing_is_named_and_the_job_does_not_run() {
     client.registers().form(true).unwrap();
     let named = client.once_per("", DAY).exact().run(never);
     assert!(matches!(named, Err(Error::Resource(_))));
-    let short =
-        client.request("report").ttl(Duration::from_millis(1)).once_per(DAY).exact().run(never);
+    let short = client
+        .request("report")
+        .ttl(Duration::from_millis(1))
+        .once_per(DAY)
+        .exact()
+        .run(never);
     assert!(matches!(short, Err(Error::Ttl(_))), "{short:?}");
     for value in ["another program's", "once_per 2 a later version's"] {
         let register = client.register("once_per:report").unwrap();
-        register.change(|_| Some(value.as_bytes().to_vec())).unwrap();
-        assert!(matches!(run(), Err(Error::Register(RegisterError::OtherFormat { .. }))));
+        register
+            .change(|_| Some(value.as_bytes().to_vec()))
+            .unwrap();
+        assert!(matches!(
+            run(),
+            Err(Error::Register(RegisterError::OtherFormat { .. }))
+        ));
     }
     for server in &servers[..2] {
         server.command(&["ACL", "SETUSER", "default", "-time"]);
@@ -243,5 +279,8 @@ fn on_zookeeper_the_error_says_that_there_are_no_registers() {
     let client = LockClient::new([ensemble.url()]).unwrap();
     let run = call(&client);
     assert_eq!(run, Err(Error::Register(RegisterError::ZooKeeper)));
-    assert_eq!(run.unwrap_err().to_string(), "there are no registers on ZooKeeper");
+    assert_eq!(
+        run.unwrap_err().to_string(),
+        "there are no registers on ZooKeeper"
+    );
 }

@@ -28,7 +28,8 @@ fn client(urls: Vec<String>, name: &str) -> LockClient {
 /// Was the time the last that the slow client asked this server for? A `PING` follows it.
 fn was_asked_for_time(server: &Server) -> bool {
     let list = server.command(&["CLIENT", "LIST"]).text();
-    list.lines().any(|line| line.contains(" name=slow ") && line.contains(" cmd=ping "))
+    list.lines()
+        .any(|line| line.contains(" name=slow ") && line.contains(" cmd=ping "))
 }
 
 #[test]
@@ -36,7 +37,10 @@ fn a_run_that_another_client_claims_between_the_look_and_the_claim_is_its_alone(
     let servers = Servers::start(3);
     let (proxies, slow_urls) = proxied(&servers);
     let delay = |to_client| {
-        let mode = Mode::Delay { to_server: Duration::ZERO, to_client };
+        let mode = Mode::Delay {
+            to_server: Duration::ZERO,
+            to_client,
+        };
         proxies.iter().for_each(|proxy| proxy.set(mode));
     };
     let (fast, slow) = (client(servers.urls(), "fast"), client(slow_urls, "slow"));
@@ -48,11 +52,18 @@ fn a_run_that_another_client_claims_between_the_look_and_the_claim_is_its_alone(
     thread::scope(|scope| {
         delay(SLOW);
         let first = scope.spawn(|| call(&slow, 1));
-        assert!(eventually(LIMIT, || fast.inspect("report").unwrap().holder_count > 0));
+        assert!(eventually(LIMIT, || fast
+            .inspect("report")
+            .unwrap()
+            .holder_count
+            > 0));
         delay(LATE);
         // It has the value of the register then, and claims the run as soon as it has the time.
         assert!(eventually(LIMIT, || servers.iter().all(was_asked_for_time)));
-        assert!(fast.force_release(&fast.inspect("report").unwrap()).unwrap());
+        assert!(
+            fast.force_release(&fast.inspect("report").unwrap())
+                .unwrap()
+        );
         assert_eq!(call(&fast, 2), Ok(OncePerRun::Ran(2)));
         let first = first.join().unwrap();
         assert!(matches!(first, Ok(OncePerRun::NotDue { .. })), "{first:?}");

@@ -35,10 +35,16 @@ pub(crate) fn machine(urls: &str, job: &str) -> Command {
 /// The code of that machine. Does nothing without the environment variables.
 #[test]
 fn as_a_machine() {
-    let (Ok(urls), Ok(job)) = (env::var(URLS), env::var(JOB)) else { return };
+    let (Ok(urls), Ok(job)) = (env::var(URLS), env::var(JOB)) else {
+        return;
+    };
     end_with_parent();
     let client = client(urls.split(' ').map(str::to_owned).collect());
-    let first = urls.split(' ').next().and_then(|url| url.rsplit(':').next()).unwrap();
+    let first = urls
+        .split(' ')
+        .next()
+        .and_then(|url| url.rsplit(':').next())
+        .unwrap();
     let mut first = support::cli::Client::connect(first.parse().unwrap()).unwrap();
     let run = once(&client, &job).run(|_lock| {
         first.command(&["RPUSH", "runs", "x"]);
@@ -54,8 +60,16 @@ fn as_a_machine() {
 fn once<'a>(client: &'a LockClient, job: &str) -> OncePer<'a> {
     let period = if job.contains("short") { SHORT } else { DAY };
     let once = client.request("report").ttl(LONG).once_per(period);
-    let once = if job.contains("exact") { once.exact() } else { once };
-    if job.contains("retry") { once.retry_failed() } else { once }
+    let once = if job.contains("exact") {
+        once.exact()
+    } else {
+        once
+    };
+    if job.contains("retry") {
+        once.retry_failed()
+    } else {
+        once
+    }
 }
 
 fn call(client: &LockClient, job: &str) -> Ran {
@@ -75,9 +89,20 @@ fn killed(servers: &Servers, job: &str) {
 /// What remembers the runs.
 fn forget(client: &LockClient, job: &str) {
     if job.contains("exact") {
-        assert!(client.register("once_per:report").unwrap().delete().unwrap().is_some());
+        assert!(
+            client
+                .register("once_per:report")
+                .unwrap()
+                .delete()
+                .unwrap()
+                .is_some()
+        );
     } else {
-        assert!(client.force_release(&client.inspect("once_per:report").unwrap()).unwrap());
+        assert!(
+            client
+                .force_release(&client.inspect("once_per:report").unwrap())
+                .unwrap()
+        );
     }
 }
 
@@ -94,12 +119,18 @@ fn a_run_whose_process_was_killed_counts_unless_failed_runs_are_retried() {
         assert!(is_due_in(&again, DAY_SECONDS * 9 / 10), "{form}: {again:?}");
         forget(&client, form);
 
-        assert!(eventually(LIMIT, || can_be_acquired(&client, "report")), "{form}");
+        assert!(
+            eventually(LIMIT, || can_be_acquired(&client, "report")),
+            "{form}"
+        );
         let retried = format!("{form}, retry");
         killed(&servers, &format!("{retried}, hang"));
         // Until the run's lock has ended, which takes a few seconds, it is running as far as others
         // know.
-        assert!(eventually(LIMIT, || ran(&call(&client, &retried))), "{form}");
+        assert!(
+            eventually(LIMIT, || ran(&call(&client, &retried))),
+            "{form}"
+        );
         let again = call(&client, &retried);
         assert!(is_due_in(&again, DAY_SECONDS * 9 / 10), "{form}: {again:?}");
     }
@@ -127,11 +158,18 @@ fn a_lock_remembers_the_last_run_on_nodes_that_are_no_group() {
         let calls = [&first, &second, &first, &second].map(|it| scope.spawn(|| call(it, "")));
         calls.into_iter().map(|call| call.join().unwrap()).collect()
     });
-    assert_eq!(ran_by.iter().filter(|run| ran(run)).count(), 1, "{ran_by:?}");
+    assert_eq!(
+        ran_by.iter().filter(|run| ran(run)).count(),
+        1,
+        "{ran_by:?}"
+    );
     let again = call(&second, "");
     assert!(is_due_in(&again, DAY_SECONDS * 9 / 10), "{again:?}");
     let is_released = || can_be_acquired(&first, "report");
-    assert!(eventually(LIMIT, is_released), "the lock of the run is released");
+    assert!(
+        eventually(LIMIT, is_released),
+        "the lock of the run is released"
+    );
     // Every node has it, so one may forget it.
     let has = |server: &Server| server.command(&["EXISTS", "once_per:report"]).integer() == 1;
     assert!(eventually(LIMIT, || servers.iter().all(has)));
@@ -153,7 +191,12 @@ fn a_period_that_a_lock_remembers_ends_after_the_time_and_failed_runs_may_be_ret
     let failed: Result<_, Box<dyn std::error::Error>> =
         client.once_per("retried", DAY).retry_failed().run(fails);
     assert_eq!(failed.unwrap_err().to_string(), "the printer is on fire");
-    let retried = || -> Ran { client.once_per("retried", DAY).retry_failed().run(|_lock| Ok(1)) };
+    let retried = || -> Ran {
+        client
+            .once_per("retried", DAY)
+            .retry_failed()
+            .run(|_lock| Ok(1))
+    };
     assert!(ran(&retried()));
     assert!(is_due_in(&retried(), DAY_SECONDS * 9 / 10));
     let failed: Result<_, Box<dyn std::error::Error>> = client.once_per("counts", DAY).run(fails);
@@ -167,6 +210,8 @@ fn on_zookeeper_no_lock_remembers_a_day() {
     let ensemble = redlatch::embedded::Ensemble::start().unwrap();
     let client = LockClient::new([ensemble.url()]).unwrap();
     let run = call(&client, "");
-    let Err(Error::Ttl(error)) = run else { panic!("{run:?}") };
+    let Err(Error::Ttl(error)) = run else {
+        panic!("{run:?}")
+    };
     assert!(matches!(error, TtlError::HoldTooLong { .. }), "{error}");
 }

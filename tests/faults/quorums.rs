@@ -24,13 +24,26 @@ fn four_nodes_split_two_and_two_grant_no_lock() {
     assert!(matches!(client.try_lock("split", LONG), Ok(None)));
     let start = Instant::now();
     let wait = Duration::from_millis(300);
-    assert!(matches!(client.request("split").ttl(LONG).try_lock_for(wait), Ok(None)));
+    assert!(matches!(
+        client.request("split").ttl(LONG).try_lock_for(wait),
+        Ok(None)
+    ));
     assert!(start.elapsed() < LIMIT);
-    assert!(gone(&servers[2..], "split"), "half is no majority, so its keys are removed");
-    assert!(servers[..2].iter().all(|server| value(server, "split").is_some()));
+    assert!(
+        gone(&servers[2..], "split"),
+        "half is no majority, so its keys are removed"
+    );
+    assert!(
+        servers[..2]
+            .iter()
+            .all(|server| value(server, "split").is_some())
+    );
     servers[0].command(&["DEL", "split"]);
     assert_eq!(take(&client, "split", LONG).release(), Ok(()));
-    assert_eq!(value(&servers[1], "split").as_deref(), Some(&b"another's"[..]));
+    assert_eq!(
+        value(&servers[1], "split").as_deref(),
+        Some(&b"another's"[..])
+    );
 }
 
 #[test]
@@ -53,7 +66,12 @@ fn two_clients_that_repeatedly_split_four_nodes_both_get_the_lock() {
 fn an_attempt_that_is_split_does_not_wait_for_a_node_that_is_known_to_be_silent() {
     let servers = Servers::start(3);
     let round = Duration::from_secs(3);
-    let client = connected(with_long_timeout(servers.urls()).node_timeout(round).build().unwrap());
+    let client = connected(
+        with_long_timeout(servers.urls())
+            .node_timeout(round)
+            .build()
+            .unwrap(),
+    );
     servers[0].command(&["SET", "split", "another's", "PX", "60000"]);
     servers[2].pause();
     // As far as the client knows, the third node may still complete a majority.
@@ -64,7 +82,10 @@ fn an_attempt_that_is_split_does_not_wait_for_a_node_that_is_known_to_be_silent(
     }
     assert!(start.elapsed() < 2 * round, "each attempt waited for it");
     servers[2].resume();
-    assert!(gone(&servers[1..], "split"), "it is removed from the silent node as well");
+    assert!(
+        gone(&servers[1..], "split"),
+        "it is removed from the silent node as well"
+    );
     // The node votes again.
     assert!(eventually(LIMIT, || can_be_acquired(&client, "split")));
     assert!(value(&servers[0], "split").is_some());
@@ -95,17 +116,29 @@ fn attempts_that_time_out_at_once_leave_no_key() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
     let client = with_long_timeout(urls).build().unwrap();
-    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    assert!(eventually(LIMIT, || client
+        .nodes()
+        .iter()
+        .all(|node| node.is_connected)));
     for (round, millis) in [0, 1, 5].into_iter().cycle().take(30).enumerate() {
         let delay = Duration::from_millis(millis);
-        proxies[round % 3].set(Mode::Delay { to_server: delay, to_client: delay });
+        proxies[round % 3].set(Mode::Delay {
+            to_server: delay,
+            to_client: delay,
+        });
         for wait in [Duration::ZERO, Duration::from_millis(1)] {
             let name = format!("hurry-{round}");
             drop(client.request(&name).ttl(LONG).try_lock_for(wait));
-            drop(client.request(&name).ttl(LONG).try_lock_until(Instant::now() + wait));
+            drop(
+                client
+                    .request(&name)
+                    .ttl(LONG)
+                    .try_lock_until(Instant::now() + wait),
+            );
         }
     }
     proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
     let empty = |server: &Server| server.command(&["DBSIZE"]).integer() == 0;
-    assert!(eventually(LIMIT, || !client.nodes().is_empty() && servers.iter().all(empty)));
+    assert!(eventually(LIMIT, || !client.nodes().is_empty()
+        && servers.iter().all(empty)));
 }

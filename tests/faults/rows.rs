@@ -12,8 +12,12 @@ const ROWS: usize = 99;
 const CHECK: &str = include_str!("../../check");
 
 /// What its third column says of a fault that does not pass through a connection.
-const WITHOUT_CONNECTION: [&str; 4] =
-    ["as here", "no fault of the connection", "in the server", "in the client"];
+const WITHOUT_CONNECTION: [&str; 4] = [
+    "as here",
+    "no fault of the connection",
+    "in the server",
+    "in the client",
+];
 
 struct Row {
     fault: &'static str,
@@ -27,7 +31,11 @@ fn rows() -> Vec<Row> {
     let rows = lines.map(|line| {
         let mut cells = line.trim_matches('|').split(" | ").map(str::trim);
         let mut next = || cells.next().expect("three columns");
-        Row { fault: next(), tested: next(), over_tls: next() }
+        Row {
+            fault: next(),
+            tested: next(),
+            over_tls: next(),
+        }
     });
     rows.skip(1).collect()
 }
@@ -41,10 +49,21 @@ fn tests(cell: &'static str) -> impl Iterator<Item = &'static str> {
 fn is_run_over_tls(test: &str) -> bool {
     let file = test.split("::").next().expect("a file");
     // A program, or a module of `api` or `faults`. The submodules of a module are run with it.
-    let name = file.trim_start_matches("faults/").split('/').next().expect("a name");
+    let name = file
+        .trim_start_matches("faults/")
+        .split('/')
+        .next()
+        .expect("a name");
     let listed = |list: &str| {
-        let list = CHECK.split_once(&format!("readonly {list}=\"")).expect("a list").1;
-        list.split('"').next().expect("its end").split_whitespace().any(|other| other == name)
+        let list = CHECK
+            .split_once(&format!("readonly {list}=\""))
+            .expect("a list")
+            .1;
+        list.split('"')
+            .next()
+            .expect("its end")
+            .split_whitespace()
+            .any(|other| other == name)
     };
     listed("PROGRAMS_OVER_TLS") || listed("MODULES_OVER_TLS")
 }
@@ -59,8 +78,15 @@ fn exists(test: &str) -> bool {
 /// The file of a test, by its name in the table.
 fn file(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let paths = [format!("{name}.rs"), format!("{name}/main.rs"), format!("../{name}.rs")];
-    paths.iter().map(|path| root.join(path)).find(|path| path.is_file())
+    let paths = [
+        format!("{name}.rs"),
+        format!("{name}/main.rs"),
+        format!("../{name}.rs"),
+    ];
+    paths
+        .iter()
+        .map(|path| root.join(path))
+        .find(|path| path.is_file())
 }
 
 /// Is there a test of this name in the file? A program without the usual harness is a test itself,
@@ -70,7 +96,9 @@ fn is_test(text: &str, function: &str) -> bool {
     let at = text.lines().position(|line| line.starts_with(&begins));
     at.is_some_and(|at| {
         let before = text.lines().nth(at.saturating_sub(1)).unwrap_or_default();
-        let is_listed = text.lines().any(|line| line.trim() == format!("{function},"));
+        let is_listed = text
+            .lines()
+            .any(|line| line.trim() == format!("{function},"));
         before == "#[test]" || function == "main" || is_listed
     })
 }
@@ -79,7 +107,10 @@ fn is_test(text: &str, function: &str) -> bool {
 fn every_fault_has_a_test_that_exists_or_a_reason() {
     let mut broken = Vec::new();
     for Row { fault, tested, .. } in rows() {
-        if tested.strip_prefix("not here: ").is_some_and(|reason| reason.len() > 40) {
+        if tested
+            .strip_prefix("not here: ")
+            .is_some_and(|reason| reason.len() > 40)
+        {
             continue;
         }
         if tests(tested).next().is_none() {
@@ -95,7 +126,12 @@ fn every_fault_has_a_test_that_exists_or_a_reason() {
 #[test]
 fn every_fault_of_a_connection_is_injected_over_tls_as_well() {
     let mut broken = Vec::new();
-    for Row { fault, tested, over_tls } in rows() {
+    for Row {
+        fault,
+        tested,
+        over_tls,
+    } in rows()
+    {
         if WITHOUT_CONNECTION.contains(&over_tls) {
             continue;
         }

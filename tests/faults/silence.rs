@@ -29,7 +29,9 @@ fn a_lost_reply_leaves_no_key() {
     let (proxies, urls) = proxied(&servers);
     let round = Duration::from_millis(200);
     let client = connected(with_long_timeout(urls).node_timeout(round).build().unwrap());
-    proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Swallow));
+    proxies[..2]
+        .iter()
+        .for_each(|proxy| proxy.set(Mode::Swallow));
     let error = client.try_lock("swallowed", LONG);
     assert!(matches!(error, Err(Error::NoQuorum(_))), "{error:?}");
     // The removal was written after the command, although no reply to either came.
@@ -49,7 +51,9 @@ fn a_minority_with_half_open_connections_delays_no_call() {
     // A call that waited for the silent nodes would take that long, as dropping the client does.
     let limit = Duration::from_secs(15);
     let client = connected(with_long_timeout(urls).node_timeout(limit).build().unwrap());
-    proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Vanish));
+    proxies[..2]
+        .iter()
+        .for_each(|proxy| proxy.set(Mode::Vanish));
     let start = Instant::now();
     for round in 0..20 {
         let mut guard = take(&client, format!("half-open-{round}"), LONG);
@@ -63,17 +67,29 @@ fn a_minority_with_half_open_connections_delays_no_call() {
 fn a_majority_with_half_open_connections_is_reported_in_time_and_reconnected() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
-    let client =
-        connected(with_long_timeout(urls).node_timeout(ROUND).wait_for_all(true).build().unwrap());
+    let client = connected(
+        with_long_timeout(urls)
+            .node_timeout(ROUND)
+            .wait_for_all(true)
+            .build()
+            .unwrap(),
+    );
     let mut guard = take(&client, "held", LONG);
     // The connections are idle when their peers disappear, and the client does not notice.
-    proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Vanish));
+    proxies[..2]
+        .iter()
+        .for_each(|proxy| proxy.set(Mode::Vanish));
     let accepted: Vec<_> = proxies.iter().map(Proxy::accepted).collect();
     let start = Instant::now();
     match client.try_lock("half-open", LONG) {
         Err(Error::NoQuorum(error)) => {
             let silent = NodeAnswer::Failed(NodeError::TimedOut(Phase::Answering));
-            assert!(error.reports()[..2].iter().all(|report| report.answer == silent), "{error}");
+            assert!(
+                error.reports()[..2]
+                    .iter()
+                    .all(|report| report.answer == silent),
+                "{error}"
+            );
             assert_eq!(error.answered(), 1, "an open connection is not a reply");
         }
         other => panic!("{other:?}"),
@@ -86,7 +102,12 @@ fn a_majority_with_half_open_connections_is_reported_in_time_and_reconnected() {
     proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
     assert!(eventually(LIMIT, || can_be_acquired(&client, "half-open")));
     assert!(
-        proxies.iter().zip(accepted).filter(|(proxy, old)| proxy.accepted() > *old).count() > 0
+        proxies
+            .iter()
+            .zip(accepted)
+            .filter(|(proxy, old)| proxy.accepted() > *old)
+            .count()
+            > 0
     );
     assert!(eventually(LIMIT, || guard.extend(LONG).is_ok()));
     assert_eq!(guard.release(), Ok(()));
@@ -106,7 +127,9 @@ fn unheard() -> (Servers, Vec<Proxy>, LockClient) {
 #[test]
 fn grants_whose_replies_were_lost_with_a_killed_majority_are_removed_after_its_restart() {
     let (mut servers, proxies, client) = unheard();
-    proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Swallow));
+    proxies[..2]
+        .iter()
+        .for_each(|proxy| proxy.set(Mode::Swallow));
     let attempt = thread::scope(|scope| {
         let attempt = scope.spawn(|| client.try_lock("unheard", LONG));
         assert!(eventually(LIMIT, || holders(&servers[..2], "unheard") == 2));
@@ -137,7 +160,10 @@ fn a_grant_whose_reply_was_lost_with_its_server_is_released_there_too() {
     let (mut servers, proxies, client) = unheard();
     proxies[0].set(Mode::Swallow);
     let guard = take(&client, "lost", LONG);
-    assert!(eventually(LIMIT, || holders(&servers[..1], "lost") == 1), "it ran the command");
+    assert!(
+        eventually(LIMIT, || holders(&servers[..1], "lost") == 1),
+        "it ran the command"
+    );
     // Killed with its reply on the way, and restarted with the key.
     servers[0].kill();
     proxies[0].set(Mode::Pass);
@@ -154,7 +180,10 @@ fn a_grant_that_arrives_after_the_release_is_removed() {
     let (proxies, urls) = proxied(&servers);
     let client = connected(with_long_timeout(urls).build().unwrap());
     let late = Duration::from_millis(300);
-    proxies[4].set(Mode::Delay { to_server: late, to_client: Duration::ZERO });
+    proxies[4].set(Mode::Delay {
+        to_server: late,
+        to_client: Duration::ZERO,
+    });
     for round in 0..3 {
         let name = format!("late-{round}");
         let before = calls(&servers[4], "set");
@@ -176,15 +205,23 @@ fn a_node_that_never_accepts_a_connection_delays_no_call() {
     let silent = format!("{}://{address}", scheme());
     let urls = servers.urls().into_iter().chain([silent.clone()]);
     let minute = Duration::from_secs(60);
-    let client = with_long_timeout(urls).node_timeout(minute).build().unwrap();
+    let client = with_long_timeout(urls)
+        .node_timeout(minute)
+        .build()
+        .unwrap();
     let start = Instant::now();
     for round in 0..10 {
-        take(&client, format!("unconnected-{round}"), LONG).release().unwrap();
+        take(&client, format!("unconnected-{round}"), LONG)
+            .release()
+            .unwrap();
     }
     assert!(start.elapsed() < minute);
 
     // With a silent majority, the round ends at its deadline, which includes connecting.
-    let client = with_long_timeout([silent]).node_timeout(ROUND).build().unwrap();
+    let client = with_long_timeout([silent])
+        .node_timeout(ROUND)
+        .build()
+        .unwrap();
     let start = Instant::now();
     match client.try_lock("unconnected", LONG) {
         Err(Error::NoQuorum(error)) => {
@@ -193,7 +230,12 @@ fn a_node_that_never_accepts_a_connection_delays_no_call() {
         other => panic!("{other:?}"),
     }
     assert!(start.elapsed() >= ROUND && start.elapsed() < ROUND + MARGIN);
-    assert!(all_nodes_client(servers.urls()).try_lock("unconnected", LONG).unwrap().is_some());
+    assert!(
+        all_nodes_client(servers.urls())
+            .try_lock("unconnected", LONG)
+            .unwrap()
+            .is_some()
+    );
 }
 
 /// A wait begins no attempt that is sure to fail, and does not end with the last one either.
@@ -203,18 +245,32 @@ fn a_wait_for_servers_that_accept_no_connection_ends_at_its_deadline() {
     let url = format!("{}://{}", scheme(), deaf.address());
     type Verb = fn(&LockClient, Duration) -> Result<bool, Error>;
     let verbs: [(&str, Verb); 6] = [
-        ("alone", |client, wait| Ok(client.request("a").try_lock_for(wait)?.is_some())),
+        ("alone", |client, wait| {
+            Ok(client.request("a").try_lock_for(wait)?.is_some())
+        }),
         ("until", |client, wait| {
             let deadline = Instant::now() + wait;
-            Ok(client.request("a").keep_alive().try_lock_until(deadline)?.is_some())
+            Ok(client
+                .request("a")
+                .keep_alive()
+                .try_lock_until(deadline)?
+                .is_some())
         }),
-        ("set", |client, wait| Ok(client.request_all(["a", "b"]).try_lock_for(wait)?.is_some())),
-        ("shared", |client, wait| Ok(client.request("a").shared().try_lock_for(wait)?.is_some())),
+        ("set", |client, wait| {
+            Ok(client.request_all(["a", "b"]).try_lock_for(wait)?.is_some())
+        }),
+        ("shared", |client, wait| {
+            Ok(client.request("a").shared().try_lock_for(wait)?.is_some())
+        }),
         ("body", |client, wait| {
             let request = client.request("a").one_of(3);
-            Ok(request.try_with_lock_for(wait, |_| Ok::<_, Error>(()))?.is_some())
+            Ok(request
+                .try_with_lock_for(wait, |_| Ok::<_, Error>(()))?
+                .is_some())
         }),
-        ("leader", |client, wait| Ok(client.election("a").campaign_for(wait)?.is_some())),
+        ("leader", |client, wait| {
+            Ok(client.election("a").campaign_for(wait)?.is_some())
+        }),
     ];
     thread::scope(|scope| {
         for (name, verb) in verbs {
@@ -227,9 +283,14 @@ fn a_wait_for_servers_that_accept_no_connection_ends_at_its_deadline() {
                     let start = Instant::now();
                     let result = verb(&client, wait);
                     let took = start.elapsed();
-                    let Err(Error::NoQuorum(error)) = result else { panic!("{name}: {result:?}") };
+                    let Err(Error::NoQuorum(error)) = result else {
+                        panic!("{name}: {result:?}")
+                    };
                     assert_eq!(report_texts(&error), ["timed out connecting"], "{name}");
-                    assert!(took >= wait && took < wait + MARGIN, "{name}: {took:?} of {wait:?}");
+                    assert!(
+                        took >= wait && took < wait + MARGIN,
+                        "{name}: {took:?} of {wait:?}"
+                    );
                 });
             }
         }

@@ -64,7 +64,9 @@ impl Session {
 
     /// Do new grants count, or extensions?
     pub(crate) fn is_old(&self, scheme: &Scheme, now: u8, is_extension: bool) -> bool {
-        let Some(reign) = &self.reign else { return false };
+        let Some(reign) = &self.reign else {
+            return false;
+        };
         let options = options(scheme);
         let is_hasty = scheme.has(Mistake::ExtensionAtOnce) || scheme.has(Mistake::ReclaimAtOnce);
         match scheme.mistake {
@@ -106,7 +108,11 @@ impl Session {
             }
             _ => vec![command, Command::Check],
         };
-        self.sent.extend(commands.into_iter().map(|command| Sent { command, at: now }));
+        self.sent.extend(
+            commands
+                .into_iter()
+                .map(|command| Sent { command, at: now }),
+        );
     }
 
     /// Takes an answer. An error closes the session.
@@ -118,12 +124,18 @@ impl Session {
         answer: &Answer,
         known: &mut Known,
     ) -> Result<Counted, NodeError> {
-        let mut counted = Counted { votes: Vec::new(), next: None };
+        let mut counted = Counted {
+            votes: Vec::new(),
+            next: None,
+        };
         match (sent.command, answer) {
             (Command::Greet { is_vouched, .. }, Answer::Reign(answer)) => {
                 let is_late = scheme.has(Mistake::NamedBeforeTheBound);
                 let used_for = if is_late { scheme.ttl } else { scheme.bound };
-                let options = GroupOptions { bound: ticks(used_for), ..options(scheme) };
+                let options = GroupOptions {
+                    bound: ticks(used_for),
+                    ..options(scheme)
+                };
                 let is_old = Reign::is_named_too_long_ago(&options, at(self.named_at), at(now));
                 if is_old && !scheme.has(Mistake::NamedLongAgo) {
                     return Err(NodeError::ReignChanged);
@@ -185,7 +197,9 @@ impl Session {
         counted: &mut Counted,
     ) -> Result<(), NodeError> {
         let reign = self.reign.as_mut().ok_or(NodeError::ReignChanged)?;
-        let ReignAnswer::Checked(answer) = answer else { return Err(NodeError::HidesReign) };
+        let ReignAnswer::Checked(answer) = answer else {
+            return Err(NodeError::HidesReign);
+        };
         let answer = mistaken(scheme, &self.marker, answer);
         let wrote_at = self.wrote_at.take().map(at);
         let times = (at(sent.at), at(now));
@@ -199,7 +213,10 @@ impl Session {
                 Ok(())
             }
             Err(NodeError::NotVouched { .. }) => {
-                counted.votes = unchecked.into_iter().map(|(sent, _)| (sent, false)).collect();
+                counted.votes = unchecked
+                    .into_iter()
+                    .map(|(sent, _)| (sent, false))
+                    .collect();
                 Ok(())
             }
             Err(problem) => Err(problem),
@@ -232,12 +249,19 @@ impl Known {
 }
 
 fn marker_of(answer: &ReignAnswer) -> Vec<u8> {
-    if let ReignAnswer::Greeted { marker, .. } = answer { marker.clone() } else { Vec::new() }
+    if let ReignAnswer::Greeted { marker, .. } = answer {
+        marker.clone()
+    } else {
+        Vec::new()
+    }
 }
 
 /// The id of the reign that a marker is of.
 fn id_of(marker: &[u8]) -> &[u8] {
-    marker.split(|byte| *byte == b' ').nth(2).expect("a marker has six words")
+    marker
+        .split(|byte| *byte == b' ')
+        .nth(2)
+        .expect("a marker has six words")
 }
 
 pub(crate) fn nonce_of(reign: &Reign) -> u8 {
@@ -248,7 +272,11 @@ pub(crate) fn nonce_of(reign: &Reign) -> u8 {
 /// What clients assume of a group.
 fn options(scheme: &Scheme) -> GroupOptions {
     let is_vouched = scheme.vouches && !scheme.has(Mistake::NotVouched);
-    let bound = if scheme.has(Mistake::NoBound) { 0 } else { scheme.bound };
+    let bound = if scheme.has(Mistake::NoBound) {
+        0
+    } else {
+        scheme.bound
+    };
     GroupOptions {
         tag: Default::default(),
         bound: ticks(bound),
@@ -261,7 +289,14 @@ fn options(scheme: &Scheme) -> GroupOptions {
 fn session_options(scheme: &Scheme) -> GroupOptions {
     let options = options(scheme);
     let is_patient = scheme.has(Mistake::NotGreetedAgain);
-    GroupOptions { max_ttl: if is_patient { Duration::MAX } else { options.max_ttl }, ..options }
+    GroupOptions {
+        max_ttl: if is_patient {
+            Duration::MAX
+        } else {
+            options.max_ttl
+        },
+        ..options
+    }
 }
 
 /// What a client with this mistake takes an answer for.
@@ -312,12 +347,20 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn new(groups: usize) -> Self {
         let (sessions, known) = (vec![None; groups], vec![Known::default(); groups]);
-        Self { sessions, named: vec![None; groups], known, attempt: None, held: None }
+        Self {
+            sessions,
+            named: vec![None; groups],
+            known,
+            attempt: None,
+            held: None,
+        }
     }
 
     /// A vote of this group on the present attempt.
     pub(crate) fn voted(&mut self, group: usize, sent: Sent, counts: bool) {
-        let Some(attempt) = &mut self.attempt else { return };
+        let Some(attempt) = &mut self.attempt else {
+            return;
+        };
         let token = match sent.command {
             Command::Claim { token } if !attempt.is_extension => token,
             Command::Keep { token, .. } if attempt.is_extension => token,
@@ -344,10 +387,19 @@ impl Client {
         let count = |wanted| attempt.votes.iter().filter(|vote| **vote == wanted).count();
         let is_granted = count(Vote::Yes) * 2 > scheme.groups;
         let in_time = now <= attempt.at + scheme.attempt && now < attempt.at + scheme.ttl;
-        let Attempt { token, at, is_extension, .. } = *attempt;
+        let Attempt {
+            token,
+            at,
+            is_extension,
+            ..
+        } = *attempt;
         let held = self.held.filter(|held| held.token == token);
         if is_granted && in_time && (!is_extension || held.is_some()) {
-            let ttl = if is_extension { scheme.ttl_of_extensions() } else { scheme.ttl };
+            let ttl = if is_extension {
+                scheme.ttl_of_extensions()
+            } else {
+                scheme.ttl
+            };
             let until = (at + ttl).max(held.map_or(0, |held| held.until));
             self.held = Some(Held { token, until });
         }

@@ -31,7 +31,12 @@ impl Schedule {
     fn new(scheme: Scheme) -> Self {
         let mut search = Search::new(scheme);
         let world = search.first();
-        Self { search, world, trace: Vec::new(), has_two_holders: false }
+        Self {
+            search,
+            world,
+            trace: Vec::new(),
+            has_two_holders: false,
+        }
     }
 
     /// Takes a step, if it is possible: by the right rules, some are not.
@@ -61,7 +66,9 @@ impl Schedule {
 
     /// A vote, its check, and a confirmation if one follows.
     fn vote(&mut self, first: Step) {
-        let (Begin(client) | Extend(client)) = first else { unreachable!("{first:?}") };
+        let (Begin(client) | Extend(client)) = first else {
+            unreachable!("{first:?}")
+        };
         self.go(first);
         (0..3).for_each(|_| self.go(Execute(client, 0)));
         self.go(Read(client, 0));
@@ -71,9 +78,14 @@ impl Schedule {
 
     /// A vote whose write the replica acknowledges before the check, if it follows this master.
     fn vouched_vote(&mut self, first: Step, master: usize) {
-        let (Begin(client) | Extend(client)) = first else { unreachable!("{first:?}") };
+        let (Begin(client) | Extend(client)) = first else {
+            unreachable!("{first:?}")
+        };
         self.go(first);
-        while self.world.clients[client].sessions[0].as_ref().is_some_and(|it| it.sent.len() > 1) {
+        while self.world.clients[client].sessions[0]
+            .as_ref()
+            .is_some_and(|it| it.sent.len() > 1)
+        {
             self.go(Execute(client, 0));
         }
         self.acknowledge(master);
@@ -87,7 +99,9 @@ impl Schedule {
     fn deliver(&mut self, master: usize) -> bool {
         let replica = self.world.groups[0].servers.get(REPLICA);
         let follows = replica.is_some_and(|it| usize::from(it.source) == master);
-        (0..4).filter(|_| follows).for_each(|_| self.go(Deliver(0, REPLICA)));
+        (0..4)
+            .filter(|_| follows)
+            .for_each(|_| self.go(Deliver(0, REPLICA)));
         follows
     }
 
@@ -112,7 +126,11 @@ fn is_needed(mistake: Mistake, scheme: Scheme, schedule: fn(&mut Schedule, &Sche
 
 /// One promotion, and masters that go on for ever.
 const VOUCHED: Scheme = Scheme {
-    faults: Faults { attempts: 9, promotions: 1, ..Faults::NONE },
+    faults: Faults {
+        attempts: 9,
+        promotions: 1,
+        ..Faults::NONE
+    },
     ttl: 3,
     bound: 3,
     ..Scheme::vouched()
@@ -162,7 +180,10 @@ fn an_old_acknowledgement_does_not_vouch() {
 }
 
 /// Votes are vouched for without a write of their own in the first half of this bound.
-const LONG_BOUND: Scheme = Scheme { bound: 6, ..VOUCHED };
+const LONG_BOUND: Scheme = Scheme {
+    bound: 6,
+    ..VOUCHED
+};
 
 /// What was acknowledged before a replica left its master vouches for nothing that was sent later.
 #[test]
@@ -190,7 +211,10 @@ fn a_refusal_does_not_vouch() {
 /// Neither does an extension that changes nothing, because the key lives longer than it asks for.
 #[test]
 fn an_extension_that_writes_nothing_does_not_vouch() {
-    let scheme = Scheme { extends_shortly: true, ..LONG_BOUND };
+    let scheme = Scheme {
+        extends_shortly: true,
+        ..LONG_BOUND
+    };
     is_needed(Mistake::VouchedByAnyExtension, scheme, |it, scheme| {
         it.greet(ANN, OLD);
         it.vouched_vote(Begin(ANN), OLD);
@@ -221,7 +245,12 @@ fn replace_at_once(it: &mut Schedule) {
 const ELECTED_AGAIN: Scheme = Scheme {
     servers: 2,
     has_epochs: true,
-    faults: Faults { attempts: 9, promotions: 1, second_elections: 1, ..Faults::NONE },
+    faults: Faults {
+        attempts: 9,
+        promotions: 1,
+        second_elections: 1,
+        ..Faults::NONE
+    },
     ..Scheme::bounded()
 };
 
@@ -272,7 +301,11 @@ fn a_server_that_was_named_long_ago_is_asked_for_again() {
 /// has passed, and its key on the old master ends before that.
 #[test]
 fn a_server_that_was_named_before_a_reclaim_is_asked_for_again() {
-    let scheme = Scheme { ttl: 6, ticks: 40, ..ELECTED_AGAIN };
+    let scheme = Scheme {
+        ttl: 6,
+        ticks: 40,
+        ..ELECTED_AGAIN
+    };
     is_needed(Mistake::NamedBeforeTheBound, scheme, |it, scheme| {
         it.greet(BOB, OLD);
         it.vote(Begin(BOB));

@@ -30,8 +30,17 @@ pub(crate) struct Totals {
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { walks, steps, grants, after_promotion, extensions } = self;
-        write!(f, "{walks} walks, {steps} steps, {grants} grants ({after_promotion} after a ")?;
+        let Self {
+            walks,
+            steps,
+            grants,
+            after_promotion,
+            extensions,
+        } = self;
+        write!(
+            f,
+            "{walks} walks, {steps} steps, {grants} grants ({after_promotion} after a "
+        )?;
         write!(f, "promotion), {extensions} extensions")
     }
 }
@@ -145,11 +154,17 @@ pub(crate) fn sound_walks(name: &str, walks: u64, scheme: Scheme) {
     for seed in seeds {
         if let Some(trace) = walk(&mut search, seed, &mut totals) {
             let trace = shrink(&mut search, &trace);
-            panic!("{name}: two holders, seed {seed}\n{}", tell(&mut search, &trace));
+            panic!(
+                "{name}: two holders, seed {seed}\n{}",
+                tell(&mut search, &trace)
+            );
         }
     }
     eprintln!("{name}, a twentieth from seed {fresh}: {totals}");
-    assert!(totals.after_promotion > 0 && totals.extensions > 0, "{totals}");
+    assert!(
+        totals.after_promotion > 0 && totals.extensions > 0,
+        "{totals}"
+    );
 }
 
 /// The same in all histories of this size.
@@ -171,7 +186,10 @@ pub(crate) fn broken_by_search(mistake: Mistake, scheme: Scheme) {
     let mut search = Search::new(scheme.with(mistake));
     let found = explore(&mut search, STATES_MAX as usize, Order::Breadth);
     eprintln!("{mistake:?}: {found}");
-    assert!(matches!(found, Found::Violation { .. }), "{mistake:?} is not found");
+    assert!(
+        matches!(found, Found::Violation { .. }),
+        "{mistake:?} is not found"
+    );
 }
 
 /// Two holders are found by random walks. If the environment says how many, all of them are taken,
@@ -186,12 +204,20 @@ pub(crate) fn broken(mistake: Mistake, scheme: Scheme) {
 pub(crate) fn broken_from(first: u64, mistake: Mistake, scheme: Scheme) {
     let (mut search, mut totals) = (Search::new(scheme.with(mistake)), Totals::default());
     let counted = number("REDLATCH_WALKS", 0);
-    let seeds = if counted == 0 { first..first + ENOUGH } else { 0..counted };
+    let seeds = if counted == 0 {
+        first..first + ENOUGH
+    } else {
+        0..counted
+    };
     let (mut found, mut shortest) = (0, None::<Vec<Step>>);
     for seed in seeds {
-        let Some(trace) = walk(&mut search, seed, &mut totals) else { continue };
+        let Some(trace) = walk(&mut search, seed, &mut totals) else {
+            continue;
+        };
         found += 1;
-        shortest = shortest.filter(|it| it.len() <= trace.len()).or(Some(trace));
+        shortest = shortest
+            .filter(|it| it.len() <= trace.len())
+            .or(Some(trace));
         if counted == 0 {
             break;
         }

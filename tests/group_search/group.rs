@@ -78,7 +78,11 @@ impl Group {
             heard_at: vec![0; servers],
             acks: vec![NEVER; servers],
         };
-        Self { servers: (0..servers).map(server).collect(), current: 0, epoch }
+        Self {
+            servers: (0..servers).map(server).collect(),
+            current: 0,
+            epoch,
+        }
     }
 
     /// What a server says about itself.
@@ -92,7 +96,13 @@ impl Group {
         }
         replicas.remove(server);
         let is_replica = !it.is_master;
-        Said { run: it.run, id: it.id, is_replica, written: it.written, replicas }
+        Said {
+            run: it.run,
+            id: it.id,
+            is_replica,
+            written: it.written,
+            replicas,
+        }
     }
 
     /// A server carries out a command.

@@ -45,21 +45,39 @@ const SMALL: Scheme = Scheme {
     greets_at_once: true,
     tries_early: false,
     extends: false,
-    faults: Faults { promotions: 1, attempts: 2, ..Faults::NONE },
+    faults: Faults {
+        promotions: 1,
+        attempts: 2,
+        ..Faults::NONE
+    },
     ..Scheme::bounded()
 };
 
 #[test]
 fn all_small_histories_are_sound() {
     sound("small histories", SMALL);
-    let restarts = Faults { restarts: 1, promotions: 0, ..SMALL.faults };
-    sound("small histories with a restart", Scheme { faults: restarts, ..SMALL });
+    let restarts = Faults {
+        restarts: 1,
+        promotions: 0,
+        ..SMALL.faults
+    };
+    sound(
+        "small histories with a restart",
+        Scheme {
+            faults: restarts,
+            ..SMALL
+        },
+    );
 }
 
 #[test]
 #[ignore = "it takes a minute"]
 fn all_small_histories_with_extensions_are_sound() {
-    let extends = Scheme { extends: true, ticks: 3, ..SMALL };
+    let extends = Scheme {
+        extends: true,
+        ticks: 3,
+        ..SMALL
+    };
     sound("small histories with extensions", extends);
 }
 
@@ -74,15 +92,28 @@ fn random_walks_are_sound() {
     sound_walks("vouched", 3 * WALKS, Scheme::vouched());
     sound_walks("vouched, one promotion", WALKS, VOUCHED);
     sound_walks("elected again", WALKS, ELECTED_AGAIN);
-    let elections = Faults { promotions: 2, second_elections: 1, ..VOUCHED.faults };
-    let scheme = Scheme { has_epochs: true, faults: elections, ..VOUCHED };
+    let elections = Faults {
+        promotions: 2,
+        second_elections: 1,
+        ..VOUCHED.faults
+    };
+    let scheme = Scheme {
+        has_epochs: true,
+        faults: elections,
+        ..VOUCHED
+    };
     sound_walks("vouched, elected again", WALKS, scheme);
     sound_walks("three groups", WALKS, THREE_GROUPS);
 }
 
 /// Of what happens to the servers, promotions only.
 const PROMOTED: Scheme = Scheme {
-    faults: Faults { promotions: 3, attempts: 6, new_clients: 3, ..Faults::NONE },
+    faults: Faults {
+        promotions: 3,
+        attempts: 6,
+        new_clients: 3,
+        ..Faults::NONE
+    },
     ..Scheme::bounded()
 };
 
@@ -91,7 +122,11 @@ const VOUCHED: Scheme = Scheme {
     clients: 2,
     bound: 3,
     ticks: 16,
-    faults: Faults { promotions: 1, attempts: 6, ..Faults::NONE },
+    faults: Faults {
+        promotions: 1,
+        attempts: 6,
+        ..Faults::NONE
+    },
     ..Scheme::vouched()
 };
 
@@ -99,7 +134,11 @@ const ELECTED_AGAIN: Scheme = Scheme {
     servers: 2,
     ticks: 18,
     has_epochs: true,
-    faults: Faults { second_elections: 1, attempts: 8, ..PROMOTED.faults },
+    faults: Faults {
+        second_elections: 1,
+        attempts: 8,
+        ..PROMOTED.faults
+    },
     ..PROMOTED
 };
 
@@ -112,7 +151,13 @@ const THREE_GROUPS: Scheme = Scheme {
     attempt: 1,
     greets_at_once: true,
     releases: true,
-    faults: Faults { promotions: 4, restarts: 2, attempts: 6, new_clients: 2, ..Faults::NONE },
+    faults: Faults {
+        promotions: 4,
+        restarts: 2,
+        attempts: 6,
+        new_clients: 2,
+        ..Faults::NONE
+    },
     ..Scheme::bounded()
 };
 
@@ -124,7 +169,11 @@ const LONG_BOUND: Scheme = Scheme {
     bound: 4,
     goes_on: Some(4),
     ticks: 12,
-    faults: Faults { promotions: 1, attempts: 6, ..Faults::NONE },
+    faults: Faults {
+        promotions: 1,
+        attempts: 6,
+        ..Faults::NONE
+    },
     ..Scheme::bounded()
 };
 
@@ -150,7 +199,13 @@ fn the_bound_is_needed() {
     broken_from(16_200, Mistake::ExtensionAtOnce, LONG_BOUND);
     broken_from(13_800, Mistake::ReclaimAtOnce, LONG_BOUND);
     // Nobody vouches for a master that goes on for ever.
-    broken(Mistake::NotVouched, Scheme { goes_on: None, ..PROMOTED });
+    broken(
+        Mistake::NotVouched,
+        Scheme {
+            goes_on: None,
+            ..PROMOTED
+        },
+    );
 }
 
 #[test]

@@ -62,12 +62,27 @@ pub(crate) struct Said {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Command {
-    Claim { token: u8 },
-    Keep { token: u8, reclaims: bool },
-    Release { token: u8 },
-    Greet { epoch: u8, nonce: u8, is_vouched: bool },
-    Confirm { nonce: u8 },
-    Touch { nonce: u8 },
+    Claim {
+        token: u8,
+    },
+    Keep {
+        token: u8,
+        reclaims: bool,
+    },
+    Release {
+        token: u8,
+    },
+    Greet {
+        epoch: u8,
+        nonce: u8,
+        is_vouched: bool,
+    },
+    Confirm {
+        nonce: u8,
+    },
+    Touch {
+        nonce: u8,
+    },
     Check,
 }
 
@@ -118,11 +133,21 @@ impl Node {
             let source = changed(*script, &changes);
             let words: [&[u8]; 3] = [b"SCRIPT", b"LOAD", source.as_bytes()];
             let loaded = keyspace.execute(Time::ZERO, &mut caller, &words);
-            let OwnedReply::Bulk(digest) = loaded else { panic!("{loaded:?}") };
+            let OwnedReply::Bulk(digest) = loaded else {
+                panic!("{loaded:?}")
+            };
             digests.insert(script.sha1.into(), digest);
         }
         let (markers, seen) = (Vec::new(), HashMap::new());
-        Self { keyspace, caller, digests, ttl, ttl_of_extensions, markers, seen }
+        Self {
+            keyspace,
+            caller,
+            digests,
+            ttl,
+            ttl_of_extensions,
+            markers,
+            seen,
+        }
     }
 
     /// How many transitions are remembered.
@@ -147,7 +172,10 @@ impl Node {
     /// The last word of a marker.
     pub(crate) fn nonce(&self, marker: u16) -> u8 {
         let text = std::str::from_utf8(&self.markers[usize::from(marker)]).expect("words");
-        text.rsplit(' ').next().and_then(|nonce| nonce.parse().ok()).expect("a nonce")
+        text.rsplit(' ')
+            .next()
+            .and_then(|nonce| nonce.parse().ok())
+            .expect("a nonce")
     }
 
     /// Has a server with these keys carry out a command.
@@ -172,7 +200,12 @@ impl Node {
         // The last millisecond is not the lock's: it is gone at a whole tick.
         let millis = |ticks: u8| millis(u64::from(ticks) * TICK - 1);
         let ttl = millis(self.ttl);
-        let reign = |step| engine::Command::Reign(Reign { key: MARKER.into(), step });
+        let reign = |step| {
+            engine::Command::Reign(Reign {
+                key: MARKER.into(),
+                step,
+            })
+        };
         let run_id = || run.to_string().into();
         let command = match command {
             Command::Claim { token } => engine::Command::Claim(Claim {
@@ -183,7 +216,12 @@ impl Node {
             }),
             Command::Keep { token, reclaims } => {
                 let ttl = millis(self.ttl_of_extensions);
-                engine::Command::Keep(Keep { lock: lock(token), ttl, restores: false, reclaims })
+                engine::Command::Keep(Keep {
+                    lock: lock(token),
+                    ttl,
+                    restores: false,
+                    reclaims,
+                })
             }
             Command::Release { token } => engine::Command::Remove(Removal {
                 lock: lock(token),
@@ -192,7 +230,11 @@ impl Node {
                 waiter: None,
                 is_awaited: true,
             }),
-            Command::Greet { epoch, nonce, is_vouched } => reign(ReignStep::Greet {
+            Command::Greet {
+                epoch,
+                nonce,
+                is_vouched,
+            } => reign(ReignStep::Greet {
                 run_id: run_id(),
                 epoch: epoch.into(),
                 nonce: nonce.to_string().into(),
@@ -201,11 +243,17 @@ impl Node {
             }),
             Command::Confirm { nonce } => {
                 let nonce = nonce.to_string().into();
-                reign(ReignStep::Confirm { run_id: run_id(), nonce })
+                reign(ReignStep::Confirm {
+                    run_id: run_id(),
+                    nonce,
+                })
             }
             Command::Touch { nonce } => {
                 let nonce = nonce.to_string().into();
-                reign(ReignStep::Touch { run_id: run_id(), nonce })
+                reign(ReignStep::Touch {
+                    run_id: run_id(),
+                    nonce,
+                })
             }
             Command::Check => reign(ReignStep::Check),
         };
@@ -227,7 +275,10 @@ impl Node {
         let (reply, _) = decode(&bytes).expect("a reply").expect("all of it");
         let read = read(request, PROOF, &reply, None);
         let read = read.unwrap_or_else(|why| panic!("{request:?}: {why:?} of {reply:?}"));
-        match read.said.and_then(|said| said.get::<ReignAnswer>().cloned()) {
+        match read
+            .said
+            .and_then(|said| said.get::<ReignAnswer>().cloned())
+        {
             Some(ReignAnswer::Greeted { marker, now }) => {
                 let marker = of_this_reign(&marker).to_vec();
                 Answer::Reign(Rc::new(ReignAnswer::Greeted { marker, now }))
@@ -248,13 +299,18 @@ impl Node {
         }
         if let Some(marker) = keys.marker {
             let text = &self.markers[usize::from(marker)];
-            self.keyspace.execute(at(now), &mut self.caller, &[b"SET", MARKER, text]);
+            self.keyspace
+                .execute(at(now), &mut self.caller, &[b"SET", MARKER, text]);
         }
         self.keyspace.replication = Replication {
             is_replica: said.is_replica,
             id: Some(said.id.to_string()),
             offset: said.written.into(),
-            replicas: said.replicas.iter().map(|offset| u64::from(*offset)).collect(),
+            replicas: said
+                .replicas
+                .iter()
+                .map(|offset| u64::from(*offset))
+                .collect(),
         };
     }
 
@@ -268,7 +324,10 @@ impl Node {
                     let left = left.as_millis() as u64 + 1;
                     assert_eq!(left % TICK, 0, "a lock ends at a whole tick");
                     let until = now + (left / TICK) as u8;
-                    keys.lock = Some(Held { token: text[0], until });
+                    keys.lock = Some(Held {
+                        token: text[0],
+                        until,
+                    });
                 }
                 (MARKER, _) => marker = Some(text.to_vec()),
                 other => panic!("{other:?}"),
@@ -290,7 +349,11 @@ fn millis(millis: u64) -> Ttl {
 }
 
 fn lock(token: u8) -> LockId {
-    LockId { key: LOCK.into(), token: Token::new([token; Token::LEN]), attributes: None }
+    LockId {
+        key: LOCK.into(),
+        token: Token::new([token; Token::LEN]),
+        attributes: None,
+    }
 }
 
 /// What the key of a lock holds.

@@ -150,13 +150,26 @@ impl Scheme {
 
     /// One group whose replaced masters go on for ever, and a majority vouches for votes.
     pub(crate) const fn vouched() -> Self {
-        let faults = Faults { attempts: 9, promotions: 2, ..Self::bounded().faults };
+        let faults = Faults {
+            attempts: 9,
+            promotions: 2,
+            ..Self::bounded().faults
+        };
         let goes_on = None;
-        Self { vouches: true, goes_on, ticks: 22, faults, ..Self::bounded() }
+        Self {
+            vouches: true,
+            goes_on,
+            ticks: 22,
+            faults,
+            ..Self::bounded()
+        }
     }
 
     pub(crate) fn with(self, mistake: Mistake) -> Self {
-        Self { mistake: Some(mistake), ..self }
+        Self {
+            mistake: Some(mistake),
+            ..self
+        }
     }
 
     pub(crate) fn ttl_of_extensions(&self) -> u8 {

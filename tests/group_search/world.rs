@@ -72,7 +72,10 @@ pub(crate) struct Search {
 
 impl Search {
     pub(crate) fn new(scheme: Scheme) -> Self {
-        Self { scheme, node: Node::new(&scheme) }
+        Self {
+            scheme,
+            node: Node::new(&scheme),
+        }
     }
 }
 
@@ -82,7 +85,13 @@ impl Model for Search {
     type Violation = TwoHolders;
 
     fn first(&mut self) -> World {
-        let Scheme { groups, servers, clients, faults, .. } = self.scheme;
+        let Scheme {
+            groups,
+            servers,
+            clients,
+            faults,
+            ..
+        } = self.scheme;
         let epoch = u8::from(self.scheme.has_epochs);
         let run = |group| (1 + group * servers) as u8;
         World {
@@ -115,7 +124,11 @@ impl Model for Search {
 
     fn take(&mut self, world: &mut World, step: &Step) -> Result<(), TwoHolders> {
         world.take(*step, &self.scheme, &mut self.node);
-        if world.holders() > 1 { Err(TwoHolders) } else { Ok(()) }
+        if world.holders() > 1 {
+            Err(TwoHolders)
+        } else {
+            Ok(())
+        }
     }
 
     /// The order of clients makes no difference.
@@ -123,7 +136,15 @@ impl Model for Search {
         let mut clients: Vec<u64> = world.clients.iter().map(hash).collect();
         clients.sort_unstable();
         let mut hasher = DefaultHasher::new();
-        let World { now, groups, late, names, tokens, left, .. } = world;
+        let World {
+            now,
+            groups,
+            late,
+            names,
+            tokens,
+            left,
+            ..
+        } = world;
         (now, groups, clients, late, names, tokens, left).hash(&mut hasher);
         hasher.finish()
     }
@@ -131,11 +152,16 @@ impl Model for Search {
 
 impl World {
     pub(crate) fn holders(&self) -> usize {
-        self.clients.iter().filter(|client| client.held.is_some()).count()
+        self.clients
+            .iter()
+            .filter(|client| client.held.is_some())
+            .count()
     }
 
     fn steps_of_group(&self, group: usize, scheme: &Scheme, steps: &mut Vec<Step>) {
-        let Group { servers, current, .. } = &self.groups[group];
+        let Group {
+            servers, current, ..
+        } = &self.groups[group];
         let (left, has_master) = (&self.left, servers[*current].is_up);
         for (index, server) in servers.iter().enumerate() {
             let mut push = |may: bool, step| steps.extend(may.then_some(step));
@@ -154,8 +180,14 @@ impl World {
                 }
             } else {
                 let is_apart = !server.is_linked || usize::from(server.source) != *current;
-                push(server.is_linked && !server.behind.is_empty(), Step::Deliver(group, index));
-                push(is_apart && is_replaced && has_master, Step::Sync(group, index));
+                push(
+                    server.is_linked && !server.behind.is_empty(),
+                    Step::Deliver(group, index),
+                );
+                push(
+                    is_apart && is_replaced && has_master,
+                    Step::Sync(group, index),
+                );
                 push(left.promotions > 0, Step::Promote(group, index));
                 let again = scheme.has(Mistake::VouchedByLag);
                 let acknowledges =
@@ -203,7 +235,9 @@ impl World {
             return;
         }
         if has_majority(sessions.clone().count()) {
-            let old = sessions.filter(|it| it.is_old(scheme, self.now, false)).count();
+            let old = sessions
+                .filter(|it| it.is_old(scheme, self.now, false))
+                .count();
             let may_try = scheme.tries_early || has_majority(old);
             match client.held {
                 Some(_) if scheme.extends => steps.push(Step::Extend(index)),
@@ -245,7 +279,10 @@ impl World {
                 self.attempt(client, self.tokens, false, scheme);
             }
             Step::Extend(client) => {
-                let token = self.clients[client].held.expect("it extends what it holds").token;
+                let token = self.clients[client]
+                    .held
+                    .expect("it extends what it holds")
+                    .token;
                 self.attempt(client, token, true, scheme);
             }
             Step::Release(client) => {
@@ -276,7 +313,14 @@ impl World {
 
     /// What happens to the servers.
     fn take_fault(&mut self, step: Step, scheme: &Scheme) {
-        let Self { now, groups, left, names, late, .. } = self;
+        let Self {
+            now,
+            groups,
+            left,
+            names,
+            late,
+            ..
+        } = self;
         let mut name = || {
             *names += 1;
             *names
@@ -334,9 +378,16 @@ impl World {
         let is_vouched = scheme.vouches
             && !scheme.has(Mistake::NotVouched)
             && !scheme.has(Mistake::VouchedFromGreeting);
-        let command = Command::Greet { epoch, nonce, is_vouched };
+        let command = Command::Greet {
+            epoch,
+            nonce,
+            is_vouched,
+        };
         let mut session = Session::new(server, at.servers[server].run, named_at);
-        session.sent.push_back(Sent { command, at: self.now });
+        session.sent.push_back(Sent {
+            command,
+            at: self.now,
+        });
         self.clients[client].sessions[group] = Some(session);
     }
 
@@ -344,9 +395,14 @@ impl World {
     fn unused_nonce(&self, node: &Node) -> u8 {
         let servers = self.groups.iter().flat_map(|group| &group.servers);
         let keys = servers.flat_map(|server| server.behind.iter().chain([&server.keys]));
-        let mut used: Vec<u8> =
-            keys.filter_map(|keys| keys.marker).map(|marker| node.nonce(marker)).collect();
-        let sessions = self.clients.iter().flat_map(|client| client.sessions.iter().flatten());
+        let mut used: Vec<u8> = keys
+            .filter_map(|keys| keys.marker)
+            .map(|marker| node.nonce(marker))
+            .collect();
+        let sessions = self
+            .clients
+            .iter()
+            .flat_map(|client| client.sessions.iter().flatten());
         let mut commands: Vec<Command> = self.late.iter().map(|(.., command)| *command).collect();
         for session in sessions {
             used.extend(session.reign.as_ref().map(nonce_of));
@@ -359,16 +415,23 @@ impl World {
             | Command::Touch { nonce } => Some(*nonce),
             _ => None,
         }));
-        (1..).find(|nonce| !used.contains(nonce)).expect("few are used")
+        (1..)
+            .find(|nonce| !used.contains(nonce))
+            .expect("few are used")
     }
 
     fn close(&mut self, client: usize, group: usize) {
-        let Some(session) = self.clients[client].close(group) else { return };
+        let Some(session) = self.clients[client].close(group) else {
+            return;
+        };
         let server = &self.groups[group].servers[session.server];
         let is_there = server.is_up && server.run == session.run;
         if is_there && self.left.late > 0 && !session.sent.is_empty() {
             self.left.late -= 1;
-            let late = session.sent.iter().map(|sent| (group, session.server, sent.command));
+            let late = session
+                .sent
+                .iter()
+                .map(|sent| (group, session.server, sent.command));
             self.late.extend(late);
         }
     }
@@ -379,20 +442,32 @@ impl World {
         let mut votes = vec![Vote::None; scheme.groups];
         for (session, vote) in client.sessions.iter_mut().zip(&mut votes) {
             let usable = |it: &&mut Session| it.reign.is_some() && !it.is_stale(scheme, now);
-            let Some(session) = session.as_mut().filter(usable) else { continue };
+            let Some(session) = session.as_mut().filter(usable) else {
+                continue;
+            };
             *vote = Vote::Open;
             let command = match is_extension {
-                true => Command::Keep { token, reclaims: session.reclaims(scheme, now) },
+                true => Command::Keep {
+                    token,
+                    reclaims: session.reclaims(scheme, now),
+                },
                 false => Command::Claim { token },
             };
             session.vote(scheme, now, command);
         }
-        client.attempt = Some(Attempt { token, at: now, is_extension, votes });
+        client.attempt = Some(Attempt {
+            token,
+            at: now,
+            is_extension,
+            votes,
+        });
         client.decide(scheme, now);
     }
 
     fn execute(&mut self, client: usize, group: usize, scheme: &Scheme, node: &mut Node) {
-        let session = self.clients[client].sessions[group].as_mut().expect("it is there");
+        let session = self.clients[client].sessions[group]
+            .as_mut()
+            .expect("it is there");
         let sent = session.sent.pop_front().expect("it was written");
         let (server, now) = (session.server, self.now);
         let answer = self.groups[group].execute(server, now, sent.command, scheme, node);
@@ -402,12 +477,20 @@ impl World {
     fn read(&mut self, client: usize, group: usize, scheme: &Scheme) {
         let now = self.now;
         loop {
-            let Client { sessions, known, .. } = &mut self.clients[client];
-            let Some(session) = &mut sessions[group] else { break };
-            let Some((sent, answer)) = session.answered.pop_front() else { break };
+            let Client {
+                sessions, known, ..
+            } = &mut self.clients[client];
+            let Some(session) = &mut sessions[group] else {
+                break;
+            };
+            let Some((sent, answer)) = session.answered.pop_front() else {
+                break;
+            };
             match session.told(scheme, now, sent, &answer, &mut known[group]) {
                 Ok(counted) => {
-                    session.sent.extend(counted.next.map(|command| Sent { command, at: now }));
+                    session
+                        .sent
+                        .extend(counted.next.map(|command| Sent { command, at: now }));
                     for (sent, counts) in counted.votes {
                         self.clients[client].voted(group, sent, counts);
                     }

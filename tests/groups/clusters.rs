@@ -21,7 +21,9 @@ fn keys(cluster: &Cluster) -> Vec<String> {
     let of = |server: &support::redis::Server| server.command(&["KEYS", "*"]);
     let mut keys: Vec<String> = Vec::new();
     for server in &cluster.servers[..3] {
-        let support::cli::Value::Array(found) = of(server) else { panic!("a list") };
+        let support::cli::Value::Array(found) = of(server) else {
+            panic!("a list")
+        };
         keys.extend(found.iter().map(support::cli::Value::text));
     }
     keys.sort_unstable();
@@ -38,14 +40,24 @@ fn three_slots_of_a_cluster_are_three_nodes() {
         .filter(|key| key.ends_with("}orders"))
         .count()
         == 3));
-    let markers = ["{1x3}redlatch:reign", "{54h}redlatch:reign", "{fjl}redlatch:reign"];
-    assert!(markers.iter().all(|marker| keys(&cluster).iter().any(|key| key == marker)));
+    let markers = [
+        "{1x3}redlatch:reign",
+        "{54h}redlatch:reign",
+        "{fjl}redlatch:reign",
+    ];
+    assert!(
+        markers
+            .iter()
+            .all(|marker| keys(&cluster).iter().any(|key| key == marker))
+    );
     let other = builder(&cluster.url()).build().unwrap();
     assert!(!can_be_acquired(&other, "orders"));
     guard.release().unwrap();
     let guard = take(&other, TTL);
-    let names: Vec<_> =
-        client.locks("*").map(|lock| lock.unwrap().resource().to_string()).collect();
+    let names: Vec<_> = client
+        .locks("*")
+        .map(|lock| lock.unwrap().resource().to_string())
+        .collect();
     assert_eq!(names, ["orders"]);
     guard.release().unwrap();
 }
@@ -75,17 +87,27 @@ fn a_waiter_is_told_on_a_channel_of_its_shard_or_on_a_common_one_if_it_may_not()
         masters().for_each(|it| _ = it.command(&["ACL", "SETUSER", "default", rights]));
         masters().for_each(|it| _ = it.command(&["CONFIG", "RESETSTAT"]));
         let [holder, other] = [client(&cluster), client(&cluster)];
-        let held = holder.request("orders").ttl(TTL).keep_alive().try_lock_for(3 * LIMIT);
+        let held = holder
+            .request("orders")
+            .ttl(TTL)
+            .keep_alive()
+            .try_lock_for(3 * LIMIT);
         let waiter = other.clone();
         let waiting = thread::spawn(move || take(&waiter, TTL).release());
         let hears = |it: &NodeStatus| it.queue == Some(QueueSupport::Full);
-        assert!(eventually(LIMIT, || other.nodes().iter().all(hears)), "{rights}");
+        assert!(
+            eventually(LIMIT, || other.nodes().iter().all(hears)),
+            "{rights}"
+        );
         held.unwrap().expect("it becomes free").release().unwrap();
         waiting.join().unwrap().unwrap();
         for publish in ["publish", "spublish"] {
             let field = format!("cmdstat_{publish}");
-            let has_told =
-                masters().any(|it| it.command(&["INFO", "commandstats"]).field(&field).is_some());
+            let has_told = masters().any(|it| {
+                it.command(&["INFO", "commandstats"])
+                    .field(&field)
+                    .is_some()
+            });
             assert_eq!(has_told, publish == told_by, "{rights}: {publish}");
         }
     }

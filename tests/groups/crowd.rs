@@ -45,7 +45,9 @@ fn fail_over(
     all_claims: &Claims,
 ) -> (Instant, bool) {
     let before = group.master();
-    let replicas: Vec<_> = (0..group.servers.len()).filter(|it| *it != before).collect();
+    let replicas: Vec<_> = (0..group.servers.len())
+        .filter(|it| *it != before)
+        .collect();
     replicas.iter().for_each(|it| group.servers[*it].pause());
     // They are stopped and cannot connect again: the locks of this time are not replicated.
     group.servers[before].command(&["CLIENT", "KILL", "TYPE", "replica"]);
@@ -59,7 +61,10 @@ fn fail_over(
         group.servers[before].kill();
     }
     replicas.iter().for_each(|it| group.servers[*it].resume());
-    assert!(eventually(3 * LIMIT, || group.master() != before), "nobody is promoted");
+    assert!(
+        eventually(3 * LIMIT, || group.master() != before),
+        "nobody is promoted"
+    );
     let port = group.servers[group.master()].port().to_string();
     relay.lead_to(port.parse().expect("a port"));
     if is_stopped {
@@ -70,7 +75,11 @@ fn fail_over(
     }
     let old = &group.servers[before];
     // Sentinel says so too, some seconds later.
-    assert!(old.command(&["REPLICAOF", "127.0.0.1", &port]).text().starts_with("OK"));
+    assert!(
+        old.command(&["REPLICAOF", "127.0.0.1", &port])
+            .text()
+            .starts_with("OK")
+    );
     assert!(eventually(LIMIT, || info(old, "master_link_status") == "up"));
     (at, has_granted)
 }
@@ -101,14 +110,20 @@ fn a_member_of_the_crowd() {
     let number = |index: usize| words[index].parse().expect("a number");
     let (way, number, address) = (WAYS[number(0)], number(1), words[2]);
     let all_claims = Claims::telling();
-    let builder = LockClient::builder().node_timeout(Duration::from_millis(300)).max_ttl(TTL);
+    let builder = LockClient::builder()
+        .node_timeout(Duration::from_millis(300))
+        .max_ttl(TTL);
     let builder = match way {
-        Way::ByTheRule => builder.nodes(format!("{address}?replicas=2")).failover_bound(BOUND),
+        Way::ByTheRule => builder
+            .nodes(format!("{address}?replicas=2"))
+            .failover_bound(BOUND),
         Way::WithoutIt => builder.nodes(address).restart_guard(false),
         Way::AsOthers(rival) => {
             let port = address.rsplit(':').next().unwrap().trim_end_matches("/0");
             let master = RefCell::new(Master::at(port.parse().unwrap()));
-            return compete(number, TTL, &all_claims, || Held::acquire(rival, &master, TTL));
+            return compete(number, TTL, &all_claims, || {
+                Held::acquire(rival, &master, TTL)
+            });
         }
     };
     work(number, &builder.build().unwrap(), TTL, &all_claims);
@@ -182,7 +197,13 @@ fn storm(way: Way, mut is_enough: impl FnMut(&Claims) -> bool) -> (Claims, Vec<I
     let lost_within = if has_rule { BOUND * 4 / 5 } else { LIMIT };
     thread::scope(|scope| {
         let (members, all_claims) = (Vec::new(), &all_claims);
-        let mut crowd = Crowd { way, address, all_claims, members, started: 0 };
+        let mut crowd = Crowd {
+            way,
+            address,
+            all_claims,
+            members,
+            started: 0,
+        };
         (0..MEMBERS).for_each(|_| crowd.start(scope));
         let mut lost = 0;
         for turn in 0.. {
@@ -206,7 +227,10 @@ fn storm(way: Way, mut is_enough: impl FnMut(&Claims) -> bool) -> (Claims, Vec<I
             lost += usize::from(is_lost);
             if is_enough(all_claims) {
                 let grants = all_claims.claims().len();
-                eprintln!("{way:?}: {} failovers, {lost} lost a lock, {grants} grants", turn + 1);
+                eprintln!(
+                    "{way:?}: {} failovers, {lost} lost a lock, {grants} grants",
+                    turn + 1
+                );
                 break;
             }
             crowd.disturb(turn, scope);
@@ -219,7 +243,10 @@ fn storm(way: Way, mut is_enough: impl FnMut(&Claims) -> bool) -> (Claims, Vec<I
 fn failovers_under_load_never_give_a_lock_to_two() {
     let start = Instant::now();
     let (all_claims, _) = storm(Way::ByTheRule, |_| start.elapsed() > time());
-    assert_eq!(all_claims.two_holders().map(|pair| format!("{pair:?}")), None);
+    assert_eq!(
+        all_claims.two_holders().map(|pair| format!("{pair:?}")),
+        None
+    );
 }
 
 #[track_caller]
@@ -227,7 +254,10 @@ fn gives_it_to_two(way: Way) {
     let start = Instant::now();
     let (all_claims, _) = storm(way, |all_claims| {
         let is_seen = eventually(TTL, || all_claims.two_holders().is_some());
-        assert!(is_seen || start.elapsed() < LIMIT * 3, "no double holder was seen");
+        assert!(
+            is_seen || start.elapsed() < LIMIT * 3,
+            "no double holder was seen"
+        );
         is_seen
     });
     let (first, second) = all_claims.two_holders().expect("seen before");
@@ -262,10 +292,19 @@ fn failovers_beside_other_libraries() {
             turns == number
         });
         let ends = failovers[1..].iter().copied().chain([Instant::now()]);
-        let doubled: Vec<Instant> = all_claims.overlaps().iter().map(|(_, it)| it.from).collect();
+        let doubled: Vec<Instant> = all_claims
+            .overlaps()
+            .iter()
+            .map(|(_, it)| it.from)
+            .collect();
         let is_doubled =
             |(from, to): &(Instant, Instant)| doubled.iter().any(|at| from < at && at < to);
-        let doubles = failovers.iter().copied().zip(ends).filter(is_doubled).count();
+        let doubles = failovers
+            .iter()
+            .copied()
+            .zip(ends)
+            .filter(is_doubled)
+            .count();
         let next = |at: &Instant| Some((all_claims.next_begun(*at)? - *at).as_secs_f64());
         let mut next: Vec<f64> = failovers.iter().filter_map(next).collect();
         next.sort_by(f64::total_cmp);

@@ -35,24 +35,44 @@ fn a_group_shows_its_reign_and_what_about_it_is_wrong() {
     assert_eq!(node.role, Some(Role::Master { replicas: 2 }));
     assert_eq!(group.reign, info(&servers[0], "master_replid"));
     assert_eq!((group.acknowledged, group.vouched_ago), (None, None));
-    assert!(group.age.is_some_and(|age| age > super::MAX_TTL), "{group:?}");
+    assert!(
+        group.age.is_some_and(|age| age > super::MAX_TTL),
+        "{group:?}"
+    );
     assert_eq!(node.warnings(), [NodeWarning::NoBound { replicas: 2 }]);
     for (name, value) in [("min-replicas-to-write", "1"), ("repl-backlog-ttl", "3600")] {
         servers[0].command(&["CONFIG", "SET", name, value]);
     }
     let (setting, needed) = ("min-replicas-max-lag", Duration::from_secs(12));
-    let short = NodeWarning::BoundShort { setting, needed, bound: super::BOUND };
-    let ends = || NodeWarning::BacklogEnds { after: Duration::from_secs(3600) };
+    let short = NodeWarning::BoundShort {
+        setting,
+        needed,
+        bound: super::BOUND,
+    };
+    let ends = || NodeWarning::BacklogEnds {
+        after: Duration::from_secs(3600),
+    };
     assert_eq!(status(&unbounded).0.warnings(), [short, ends()]);
 
     let vouched = client(&servers[0], "&replicas=2");
-    assert!(eventually(3 * LIMIT, || vouched.try_lock("orders", TTL).is_ok_and(|it| it.is_some())));
+    assert!(eventually(3 * LIMIT, || vouched
+        .try_lock("orders", TTL)
+        .is_ok_and(|it| it.is_some())));
     let (node, group) = status(&vouched);
     assert_eq!(node.warnings(), [ends()]);
-    assert!(group.acknowledged.is_some_and(|count| count > 0), "{group:?}");
-    assert!(group.vouched_ago.is_some_and(|ago| ago <= super::BOUND), "{group:?}");
+    assert!(
+        group.acknowledged.is_some_and(|count| count > 0),
+        "{group:?}"
+    );
+    assert!(
+        group.vouched_ago.is_some_and(|ago| ago <= super::BOUND),
+        "{group:?}"
+    );
     let uncounted = status(&client(&servers[0], "&replicas=3")).0;
-    let differ = NodeWarning::ReplicasDiffer { named: 3, connected: 2 };
+    let differ = NodeWarning::ReplicasDiffer {
+        named: 3,
+        connected: 2,
+    };
     assert_eq!(uncounted.warnings(), [differ, ends()]);
 }
 
@@ -62,7 +82,10 @@ fn a_master_without_its_former_one_has_no_bound_and_a_user_without_wait_is_warne
     let user = "ACL SETUSER app on >pw ~* &* +@all -wait";
     servers[0].command(&user.split(' ').collect::<Vec<_>>());
     let refused = |user: &str, options: &str| {
-        let url = format!("redis://{user}127.0.0.1:{}?failover=true{options}", servers[0].port());
+        let url = format!(
+            "redis://{user}127.0.0.1:{}?failover=true{options}",
+            servers[0].port()
+        );
         let node = builder(&url).build().unwrap().nodes().remove(0);
         assert!(node.is_connected, "{node:?}");
         node.warnings().contains(&NodeWarning::WaitRefused)
@@ -75,7 +98,11 @@ fn a_master_without_its_former_one_has_no_bound_and_a_user_without_wait_is_warne
     servers[0].kill();
     let (node, group) = status(&client(&servers[1], ""));
     assert_eq!(node.role, Some(Role::Master { replicas: 0 }));
-    assert!(node.warnings().contains(&NodeWarning::NoBound { replicas: 1 }), "{node:?}");
+    assert!(
+        node.warnings()
+            .contains(&NodeWarning::NoBound { replicas: 1 }),
+        "{node:?}"
+    );
     assert!(group.former.is_some(), "{group:?}");
 }
 
@@ -87,15 +114,33 @@ fn a_cluster_is_no_warning_if_it_is_named_and_its_timeout_is_compared_with_the_b
         server.command(&["CONFIG", "SET", "repl-backlog-ttl", "0"]);
         server.command(&["CONFIG", "SET", "cluster-node-timeout", "1500"]);
     };
-    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.group.is_some())));
+    assert!(eventually(LIMIT, || client
+        .nodes()
+        .iter()
+        .all(|node| node.group.is_some())));
     cluster.servers.iter().for_each(set);
     let (setting, needed) = ("cluster-node-timeout", Duration::from_millis(1500));
     for node in client.nodes() {
         let host = |it: &NodeWarning| matches!(it, NodeWarning::SameHost { .. });
         // Masters on one machine.
-        assert_eq!(node.warnings().iter().any(host), !node.url.ends_with("=2730"));
-        let warnings: Vec<_> = node.warnings().iter().filter(|it| !host(it)).cloned().collect();
-        assert_eq!(warnings, [NodeWarning::BoundShort { setting, needed, bound: super::BOUND }]);
+        assert_eq!(
+            node.warnings().iter().any(host),
+            !node.url.ends_with("=2730")
+        );
+        let warnings: Vec<_> = node
+            .warnings()
+            .iter()
+            .filter(|it| !host(it))
+            .cloned()
+            .collect();
+        assert_eq!(
+            warnings,
+            [NodeWarning::BoundShort {
+                setting,
+                needed,
+                bound: super::BOUND
+            }]
+        );
     }
 }
 
@@ -107,7 +152,12 @@ fn warnings(url: &str, count: usize) -> Vec<NodeWarning> {
     let is_there = eventually(LIMIT, || {
         let node = client.nodes().remove(0);
         let is_bound = |it: &NodeWarning| matches!(it, NodeWarning::NoBound { .. });
-        found = node.warnings().iter().filter(|it| !is_bound(it)).cloned().collect();
+        found = node
+            .warnings()
+            .iter()
+            .filter(|it| !is_bound(it))
+            .cloned()
+            .collect();
         node.is_connected && found.len() == count
     });
     assert!(is_there, "{found:?}");
@@ -124,17 +174,39 @@ fn sentinels_that_are_too_few_slow_or_silent_are_warned_of() {
         assert_eq!(group.sentinels[sentinel].command(&set).text(), "OK");
     };
     set(0, "quorum", "1");
-    assert_eq!(warnings(&url, 1), [NodeWarning::Sentinels { known: 3, quorum: 1 }]);
+    assert_eq!(
+        warnings(&url, 1),
+        [NodeWarning::Sentinels {
+            known: 3,
+            quorum: 1
+        }]
+    );
     set(0, "quorum", "2");
     set(1, "down-after-milliseconds", "30000");
     let (down_after, bound) = (Duration::from_secs(30), super::BOUND);
-    let slow = NodeWarning::KeptLocksEnd { down_after, bound, max_ttl: super::MAX_TTL };
+    let slow = NodeWarning::KeptLocksEnd {
+        down_after,
+        bound,
+        max_ttl: super::MAX_TTL,
+    };
     assert_eq!(warnings(&url, 1), [slow]);
     set(1, "down-after-milliseconds", "1000");
     group.sentinels[2].pause();
-    assert_eq!(warnings(&url, 1), [NodeWarning::SentinelsSilent { silent: 1, named: 3 }]);
+    assert_eq!(
+        warnings(&url, 1),
+        [NodeWarning::SentinelsSilent {
+            silent: 1,
+            named: 3
+        }]
+    );
     group.sentinels.pop();
-    assert_eq!(warnings(&url, 1), [NodeWarning::SentinelsSilent { silent: 1, named: 3 }]);
+    assert_eq!(
+        warnings(&url, 1),
+        [NodeWarning::SentinelsSilent {
+            silent: 1,
+            named: 3
+        }]
+    );
 }
 
 #[test]
@@ -142,8 +214,14 @@ fn a_replica_that_is_down_and_not_counted_is_warned_of() {
     let mut group = SentinelGroup::start(3);
     group.servers[3].kill();
     let url = format!("{}?replicas=2", group.url());
-    let listed = NodeWarning::ReplicasListed { named: 2, listed: 3 };
-    assert!(eventually(LIMIT, || info(&group.servers[0], "connected_slaves") == "2"));
+    let listed = NodeWarning::ReplicasListed {
+        named: 2,
+        listed: 3,
+    };
+    assert!(eventually(LIMIT, || info(
+        &group.servers[0],
+        "connected_slaves"
+    ) == "2"));
     assert_eq!(warnings(&url, 1), [listed]);
 }
 
@@ -154,7 +232,10 @@ fn a_cluster_that_moves_replicas_is_warned_of_if_they_are_counted() {
         server.command(&["CONFIG", "SET", "repl-backlog-ttl", "0"]);
     }
     let url = |options: &str| format!("{}?nodes=1{options}", cluster.url());
-    assert_eq!(warnings(&url("&replicas=2"), 1), [NodeWarning::ReplicasMove]);
+    assert_eq!(
+        warnings(&url("&replicas=2"), 1),
+        [NodeWarning::ReplicasMove]
+    );
     assert_eq!(warnings(&url(""), 0), []);
     for server in &cluster.servers {
         server.command(&["CONFIG", "SET", "cluster-allow-replica-migration", "no"]);

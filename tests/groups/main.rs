@@ -40,7 +40,12 @@ fn builder(url: &str) -> Builder {
 /// Waits for the lock `orders`, in a quarantine too.
 #[track_caller]
 fn take(client: &LockClient, ttl: Duration) -> LockGuard {
-    client.request("orders").ttl(ttl).try_lock_for(3 * LIMIT).unwrap().expect("it becomes free")
+    client
+        .request("orders")
+        .ttl(ttl)
+        .try_lock_for(3 * LIMIT)
+        .unwrap()
+        .expect("it becomes free")
 }
 
 /// Has the group's reign last for ever already, as an operator may say who knows that no client has
@@ -48,8 +53,15 @@ fn take(client: &LockClient, ttl: Duration) -> LockGuard {
 #[track_caller]
 fn adopt(master: &Server, tag: &str) {
     let info = master.command(&["INFO", "server"]).text();
-    let run = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap().trim_end();
-    let marker = format!("redlatch1 {run} {} 0 0 adopted", info_of(master, "master_replid"));
+    let run = info
+        .lines()
+        .find_map(|line| line.strip_prefix("run_id:"))
+        .unwrap()
+        .trim_end();
+    let marker = format!(
+        "redlatch1 {run} {} 0 0 adopted",
+        info_of(master, "master_replid")
+    );
     let key = format!("{tag}redlatch:reign");
     assert_eq!(master.command(&["SET", &key, &marker]), Value::ok());
 }

@@ -17,14 +17,23 @@ const TTL: Duration = MAX_TTL;
 
 /// A client on the side of the first server, and one that asks the Sentinels.
 fn both_sides(group: &SentinelGroup, query: &str) -> (LockClient, LockClient) {
-    let near = format!("redis://127.0.0.1:{}?failover=true{query}", group.servers[0].port());
+    let near = format!(
+        "redis://127.0.0.1:{}?failover=true{query}",
+        group.servers[0].port()
+    );
     let far = format!("{}?{}", group.url(), query.trim_start_matches('&'));
     let client = |url: &str| builder(url).build().unwrap();
     (client(&near), client(far.trim_end_matches('?')))
 }
 
 fn keep(client: &LockClient, name: &str) -> LockGuard {
-    client.request(name).ttl(TTL).keep_alive().try_lock_for(LIMIT).unwrap().unwrap()
+    client
+        .request(name)
+        .ttl(TTL)
+        .keep_alive()
+        .try_lock_for(LIMIT)
+        .unwrap()
+        .unwrap()
 }
 
 /// The master is cut off from its group while a client on its side keeps the lock. Returns whether
@@ -35,7 +44,13 @@ fn both_hold(query: &str) -> bool {
     let (near, far) = both_sides(&group, query);
     let held = keep(&near, "orders");
     group.link.as_ref().unwrap().set(Mode::Vanish);
-    let got = far.request("orders").ttl(TTL).keep_alive().try_lock_for(3 * LIMIT).unwrap().unwrap();
+    let got = far
+        .request("orders")
+        .ttl(TTL)
+        .keep_alive()
+        .try_lock_for(3 * LIMIT)
+        .unwrap()
+        .unwrap();
     let is_held = held.ensure_held().is_ok();
     got.ensure_held().unwrap();
     is_held
@@ -70,7 +85,9 @@ fn a_master_that_was_stopped_gives_nothing_when_it_continues() {
     adopt(&group.servers[0], "");
     let url = |query| format!("{}?{query}", group.url());
     let build = |builder: Builder| builder.build().unwrap();
-    let crowd: Vec<_> = (0..20).map(|_| build(builder(&url("replicas=2")))).collect();
+    let crowd: Vec<_> = (0..20)
+        .map(|_| build(builder(&url("replicas=2"))))
+        .collect();
     for client in &crowd {
         drop(client.try_lock("warm", TTL).unwrap());
     }
@@ -81,7 +98,11 @@ fn a_master_that_was_stopped_gives_nothing_when_it_continues() {
         let work = |client| scope.spawn(move || holds(client, is_over));
         let workers: Vec<_> = crowd.iter().map(work).collect();
         // One of them may have it first.
-        let held = far.request("orders").ttl(TTL).keep_alive().try_lock_for(3 * LIMIT);
+        let held = far
+            .request("orders")
+            .ttl(TTL)
+            .keep_alive()
+            .try_lock_for(3 * LIMIT);
         let from = Instant::now();
         group.servers[0].resume();
         thread::sleep(Duration::from_secs(3));
@@ -106,7 +127,12 @@ fn a_master_that_is_elected_again_without_being_told_begins_a_quarantine() {
     let (near, far) = (client(), client());
     drop(near.try_lock("orders", TTL).unwrap().unwrap());
     group.servers[0].pause();
-    let held = far.request("orders").ttl(TTL).try_lock_for(3 * LIMIT).unwrap().unwrap();
+    let held = far
+        .request("orders")
+        .ttl(TTL)
+        .try_lock_for(3 * LIMIT)
+        .unwrap()
+        .unwrap();
     group.servers[1].kill();
     group.servers[0].resume();
     let mut got = None;

@@ -15,7 +15,12 @@ use super::{BOUND, MAX_TTL, builder, take};
 const TTL: Duration = Duration::from_secs(5);
 
 fn client(server: &Server) -> LockClient {
-    builder(&format!("redis://127.0.0.1:{}?failover=true", server.port())).build().unwrap()
+    builder(&format!(
+        "redis://127.0.0.1:{}?failover=true",
+        server.port()
+    ))
+    .build()
+    .unwrap()
 }
 
 /// The error of the only node.
@@ -38,12 +43,17 @@ fn promote(server: &Server) {
 fn the_first_client_of_a_group_waits_as_after_a_failover_and_the_next_one_need_not() {
     let servers = replicated(1);
     let first = client(&servers[0]);
-    let Some(NodeError::Quarantined { left }) = problem(&first) else { panic!("it counts") };
+    let Some(NodeError::Quarantined { left }) = problem(&first) else {
+        panic!("it counts")
+    };
     assert!(left <= MAX_TTL + BOUND && left > MAX_TTL, "{left:?}");
     let guard = take(&first, TTL);
     drop(guard);
     // It reads in the marker since when the reign is known.
-    let guard = client(&servers[0]).try_lock("orders", TTL).unwrap().unwrap();
+    let guard = client(&servers[0])
+        .try_lock("orders", TTL)
+        .unwrap()
+        .unwrap();
     guard.release().unwrap();
 }
 
@@ -57,13 +67,22 @@ fn a_failback_on_an_open_connection_is_seen_behind_the_vote() {
     let before = info(&servers[0], "master_replid");
     promote(&servers[1]);
     let port = servers[1].port().to_string();
-    assert_eq!(servers[0].command(&["REPLICAOF", "127.0.0.1", &port]), Value::ok());
-    assert!(eventually(LIMIT, || info(&servers[0], "master_link_status") == "up"));
+    assert_eq!(
+        servers[0].command(&["REPLICAOF", "127.0.0.1", &port]),
+        Value::ok()
+    );
+    assert!(eventually(LIMIT, || info(
+        &servers[0],
+        "master_link_status"
+    ) == "up"));
     promote(&servers[0]);
     assert_ne!(info(&servers[0], "master_replid"), before);
     let problem = problem(&client);
     assert!(
-        matches!(problem, Some(NodeError::ReignChanged | NodeError::Quarantined { .. })),
+        matches!(
+            problem,
+            Some(NodeError::ReignChanged | NodeError::Quarantined { .. })
+        ),
         "{problem:?}"
     );
 }
@@ -72,14 +91,25 @@ fn a_failback_on_an_open_connection_is_seen_behind_the_vote() {
 fn a_kept_lock_is_reclaimed_after_a_promotion_that_lost_it_and_nobody_else_gets_it() {
     let servers = replicated(1);
     let (holder, other) = (client(&servers[0]), client(&servers[0]));
-    let guard =
-        holder.request("orders").ttl(TTL).keep_alive().try_lock_for(LIMIT).unwrap().unwrap();
+    let guard = holder
+        .request("orders")
+        .ttl(TTL)
+        .keep_alive()
+        .try_lock_for(LIMIT)
+        .unwrap()
+        .unwrap();
     // The server loses the key and its reign, as a replica does that is promoted too early.
     let port = servers[1].port().to_string();
     assert_eq!(servers[1].command(&["REPLICAOF", "NO", "ONE"]), Value::ok());
     assert_eq!(servers[1].command(&["FLUSHALL"]), Value::ok());
-    assert_eq!(servers[0].command(&["REPLICAOF", "127.0.0.1", &port]), Value::ok());
-    assert!(eventually(LIMIT, || info(&servers[0], "master_link_status") == "up"));
+    assert_eq!(
+        servers[0].command(&["REPLICAOF", "127.0.0.1", &port]),
+        Value::ok()
+    );
+    assert!(eventually(LIMIT, || info(
+        &servers[0],
+        "master_link_status"
+    ) == "up"));
     promote(&servers[0]);
     assert_eq!(value(&servers[0], "orders"), None);
     let start = Instant::now();
@@ -109,9 +139,15 @@ fn the_documented_rights_suffice_and_each_is_needed() {
         assert_eq!(servers[0].command(&user), Value::ok());
     };
     let url = format!("redis://locks:secret@127.0.0.1:{}", servers[0].port());
-    let client = || builder(&format!("{url}?failover=true&replicas=2")).build().unwrap();
+    let client = || {
+        builder(&format!("{url}?failover=true&replicas=2"))
+            .build()
+            .unwrap()
+    };
     set_user(&["on", ">secret", "~redlatch:reign", "~o*"]);
-    set_user(&["+get", "+set", "+del", "+pexpire", "+pttl", "+evalsha", "+eval"]);
+    set_user(&[
+        "+get", "+set", "+del", "+pexpire", "+pttl", "+evalsha", "+eval",
+    ]);
     set_user(&["+info", "+time", "+wait"]);
     take(&client(), TTL).release().unwrap();
     let is_refused = |problem: Option<NodeError>| match problem {
@@ -124,7 +160,13 @@ fn the_documented_rights_suffice_and_each_is_needed() {
         set_user(&[&format!("+{right}")]);
     }
     set_user(&["-wait"]);
-    assert_eq!(problem(&client()), Some(NodeError::NotVouched { wanted: 1, vouched_by: 0 }));
+    assert_eq!(
+        problem(&client()),
+        Some(NodeError::NotVouched {
+            wanted: 1,
+            vouched_by: 0
+        })
+    );
     set_user(&["+wait", "resetkeys", "~o*"]);
     assert!(is_refused(problem(&client())));
 }

@@ -35,7 +35,9 @@ fn an_adopted_group_counts_at_once_and_a_renewed_one_waits_while_kept_locks_go_o
     let (operator, other) = (client(&servers[0]), client(&servers[0]));
     assert!(is_quarantined(&other) && is_quarantined(&operator));
     let journal = Journal::default();
-    let waiting = builder(&url(&servers[0])).max_ttl(LONG).on_event(journal.recorder());
+    let waiting = builder(&url(&servers[0]))
+        .max_ttl(LONG)
+        .on_event(journal.recorder());
     let waiting = waiting.build().unwrap();
     let cancel = waiting.cancel_token();
     let waiter = std::thread::spawn(move || waiting.lock("other", TTL));
@@ -48,14 +50,29 @@ fn an_adopted_group_counts_at_once_and_a_renewed_one_waits_while_kept_locks_go_o
     cancel.cancel();
     assert!(matches!(waiter.join().unwrap(), Err(Error::Cancelled)));
     let text = reported().unwrap();
-    assert!(text.contains("a new master, or are new (adopt_groups)"), "{text}");
+    assert!(
+        text.contains("a new master, or are new (adopt_groups)"),
+        "{text}"
+    );
     let text = other.try_lock("other", TTL).unwrap_err().to_string();
-    assert!(text.contains("(if the group is new: LockClient::adopt_groups)"), "{text}");
+    assert!(
+        text.contains("(if the group is new: LockClient::adopt_groups)"),
+        "{text}"
+    );
     let changed = operator.adopt_groups().unwrap();
-    assert_eq!(changed.iter().map(|it| &it.answer).collect::<Vec<_>>(), [&NodeAnswer::Answered]);
+    assert_eq!(
+        changed.iter().map(|it| &it.answer).collect::<Vec<_>>(),
+        [&NodeAnswer::Answered]
+    );
     // It was greeted with the marker before, and greets again.
     assert!(eventually(LIMIT, || can_be_acquired(&other, "other")));
-    let guard = other.request("orders").ttl(TTL).keep_alive().try_lock().unwrap().unwrap();
+    let guard = other
+        .request("orders")
+        .ttl(TTL)
+        .keep_alive()
+        .try_lock()
+        .unwrap()
+        .unwrap();
     let changed = operator.renew_groups().unwrap();
     assert_eq!(changed[0].answer, NodeAnswer::Answered);
     assert!(eventually(LIMIT, || is_quarantined(&other)));
@@ -77,15 +94,25 @@ fn a_group_that_was_in_use_is_not_adopted() {
     assert!(eventually(LIMIT, copied));
     servers[1].command(&["REPLICAOF", "NO", "ONE"]);
 
-    for (case, index) in [("promoted", 1), ("without the marker", 1), ("without its keys", 0)] {
+    for (case, index) in [
+        ("promoted", 1),
+        ("without the marker", 1),
+        ("without its keys", 0),
+    ] {
         let refuses = |client: &LockClient| {
             let Err(Error::NoQuorum(error)) = client.try_lock("job", TTL) else {
                 panic!("{case}: it counts");
             };
-            let former = error.reports()[0].former_reign.clone().expect("it is known");
+            let former = error.reports()[0]
+                .former_reign
+                .clone()
+                .expect("it is known");
             assert!(reign.starts_with(&former), "{case}: {former} {reign}");
             let text = error.to_string();
-            assert!(!text.contains("adopt") && text.contains(&former), "{case}: {text}");
+            assert!(
+                !text.contains("adopt") && text.contains(&former),
+                "{case}: {text}"
+            );
             let answer = &client.adopt_groups().unwrap()[0];
             assert_eq!(answer.answer, NodeAnswer::Refused, "{case}");
             assert_eq!(answer.former_reign.as_ref(), Some(&former), "{case}");
@@ -102,7 +129,9 @@ fn a_group_that_was_in_use_is_not_adopted() {
                 assert!(is_quarantined(&client(&servers[index])));
                 assert!(eventually(LIMIT, || is_quarantined(&first)));
                 let told = || {
-                    let former = first.try_lock("job", TTL).map_err(|error| error.to_string());
+                    let former = first
+                        .try_lock("job", TTL)
+                        .map_err(|error| error.to_string());
                     former.is_err_and(|text| text.contains("was in use before"))
                 };
                 assert!(eventually(LIMIT, told));
@@ -115,16 +144,30 @@ fn a_group_that_was_in_use_is_not_adopted() {
 #[test]
 fn a_quarantine_is_told_to_its_end_also_where_others_wait() {
     let servers = replicated(1);
-    let builder = || builder(&url(&servers[0])).max_ttl(LONG).failover_bound(LONG / 2);
+    let builder = || {
+        builder(&url(&servers[0]))
+            .max_ttl(LONG)
+            .failover_bound(LONG / 2)
+    };
     let waiting = builder().build().unwrap();
     let cancel = waiting.cancel_token();
     let waiter = std::thread::spawn(move || waiting.lock("job", TTL));
-    let queued = || servers[0].command(&["ZCARD", "job:redlatch:queue"]).integer() == 1;
+    let queued = || {
+        servers[0]
+            .command(&["ZCARD", "job:redlatch:queue"])
+            .integer()
+            == 1
+    };
     assert!(eventually(LIMIT, queued));
     let client = builder().build().unwrap();
     for name in ["job", "other"] {
-        let Err(Error::NoQuorum(error)) = client.try_lock(name, TTL) else { panic!("it counts") };
-        assert!(error.quarantine().is_some_and(|left| left > LONG), "{name}: {error}");
+        let Err(Error::NoQuorum(error)) = client.try_lock(name, TTL) else {
+            panic!("it counts")
+        };
+        assert!(
+            error.quarantine().is_some_and(|left| left > LONG),
+            "{name}: {error}"
+        );
     }
     cancel.cancel();
     assert!(matches!(waiter.join().unwrap(), Err(Error::Cancelled)));

@@ -18,11 +18,21 @@ use super::{adopt, builder};
 const TTL: Duration = Duration::from_secs(15);
 
 fn client(url: &str, bound: Duration) -> LockClient {
-    builder(url).max_ttl(TTL).failover_bound(bound).build().unwrap()
+    builder(url)
+        .max_ttl(TTL)
+        .failover_bound(bound)
+        .build()
+        .unwrap()
 }
 
 fn keep(client: &LockClient) -> LockGuard {
-    client.request("orders").ttl(TTL).keep_alive().try_lock_for(LIMIT).unwrap().unwrap()
+    client
+        .request("orders")
+        .ttl(TTL)
+        .keep_alive()
+        .try_lock_for(LIMIT)
+        .unwrap()
+        .unwrap()
 }
 
 /// Is the lock held until it would have ended had it not been extended after the failover?
@@ -83,11 +93,19 @@ fn a_lock_goes_on_when_the_master_is_cut_off_from_all_but_the_clients() {
 fn a_lock_goes_on_when_the_master_refuses_to_write_without_its_replicas() {
     let group = SentinelGroup::start(2);
     for server in &group.servers {
-        for (setting, value) in [("min-replicas-to-write", "1"), ("min-replicas-max-lag", "1")] {
-            assert_eq!(server.command(&["CONFIG", "SET", setting, value]), Value::ok());
+        for (setting, value) in [
+            ("min-replicas-to-write", "1"),
+            ("min-replicas-max-lag", "1"),
+        ] {
+            assert_eq!(
+                server.command(&["CONFIG", "SET", setting, value]),
+                Value::ok()
+            );
         }
     }
-    lives_through(&group, "", Duration::from_secs(3), || cut_off(&group.servers[0]));
+    lives_through(&group, "", Duration::from_secs(3), || {
+        cut_off(&group.servers[0]);
+    });
 }
 
 /// The old master is told nothing, and the connections to it stay.
@@ -102,7 +120,10 @@ fn a_lock_goes_on_when_a_name_leads_to_another_master() {
     let guard = keep(&holder);
     assert_eq!(servers[1].command(&["REPLICAOF", "NO", "ONE"]), Value::ok());
     let port = servers[1].client_port().to_string();
-    assert_eq!(servers[2].command(&["REPLICAOF", "127.0.0.1", &port]), Value::ok());
+    assert_eq!(
+        servers[2].command(&["REPLICAOF", "127.0.0.1", &port]),
+        Value::ok()
+    );
     door.lead_new_to(servers[1].port());
     goes_on(&guard, &other);
     assert_eq!(info(&servers[0], "role"), "master");

@@ -16,7 +16,10 @@ fn registers_and_what_is_built_on_them_are_refused_on_groups() {
     assert_eq!(client.register("leader").unwrap_err(), refusal());
     assert_eq!(client.registers().form(true), Err(refusal()));
     let job = client.once_per("report", Duration::from_secs(60)).exact();
-    assert_eq!(job.run(|_| Ok::<_, Error>(())), Err(Error::Register(refusal())));
+    assert_eq!(
+        job.run(|_| Ok::<_, Error>(())),
+        Err(Error::Register(refusal()))
+    );
     let begun = client.transactions().begin(&["a", "b"]).unwrap_err();
     assert_eq!(begun, TransactionError::Register(refusal()));
     assert_eq!(

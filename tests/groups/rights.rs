@@ -19,8 +19,12 @@ const TTL: Duration = MAX_TTL;
 /// Why the only node has no vote.
 #[track_caller]
 fn problem(client: &LockClient) -> NodeError {
-    let error = client.try_lock("orders", TTL).expect_err("there is no vote");
-    let Error::NoQuorum(error) = error else { panic!("{error:?}") };
+    let error = client
+        .try_lock("orders", TTL)
+        .expect_err("there is no vote");
+    let Error::NoQuorum(error) = error else {
+        panic!("{error:?}")
+    };
     let text = format!("{error} {error:?} {:?}", client.nodes());
     assert!(!text.contains(SECRET), "{text}");
     match &error.reports()[0].answer {
@@ -43,14 +47,27 @@ fn sentinels_that_do_not_know_the_group_or_want_a_password() {
         let is_refused = matches!(&problem, NodeError::LookupRefused(why) if why.contains(words));
         assert!(is_refused && problem.is_permanent(), "{problem}");
     };
-    says(client(group.url().replace(NAME, "others")), "No such master with that name");
+    says(
+        client(group.url().replace(NAME, "others")),
+        "No such master with that name",
+    );
     for sentinel in &group.sentinels {
-        sentinel.command(&["ACL", "SETUSER", "app", "on", &format!(">{SECRET}"), "+@all"]);
+        sentinel.command(&[
+            "ACL",
+            "SETUSER",
+            "app",
+            "on",
+            &format!(">{SECRET}"),
+            "+@all",
+        ]);
         sentinel.command(&["ACL", "SETUSER", "default", "off"]);
     }
     says(client(group.url()), "NOAUTH");
     let login = |user: &str, password: &str| {
-        format!("{}?sentinel_user={user}&sentinel_password={password}", group.url())
+        format!(
+            "{}?sentinel_user={user}&sentinel_password={password}",
+            group.url()
+        )
     };
     let silent = |client: &LockClient| {
         let is_silent = |it: &NodeWarning| matches!(it, NodeWarning::SentinelsSilent { .. });
@@ -72,7 +89,10 @@ fn servers_that_refuse_the_user_or_a_right() {
     let user = |name: &str, rights: &str| {
         let words = format!("ACL SETUSER {name} on >{SECRET} {rights}");
         for server in &group.servers {
-            assert_eq!(server.command(&words.split(' ').collect::<Vec<_>>()), Value::ok());
+            assert_eq!(
+                server.command(&words.split(' ').collect::<Vec<_>>()),
+                Value::ok()
+            );
         }
         let at = format!("://{name}:{SECRET}@");
         build(builder(&group.url().replace("://", &at)))
@@ -82,7 +102,10 @@ fn servers_that_refuse_the_user_or_a_right() {
         other => panic!("{other:?}"),
     };
     let wrong = group.url().replace("://", &format!("://app:{SECRET}@"));
-    assert_eq!(kind(problem(&build(builder(&wrong)))), ServerErrorKind::Authentication);
+    assert_eq!(
+        kind(problem(&build(builder(&wrong)))),
+        ServerErrorKind::Authentication
+    );
     let no_marker = problem(&user("one", rights));
     assert!(no_marker.is_permanent(), "{no_marker:?}");
     assert_eq!(kind(no_marker), ServerErrorKind::NoPermission);
@@ -110,13 +133,26 @@ fn a_sentinel_that_does_not_answer_is_not_waited_for() {
     let deaf = DeafPort::open("127.0.0.1:0");
     let with = |others: &[u16]| {
         let hosts = others.iter().map(|port| format!("127.0.0.1:{port}"));
-        let hosts = [deaf.address().to_string()].into_iter().chain(hosts).collect::<Vec<_>>();
-        build(builder(&format!("redis+sentinel://{}/{NAME}", hosts.join(","))))
+        let hosts = [deaf.address().to_string()]
+            .into_iter()
+            .chain(hosts)
+            .collect::<Vec<_>>();
+        build(builder(&format!(
+            "redis+sentinel://{}/{NAME}",
+            hosts.join(",")
+        )))
     };
     let ports: Vec<_> = group.sentinels.iter().map(Sentinel::port).collect();
     let took = |client: LockClient| {
         let start = Instant::now();
-        drop(client.request("orders").ttl(TTL).try_lock_for(LIMIT).unwrap().unwrap());
+        drop(
+            client
+                .request("orders")
+                .ttl(TTL)
+                .try_lock_for(LIMIT)
+                .unwrap()
+                .unwrap(),
+        );
         start.elapsed()
     };
     let two = took(with(&ports[..2]));
@@ -135,7 +171,9 @@ fn sentinels_that_are_silent_at_first_are_found() {
     let client = build(builder(&url).connect_timeout(Duration::from_secs(1)));
     assert!(matches!(problem(&client), NodeError::NoMaster(_)));
     group.sentinels.iter().for_each(Sentinel::resume);
-    assert!(eventually(LIMIT, || client.try_lock("orders", TTL).is_ok_and(|it| it.is_some())));
+    assert!(eventually(LIMIT, || client
+        .try_lock("orders", TTL)
+        .is_ok_and(|it| it.is_some())));
     // They are not needed afterwards.
     group.sentinels.clear();
     drop(connected(client).try_lock("orders", TTL).unwrap().unwrap());
@@ -148,7 +186,15 @@ fn a_host_name_may_be_announced() {
     let options = "sentinel resolve-hostnames yes\nsentinel announce-hostnames yes\n";
     let sentinel = Sentinel::start_at("localhost", servers[0].port(), options);
     let named = sentinel.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]);
-    assert!(matches!(&named, Value::Array(place) if place[0].text() == "localhost"), "{named:?}");
+    assert!(
+        matches!(&named, Value::Array(place) if place[0].text() == "localhost"),
+        "{named:?}"
+    );
     let url = format!("redis+sentinel://localhost:{}/{NAME}", sentinel.port());
-    drop(build(builder(&url)).try_lock("orders", TTL).unwrap().unwrap());
+    drop(
+        build(builder(&url))
+            .try_lock("orders", TTL)
+            .unwrap()
+            .unwrap(),
+    );
 }

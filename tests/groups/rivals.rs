@@ -27,12 +27,19 @@ pub(crate) struct Master {
 impl Master {
     /// At this port, which leads to the present master.
     pub(crate) fn at(port: u16) -> Self {
-        Self { port, connection: None, tokens: 0 }
+        Self {
+            port,
+            connection: None,
+            tokens: 0,
+        }
     }
 
     /// `None` if there is no answer, or none of a master: the next call connects again.
     fn run(&mut self, words: &[&str]) -> Option<Value> {
-        let mut client = self.connection.take().or_else(|| Client::connect(self.port).ok())?;
+        let mut client = self
+            .connection
+            .take()
+            .or_else(|| Client::connect(self.port).ok())?;
         match client.try_command(words).ok()? {
             Value::Error(_) => None,
             value => {
@@ -48,7 +55,9 @@ impl Master {
         let Some(replicas) = info.and_then(|info| info.field("connected_slaves")) else {
             return false;
         };
-        let acknowledged = self.run(&["WAIT", &replicas, "1000"]).map(|count| count.integer());
+        let acknowledged = self
+            .run(&["WAIT", &replicas, "1000"])
+            .map(|count| count.integer());
         acknowledged.is_some_and(|count| count > 0 || replicas == "0")
     }
 }
@@ -71,11 +80,18 @@ impl<'a> Held<'a> {
         let until = Instant::now() + ttl;
         let keys: Vec<String> = match rival {
             Rival::Redisson => vec![RESOURCE.to_owned()],
-            Rival::Rueidislock => (0..3).map(|number| format!("{number}:{RESOURCE}")).collect(),
+            Rival::Rueidislock => (0..3)
+                .map(|number| format!("{number}:{RESOURCE}"))
+                .collect(),
         };
         master.borrow_mut().tokens += 1;
         let token = format!("{}-{}", std::process::id(), master.borrow().tokens);
-        let held = Self { master, keys, token, until };
+        let held = Self {
+            master,
+            keys,
+            token,
+            until,
+        };
         let is_acquired = held.is_granted(rival, ttl) && held.is_held();
         if !is_acquired {
             drop(held);
@@ -114,7 +130,9 @@ impl Drop for Held<'_> {
         const REMOVE: &str =
             "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end";
         for key in &self.keys {
-            self.master.borrow_mut().run(&["EVAL", REMOVE, "1", key, &self.token]);
+            self.master
+                .borrow_mut()
+                .run(&["EVAL", REMOVE, "1", key, &self.token]);
         }
     }
 }

@@ -19,8 +19,13 @@ fn a_lock_goes_on_when_the_master_is_killed() {
     let ttl = Duration::from_secs(12);
     let build = || builder(&group.url()).max_ttl(ttl).build().unwrap();
     let (holder, other) = (build(), build());
-    let guard =
-        holder.request("orders").ttl(ttl).keep_alive().try_lock_for(3 * LIMIT).unwrap().unwrap();
+    let guard = holder
+        .request("orders")
+        .ttl(ttl)
+        .keep_alive()
+        .try_lock_for(3 * LIMIT)
+        .unwrap()
+        .unwrap();
     let before = group.master();
     group.servers[before].kill();
     assert!(eventually(LIMIT, || group.master() != before));
@@ -38,8 +43,17 @@ fn a_lock_goes_on_when_the_master_is_killed() {
 fn a_forced_failover_costs_a_quarantine_and_no_lock() {
     let group = SentinelGroup::start(1);
     let journal = Journal::default();
-    let client = builder(&group.url()).on_event(journal.recorder()).build().unwrap();
-    let reigns = || journal.entries().iter().filter(|entry| entry.name == "new_reign").count();
+    let client = builder(&group.url())
+        .on_event(journal.recorder())
+        .build()
+        .unwrap();
+    let reigns = || {
+        journal
+            .entries()
+            .iter()
+            .filter(|entry| entry.name == "new_reign")
+            .count()
+    };
     drop(take(&client, TTL));
     assert_eq!(reigns(), 0, "the first one is not new");
     let before = group.master();

@@ -18,7 +18,13 @@ fn client(url: &str) -> LockClient {
 }
 
 fn keep(client: &LockClient) -> LockGuard {
-    client.request("orders").ttl(TTL).keep_alive().try_lock_for(LIMIT).unwrap().unwrap()
+    client
+        .request("orders")
+        .ttl(TTL)
+        .keep_alive()
+        .try_lock_for(LIMIT)
+        .unwrap()
+        .unwrap()
 }
 
 /// Is the lock held all the time until its client counts the votes of the next master?
@@ -39,7 +45,10 @@ fn a_cluster_goes_on_when_all_servers_of_the_url_are_gone() {
     let mut cluster = Cluster::start(3, 1);
     adopt(&cluster.servers[1], "{fjl}");
     let seed = cluster.servers[1].client_port();
-    let client = client(&format!("{}+cluster://127.0.0.1:{seed}?slots=8192", scheme()));
+    let client = client(&format!(
+        "{}+cluster://127.0.0.1:{seed}?slots=8192",
+        scheme()
+    ));
     let guard = keep(&client);
     cluster.servers[1].kill();
     goes_on(guard, &client);
@@ -50,7 +59,10 @@ fn a_group_goes_on_when_all_sentinels_of_the_url_are_gone() {
     let mut group = SentinelGroup::start(2);
     adopt(&group.servers[0], "");
     let seed = group.sentinels[0].client_port();
-    let client = client(&format!("{}+sentinel://127.0.0.1:{seed}/{NAME}?replicas=2", scheme()));
+    let client = client(&format!(
+        "{}+sentinel://127.0.0.1:{seed}/{NAME}?replicas=2",
+        scheme()
+    ));
     let guard = keep(&client);
     drop(group.sentinels.remove(0));
     group.servers[0].kill();

@@ -19,17 +19,25 @@ const SLOT: &str = "8192";
 const TAG: &str = "{fjl}";
 
 fn client(cluster: &Cluster, query: &str) -> LockClient {
-    builder(&format!("{}?{query}", cluster.url())).build().unwrap()
+    builder(&format!("{}?{query}", cluster.url()))
+        .build()
+        .unwrap()
 }
 
 /// The error of each node that has failed.
 fn problems(client: &LockClient) -> Vec<NodeError> {
-    let Err(Error::NoQuorum(error)) = client.try_lock("other", TTL) else { return Vec::new() };
+    let Err(Error::NoQuorum(error)) = client.try_lock("other", TTL) else {
+        return Vec::new();
+    };
     let problem = |answer: &NodeAnswer| match answer {
         NodeAnswer::Failed(problem) => Some(problem.clone()),
         _ => None,
     };
-    error.reports().iter().filter_map(|report| problem(&report.answer)).collect()
+    error
+        .reports()
+        .iter()
+        .filter_map(|report| problem(&report.answer))
+        .collect()
 }
 
 /// A failover of the only node's shard by this command, to its replica, while a lock is kept and
@@ -38,7 +46,13 @@ fn fail_over(command: &[&str]) {
     let cluster = Cluster::start(3, 1);
     adopt(&cluster.servers[1], TAG);
     let (holder, other) = (client(&cluster, "nodes=1"), client(&cluster, "nodes=1"));
-    let held = holder.request("orders").ttl(TTL).keep_alive().try_lock_for(LIMIT).unwrap().unwrap();
+    let held = holder
+        .request("orders")
+        .ttl(TTL)
+        .keep_alive()
+        .try_lock_for(LIMIT)
+        .unwrap()
+        .unwrap();
     let waiter = client(&cluster, "nodes=1");
     let waiting = thread::spawn(move || take(&waiter, TTL).release());
     let replica = &cluster.servers[4];
@@ -77,14 +91,31 @@ fn reshard(cluster: &Cluster, from: usize, to: usize, meanwhile: impl FnOnce()) 
     let id = |index: usize| cluster.servers[index].command(&["CLUSTER", "MYID"]).text();
     let (from, to, port) = (id(from), id(to), target.port().to_string());
     let set = ["CLUSTER", "SETSLOT", SLOT];
-    assert_eq!(target.command(&[&set[..], &["IMPORTING", &from]].concat()), Value::ok());
-    assert_eq!(source.command(&[&set[..], &["MIGRATING", &to]].concat()), Value::ok());
+    assert_eq!(
+        target.command(&[&set[..], &["IMPORTING", &from]].concat()),
+        Value::ok()
+    );
+    assert_eq!(
+        source.command(&[&set[..], &["MIGRATING", &to]].concat()),
+        Value::ok()
+    );
     let mut meanwhile = Some(meanwhile);
     let moved = eventually(LIMIT, || {
         let keys = source.command(&["CLUSTER", "GETKEYSINSLOT", SLOT, "1"]);
-        let Value::Array(keys) = keys else { panic!("a list") };
-        let Some(Value::Bulk(key)) = keys.first() else { return true };
-        let migrate: [&[u8]; 6] = [b"MIGRATE", b"127.0.0.1", port.as_bytes(), key, b"0", b"1000"];
+        let Value::Array(keys) = keys else {
+            panic!("a list")
+        };
+        let Some(Value::Bulk(key)) = keys.first() else {
+            return true;
+        };
+        let migrate: [&[u8]; 6] = [
+            b"MIGRATE",
+            b"127.0.0.1",
+            port.as_bytes(),
+            key,
+            b"0",
+            b"1000",
+        ];
         let migrated = source.command(&migrate);
         assert!(!matches!(migrated, Value::Error(_)), "{migrated:?}");
         meanwhile.take().into_iter().for_each(|it| it());
@@ -101,12 +132,19 @@ fn a_kept_lock_and_its_queue_move_with_their_slot() {
     let cluster = Cluster::start(3, 0);
     adopt(&cluster.servers[1], TAG);
     let (holder, other) = (client(&cluster, "nodes=1"), client(&cluster, "nodes=1"));
-    let held = holder.request("orders").ttl(TTL).keep_alive().try_lock_for(LIMIT).unwrap().unwrap();
+    let held = holder
+        .request("orders")
+        .ttl(TTL)
+        .keep_alive()
+        .try_lock_for(LIMIT)
+        .unwrap()
+        .unwrap();
     let waiter = client(&cluster, "nodes=1");
     let waiting = thread::spawn(move || take(&waiter, TTL).release());
     let key = format!("{TAG}orders:redlatch:queue");
     let source = &cluster.servers[1];
-    assert!(eventually(LIMIT, || source.command(&["EXISTS", &key]) == Value::Integer(1)));
+    assert!(eventually(LIMIT, || source.command(&["EXISTS", &key])
+        == Value::Integer(1)));
     // `ASK`, `TRYAGAIN` and then `MOVED` are what the client gets.
     reshard(&cluster, 1, 2, || {
         for _ in 0..20 {
@@ -114,7 +152,10 @@ fn a_kept_lock_and_its_queue_move_with_their_slot() {
             assert!(!can_be_acquired(&other, "orders"));
         }
         let problems = problems(&other);
-        assert!(problems.iter().all(|problem| !problem.is_permanent()), "{problems:?}");
+        assert!(
+            problems.iter().all(|problem| !problem.is_permanent()),
+            "{problems:?}"
+        );
     });
     let start = Instant::now();
     while start.elapsed() < TTL + BOUND + Duration::from_secs(1) {
@@ -122,7 +163,10 @@ fn a_kept_lock_and_its_queue_move_with_their_slot() {
         assert!(!can_be_acquired(&other, "orders"));
         thread::sleep(Duration::from_millis(20));
     }
-    assert_eq!(cluster.servers[2].command(&["EXISTS", &key]), Value::Integer(1));
+    assert_eq!(
+        cluster.servers[2].command(&["EXISTS", &key]),
+        Value::Integer(1)
+    );
     // And back, on a connection that may be there still.
     reshard(&cluster, 2, 1, || held.ensure_held().unwrap());
     let start = Instant::now();
@@ -147,7 +191,9 @@ fn two_slots_on_one_server_have_one_vote_until_one_of_them_moves() {
     drop(take(&three, TTL));
     reshard(&cluster, 1, 2, || {});
     assert!(eventually(LIMIT, || {
-        problems(&two).iter().any(|it| matches!(it, NodeError::SameServer { .. }))
+        problems(&two)
+            .iter()
+            .any(|it| matches!(it, NodeError::SameServer { .. }))
     }));
     // Two servers of three have a vote each, when the quarantine of the slot is over.
     drop(take(&three, TTL));
@@ -178,5 +224,8 @@ fn seeds_are_needed_to_find_a_master_only() {
     let late = builder(&url).build().unwrap();
     let problems = problems(&late);
     let is_it = |problem: &NodeError| matches!(problem, NodeError::NoMaster(_));
-    assert!(!problems.is_empty() && problems.iter().all(is_it), "{problems:?}");
+    assert!(
+        !problems.is_empty() && problems.iter().all(is_it),
+        "{problems:?}"
+    );
 }

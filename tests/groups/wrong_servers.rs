@@ -19,15 +19,24 @@ use super::{MAX_TTL, adopt, builder};
 fn problems(url: &str) -> Vec<NodeError> {
     let client = builder(url).build().unwrap();
     let start = Instant::now();
-    let error = client.request("orders").ttl(MAX_TTL).try_lock_for(LIMIT).expect_err("no votes");
+    let error = client
+        .request("orders")
+        .ttl(MAX_TTL)
+        .try_lock_for(LIMIT)
+        .expect_err("no votes");
     assert!(start.elapsed() < LIMIT / 2, "it waits: {error}");
-    let Error::NoQuorum(error) = error else { panic!("{error:?}") };
+    let Error::NoQuorum(error) = error else {
+        panic!("{error:?}")
+    };
     let problem = |answer: &NodeAnswer| match answer {
         NodeAnswer::Failed(problem) => Some(problem.clone()),
         _ => None,
     };
-    let problems: Vec<_> =
-        error.reports().iter().filter_map(|report| problem(&report.answer)).collect();
+    let problems: Vec<_> = error
+        .reports()
+        .iter()
+        .filter_map(|report| problem(&report.answer))
+        .collect();
     assert!(problems.len() >= error.needed(), "{error}");
     assert!(problems.iter().all(NodeError::is_permanent), "{problems:?}");
     problems
@@ -38,7 +47,10 @@ fn is_refused(problem: &NodeError, words: &str) -> bool {
 }
 
 fn cluster_url(servers: &[Server]) -> String {
-    let hosts: Vec<_> = servers.iter().map(|it| format!("127.0.0.1:{}", it.port())).collect();
+    let hosts: Vec<_> = servers
+        .iter()
+        .map(|it| format!("127.0.0.1:{}", it.port()))
+        .collect();
     format!("redis+cluster://{}", hosts.join(","))
 }
 
@@ -49,18 +61,27 @@ fn servers_without_a_cluster_grant_nothing_as_slots_of_one() {
         // Without a quarantine, each would grant the lock at once.
         servers.iter().for_each(|server| adopt(server, tag));
     }
-    for url in [cluster_url(&servers), format!("{}?nodes=1", cluster_url(&servers[1..]))] {
+    for url in [
+        cluster_url(&servers),
+        format!("{}?nodes=1", cluster_url(&servers[1..])),
+    ] {
         let clients: Vec<_> = (0..4).map(|_| builder(&url).build().unwrap()).collect();
         let holders = thread::scope(|scope| {
             let take = |client: &LockClient| client.try_lock("orders", MAX_TTL).ok().flatten();
-            let tries: Vec<_> =
-                clients.iter().map(|client| scope.spawn(move || take(client))).collect();
+            let tries: Vec<_> = clients
+                .iter()
+                .map(|client| scope.spawn(move || take(client)))
+                .collect();
             let guards: Vec<_> = tries.into_iter().map(|it| it.join().unwrap()).collect();
             guards.iter().flatten().count()
         });
         assert_eq!(holders, 0);
         let words = "the server is in no cluster, so another one could grant the same lock";
-        assert!(problems(&url).iter().all(|problem| is_refused(problem, words)));
+        assert!(
+            problems(&url)
+                .iter()
+                .all(|problem| is_refused(problem, words))
+        );
     }
 }
 
@@ -82,7 +103,10 @@ fn a_sentinel_keeps_no_locks() {
     let sentinel = group.sentinels[0].port();
     let wrong = [NodeError::WrongServer(WrongServer::Sentinel)];
     for options in ["", "?failover=true"] {
-        assert_eq!(problems(&format!("redis://127.0.0.1:{sentinel}{options}")), wrong);
+        assert_eq!(
+            problems(&format!("redis://127.0.0.1:{sentinel}{options}")),
+            wrong
+        );
     }
 }
 
@@ -90,21 +114,32 @@ fn a_sentinel_keeps_no_locks() {
 fn servers_that_are_no_sentinels_and_sentinels_that_are_no_cluster_are_told_apart() {
     let group = SentinelGroup::start(1);
     let at = |ports: &[u16]| {
-        let hosts: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        let hosts: Vec<_> = ports
+            .iter()
+            .map(|port| format!("127.0.0.1:{port}"))
+            .collect();
         hosts.join(",")
     };
     let servers: Vec<_> = group.servers.iter().map(Server::port).collect();
     let sentinels: Vec<_> = group.sentinels.iter().map(Sentinel::port).collect();
     for (url, words) in [
-        (format!("redis+sentinel://{}/{NAME}", at(&servers)), "the server is no Sentinel"),
-        (format!("redis+cluster://{}?nodes=1", at(&sentinels)), "the server is a Sentinel"),
+        (
+            format!("redis+sentinel://{}/{NAME}", at(&servers)),
+            "the server is no Sentinel",
+        ),
+        (
+            format!("redis+cluster://{}?nodes=1", at(&sentinels)),
+            "the server is a Sentinel",
+        ),
     ] {
         let problems = problems(&url);
         assert!(is_refused(&problems[0], words), "{problems:?}");
     }
     // A majority that knows better is believed.
     let mixed = at(&[sentinels[0], sentinels[1], servers[0]]);
-    let client = builder(&format!("redis+sentinel://{mixed}/{NAME}")).build().unwrap();
+    let client = builder(&format!("redis+sentinel://{mixed}/{NAME}"))
+        .build()
+        .unwrap();
     adopt(&group.servers[0], "");
     drop(client.try_lock("orders", MAX_TTL).unwrap().unwrap());
 }
@@ -114,11 +149,19 @@ fn several_clusters_are_not_one() {
     let members = [ClusterNode::start(), ClusterNode::start()];
     for member in &members {
         member.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
-        let is_up = || member.command(&["CLUSTER", "INFO"]).text().contains("cluster_state:ok");
+        let is_up = || {
+            member
+                .command(&["CLUSTER", "INFO"])
+                .text()
+                .contains("cluster_state:ok")
+        };
         assert!(support::eventually(LIMIT, is_up));
         adopt(member, "{fjl}");
     }
-    let hosts: Vec<_> = members.iter().map(|it| format!("127.0.0.1:{}", it.port())).collect();
+    let hosts: Vec<_> = members
+        .iter()
+        .map(|it| format!("127.0.0.1:{}", it.port()))
+        .collect();
     let url = |seeds: &[String]| format!("redis+cluster://{}?nodes=1", seeds.join(","));
     let alone = builder(&url(&hosts[..1])).build().unwrap();
     drop(alone.try_lock("orders", MAX_TTL).unwrap().unwrap());
@@ -131,15 +174,28 @@ fn several_clusters_are_not_one() {
 fn sentinels_of_several_groups_are_not_one() {
     let groups = [SentinelGroup::start(1), SentinelGroup::start(1)];
     let hosts = |group: &SentinelGroup| {
-        group.sentinels[..2].iter().map(|it| format!("127.0.0.1:{}", it.port())).collect::<Vec<_>>()
+        group.sentinels[..2]
+            .iter()
+            .map(|it| format!("127.0.0.1:{}", it.port()))
+            .collect::<Vec<_>>()
     };
     for group in &groups {
         adopt(&group.servers[0], "");
-        drop(builder(&group.url()).build().unwrap().try_lock("orders", MAX_TTL).unwrap().unwrap());
+        drop(
+            builder(&group.url())
+                .build()
+                .unwrap()
+                .try_lock("orders", MAX_TTL)
+                .unwrap()
+                .unwrap(),
+        );
     }
     let hosts = groups.each_ref().map(hosts).concat().join(",");
     let problems = problems(&format!("redis+sentinel://{hosts}/{NAME}"));
-    assert!(is_refused(&problems[0], "are of different groups"), "{problems:?}");
+    assert!(
+        is_refused(&problems[0], "are of different groups"),
+        "{problems:?}"
+    );
 }
 
 /// Sentinels name a place that leads nowhere from here, as behind NAT.
@@ -150,12 +206,21 @@ fn an_announced_address_that_leads_nowhere_is_in_the_error() {
     let sentinel = Sentinel::start(relay.port());
     let master = relay.port();
     drop(relay);
-    let client = builder(&format!("redis+sentinel://127.0.0.1:{}/{NAME}", sentinel.port()));
+    let client = builder(&format!(
+        "redis+sentinel://127.0.0.1:{}/{NAME}",
+        sentinel.port()
+    ));
     let client = client.build().unwrap();
-    let place = format!("master 127.0.0.1:{master}, named by 127.0.0.1:{}", sentinel.port());
+    let place = format!(
+        "master 127.0.0.1:{master}, named by 127.0.0.1:{}",
+        sentinel.port()
+    );
     for _ in 0..3 {
         let error = client.try_lock("orders", MAX_TTL).unwrap_err().to_string();
-        assert!(error.contains(&format!("{place}: Connection refused")), "{error}");
+        assert!(
+            error.contains(&format!("{place}: Connection refused")),
+            "{error}"
+        );
         assert!(error.contains("its failover is awaited"), "{error}");
     }
 }

@@ -31,7 +31,13 @@ fn a_body_has_the_lock_for_as_long_as_it_runs(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
     let value = client.with_lock("body", SHORT, |lock| {
         assert_eq!(lock.resource(), b"body");
-        assert!(other.request("body").ttl(LONG).try_lock_for(2 * SHORT)?.is_none());
+        assert!(
+            other
+                .request("body")
+                .ttl(LONG)
+                .try_lock_for(2 * SHORT)?
+                .is_none()
+        );
         assert!(lock.remaining() > Duration::ZERO);
         assert_eq!(lock.ensure_held(), Ok(()));
         Ok::<_, Error>(7)
@@ -54,8 +60,11 @@ fn a_body_waits_for_the_lock(backend: &Backend) {
 
 fn a_panic_of_a_body_continues_and_the_lock_is_released(backend: &Backend) {
     let client = backend.client();
-    let body =
-        || client.with_lock("panic", LONG, |_| -> Result<(), Error> { panic!("as planned") });
+    let body = || {
+        client.with_lock("panic", LONG, |_| -> Result<(), Error> {
+            panic!("as planned")
+        })
+    };
     let panic = catch_unwind(body).expect_err("the caller gets it");
     assert_eq!(panic.downcast_ref(), Some(&"as planned"));
     drop(take_next(&backend.client(), "panic"));
@@ -78,15 +87,24 @@ fn never(_: &LockGuard) -> Result<(), Error> {
 
 fn without_the_lock_no_body_runs(backend: &Backend) {
     let client = backend.client();
-    assert!(matches!(client.with_lock("", LONG, never), Err(Error::Resource(_))));
+    assert!(matches!(
+        client.with_lock("", LONG, never),
+        Err(Error::Resource(_))
+    ));
     for ttl in [Duration::ZERO, Duration::MAX] {
-        assert!(matches!(client.with_lock("never", ttl, never), Err(Error::Ttl(_))));
+        assert!(matches!(
+            client.with_lock("never", ttl, never),
+            Err(Error::Ttl(_))
+        ));
     }
     let held = take(&backend.client(), "never");
     let request = client.request("never").ttl(LONG);
     assert_eq!(request.clone().try_with_lock(never), Ok(None));
     assert_eq!(request.clone().try_with_lock_for(WAIT, never), Ok(None));
-    assert_eq!(request.try_with_lock_until(Instant::now() + WAIT, never), Ok(None));
+    assert_eq!(
+        request.try_with_lock_until(Instant::now() + WAIT, never),
+        Ok(None)
+    );
     assert_eq!(held.release(), Ok(()));
 }
 
@@ -94,7 +112,11 @@ fn the_settings_of_a_request_apply_to_its_body(backend: &Backend) {
     let client = backend.client();
     let request = client.request("fenced").ttl(LONG).fenced();
     let token = |lock: &LockGuard| Ok::<_, Error>(lock.fencing_token());
-    let first = request.clone().try_with_lock_for(LIMIT, token).unwrap().flatten();
+    let first = request
+        .clone()
+        .try_with_lock_for(LIMIT, token)
+        .unwrap()
+        .flatten();
     let second = request.with_lock(token).unwrap();
     assert!(first.is_some() && first < second, "{first:?} {second:?}");
 }
@@ -112,13 +134,29 @@ fn a_body_that_waits_for_its_own_lock_is_told_so(backend: &Backend) {
         // A request that does not wait is refused as usual, and other locks are free.
         assert!(is_taken(&client, "own"));
         assert!(request().try_lock_for(Duration::ZERO).unwrap().is_none());
-        assert!(request().shared().try_lock_for(Duration::ZERO).unwrap().is_none());
+        assert!(
+            request()
+                .shared()
+                .try_lock_for(Duration::ZERO)
+                .unwrap()
+                .is_none()
+        );
         drop(client.lock("other", LONG).unwrap());
         let both = || client.request_all(["one", "two"]).ttl(LONG);
-        assert_eq!(both().with_lock(|_| Ok::<_, Error>(own(both().lock().map(drop)))), Ok(true));
+        assert_eq!(
+            both().with_lock(|_| Ok::<_, Error>(own(both().lock().map(drop)))),
+            Ok(true)
+        );
         // Another client and another thread wait as usual.
         assert!(is_taken(&other, "own"));
-        assert!(other.request("own").ttl(LONG).try_lock_for(WAIT).unwrap().is_none());
+        assert!(
+            other
+                .request("own")
+                .ttl(LONG)
+                .try_lock_for(WAIT)
+                .unwrap()
+                .is_none()
+        );
         thread::scope(|scope| {
             let waits = scope.spawn(|| request().try_lock_for(WAIT).unwrap().is_none());
             assert!(waits.join().unwrap());
@@ -132,7 +170,12 @@ fn a_body_that_waits_for_its_own_lock_is_told_so(backend: &Backend) {
 
 fn a_thread_may_wait_for_a_lock_whose_guard_it_moved(backend: &Backend) {
     let client = backend.client();
-    let guard = client.request("moved").ttl(LONG).keep_alive().lock().unwrap();
+    let guard = client
+        .request("moved")
+        .ttl(LONG)
+        .keep_alive()
+        .lock()
+        .unwrap();
     let elsewhere = thread::spawn(move || {
         thread::sleep(Duration::from_millis(100));
         drop(guard);
@@ -147,7 +190,13 @@ fn a_guard_that_is_dropped_late_leaves_the_next_lock_to_its_thread(backend: &Bac
     drop(take_next(&client, "late"));
     let own = client.with_lock("late", LONG, |_| {
         drop(expired);
-        Ok::<_, Error>(client.request("late").ttl(LONG).try_lock_for(SHORT).map(drop))
+        Ok::<_, Error>(
+            client
+                .request("late")
+                .ttl(LONG)
+                .try_lock_for(SHORT)
+                .map(drop),
+        )
     });
     assert_eq!(own, Ok(Err(Error::HeldByThisThread)));
 }
@@ -168,7 +217,10 @@ fn a_body_that_succeeds_after_its_lock_was_lost_is_an_error(backend: &Backend) {
         Ok::<_, Error>("sold")
     });
     let text = result.as_ref().unwrap_err().to_string();
-    assert!(text.starts_with("the lock \"seats\" is lost: its validity has passed"), "{text}");
+    assert!(
+        text.starts_with("the lock \"seats\" is lost: its validity has passed"),
+        "{text}"
+    );
     assert_eq!(loss_in(result.map(drop)), Some(LossReason::Expired));
 }
 
@@ -189,11 +241,24 @@ fn a_bodys_own_error_is_returned_also_when_its_lock_was_lost(backend: &Backend) 
 
 fn a_body_that_returns_makes_a_release_with_a_known_outcome(backend: &Backend) {
     let (journal, other) = (Journal::default(), backend.client());
-    let client = backend.builder().on_event(journal.recorder()).build().unwrap();
-    let outcome = || journal.take_lock_events().last().and_then(|event| event.released);
-    client.with_lock("one", LONG, |_| Ok::<_, Error>(())).unwrap();
+    let client = backend
+        .builder()
+        .on_event(journal.recorder())
+        .build()
+        .unwrap();
+    let outcome = || {
+        journal
+            .take_lock_events()
+            .last()
+            .and_then(|event| event.released)
+    };
+    client
+        .with_lock("one", LONG, |_| Ok::<_, Error>(()))
+        .unwrap();
     assert_eq!(outcome(), Some(Released::InTime));
-    client.with_lock("one", LONG, |_| Err::<(), _>(Error::Cancelled)).unwrap_err();
+    client
+        .with_lock("one", LONG, |_| Err::<(), _>(Error::Cancelled))
+        .unwrap_err();
     assert_eq!(outcome(), Some(Released::InTime));
     let lost = client.with_lock("one", LONG, |_| {
         end_by_force(&other, "one");

@@ -53,21 +53,47 @@ fn assert_cancelled(waiting: impl IntoIterator<Item = Waiting>) {
 
 #[track_caller]
 fn await_nobody_waits(client: &LockClient, name: &str) {
-    let is_so = || client.inspect(name).is_ok_and(|seen| seen.waiter_count == 0);
-    assert!(eventually(LIMIT, is_so), "a place in the queue of {name} is left");
+    let is_so = || {
+        client
+            .inspect(name)
+            .is_ok_and(|seen| seen.waiter_count == 0)
+    };
+    assert!(
+        eventually(LIMIT, is_so),
+        "a place in the queue of {name} is left"
+    );
 }
 
 fn all_ways_to_wait_are_cancelled_at_once(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
     let mut held = take(&client, "held");
-    let both = client.request_all(["a", "b"]).ttl(LONG).try_lock().unwrap().unwrap();
+    let both = client
+        .request_all(["a", "b"])
+        .ttl(LONG)
+        .try_lock()
+        .unwrap()
+        .unwrap();
     let theirs = take(&other, "theirs");
     type Wait = fn(&LockClient) -> Result<Result<(), Error>, Error>;
     let waits: [Wait; 6] = [
         |client| client.lock("held", LONG).map(LockGuard::release),
-        |client| client.request("held").ttl(LONG).try_lock_for(LONG).map(|_| Ok(())),
+        |client| {
+            client
+                .request("held")
+                .ttl(LONG)
+                .try_lock_for(LONG)
+                .map(|_| Ok(()))
+        },
         |client| client.with_lock("held", LONG, |_| Ok(Ok(()))),
-        |client| client.request("held").ttl(LONG).fenced().keep_alive().lock().map(|_| Ok(())),
+        |client| {
+            client
+                .request("held")
+                .ttl(LONG)
+                .fenced()
+                .keep_alive()
+                .lock()
+                .map(|_| Ok(()))
+        },
         |client| client.request_all(["b", "a"]).lock().map(|_| Ok(())),
         |client| client.lock("theirs", LONG).map(LockGuard::release),
     ];
@@ -83,7 +109,9 @@ fn all_ways_to_wait_are_cancelled_at_once(backend: &Backend) {
     held.extend(LONG).unwrap();
     assert_eq!(held.release(), Ok(()));
     drop(both);
-    ["held", "a", "b"].iter().for_each(|name| drop(take_next(&other, name)));
+    ["held", "a", "b"]
+        .iter()
+        .for_each(|name| drop(take_next(&other, name)));
     await_nobody_waits(&other, "theirs");
     assert_eq!(theirs.release(), Ok(()));
 }
@@ -110,7 +138,10 @@ fn after_the_cancellation_nothing_is_acquired_by_any_clone(backend: &Backend) {
             client.with_lock("free", LONG, |_| Ok(())),
             client.request_all(["free", "other"]).lock().map(drop),
         ];
-        assert!(results.iter().all(|it| *it == Err(Error::Cancelled)), "{results:?}");
+        assert!(
+            results.iter().all(|it| *it == Err(Error::Cancelled)),
+            "{results:?}"
+        );
     }
     // Looking is no acquisition, and another client is not cancelled.
     assert!(client.inspect("free").is_ok());
@@ -121,7 +152,10 @@ fn a_body_that_runs_under_a_lock_is_not_interrupted(backend: &Backend) {
     let client = backend.client();
     let value = client.with_lock("work", LONG, |lock| {
         client.cancel_token().cancel();
-        assert_eq!(client.try_lock("other", LONG).map(drop), Err(Error::Cancelled));
+        assert_eq!(
+            client.try_lock("other", LONG).map(drop),
+            Err(Error::Cancelled)
+        );
         assert_eq!(lock.ensure_held(), Ok(()));
         Ok::<_, Error>(42)
     });
@@ -133,8 +167,15 @@ fn one_token_cancels_calls_of_several_clients_and_no_lock_that_is_held(backend: 
     let (holder, clients) = (backend.client(), [backend.client(), backend.client()]);
     let held = take(&holder, "name");
     let token = CancelToken::new();
-    let mine = clients[0].request("mine").ttl(LONG).cancelled_by(&token).lock().unwrap();
-    let waiting = clients.each_ref().map(|client| wait(client, "name", &token, |it| it));
+    let mine = clients[0]
+        .request("mine")
+        .ttl(LONG)
+        .cancelled_by(&token)
+        .lock()
+        .unwrap();
+    let waiting = clients
+        .each_ref()
+        .map(|client| wait(client, "name", &token, |it| it));
     await_in_order(&holder, "name", 2);
     let canceller = token.clone();
     thread::spawn(move || canceller.cancel()).join().unwrap();
@@ -144,8 +185,17 @@ fn one_token_cancels_calls_of_several_clients_and_no_lock_that_is_held(backend: 
     assert_eq!((mine.release(), held.release()), (Ok(()), Ok(())));
     // It is cancelled for calls that come later, too, and for no call without it.
     let request = || clients[0].request("name").ttl(LONG);
-    assert_eq!(request().cancelled_by(&token).try_lock().map(drop), Err(Error::Cancelled));
-    assert!(request().cancelled_by(&CancelToken::new()).try_lock().unwrap().is_some());
+    assert_eq!(
+        request().cancelled_by(&token).try_lock().map(drop),
+        Err(Error::Cancelled)
+    );
+    assert!(
+        request()
+            .cancelled_by(&CancelToken::new())
+            .try_lock()
+            .unwrap()
+            .is_some()
+    );
     drop(take_next(&clients[0], "name"));
 }
 
@@ -160,8 +210,12 @@ fn readers_permits_and_sets_are_cancelled_one_by_one(backend: &Backend) {
             request.lock().map(LockGuard::release)
         });
         [
-            wait(&client, "books", token, |request| request.ttl(LONG).shared()),
-            wait(&client, "gpu", token, |request| request.one_of(2).keep_alive()),
+            wait(&client, "books", token, |request| {
+                request.ttl(LONG).shared()
+            }),
+            wait(&client, "gpu", token, |request| {
+                request.one_of(2).keep_alive()
+            }),
             set,
         ]
     };
@@ -172,7 +226,9 @@ fn readers_permits_and_sets_are_cancelled_one_by_one(backend: &Backend) {
     for waiting in staying {
         assert_eq!(finish(waiting), Ok(Ok(())));
     }
-    ["books", "gpu", "x", "y"].iter().for_each(|name| drop(take_next(&holder, name)));
+    ["books", "gpu", "x", "y"]
+        .iter()
+        .for_each(|name| drop(take_next(&holder, name)));
 }
 
 fn threads_behind_a_cancelled_one_are_served_in_order(backend: &Backend) {
@@ -184,7 +240,9 @@ fn threads_behind_a_cancelled_one_are_served_in_order(backend: &Backend) {
         // The first is the head, and in the queue of all clients; the others wait in this process.
         let first = wait(&client, "name", &token, |request| request);
         await_in_order(&holder, "name", 1);
-        let behind = wait(&client, "name", &token, |request| request.fenced().keep_alive());
+        let behind = wait(&client, "name", &token, |request| {
+            request.fenced().keep_alive()
+        });
         let order: Arc<Mutex<Vec<u32>>> = Arc::default();
         let wait_in_line = |number| {
             let (client, order) = (client.clone(), Arc::clone(&order));

@@ -69,12 +69,20 @@ fn a_lock_stays_taken_for_as_long_as_its_request_says(backend: &Backend) {
         give_up(request.try_lock_for(LIMIT).unwrap().unwrap());
         assert!(is_taken(&other, "least"));
         let next = take_next(&other, "least");
-        assert!(began.elapsed() >= least && began.elapsed() < LIMIT, "{:?}", began.elapsed());
+        assert!(
+            began.elapsed() >= least && began.elapsed() < LIMIT,
+            "{:?}",
+            began.elapsed()
+        );
         assert_eq!(next.release(), Ok(()));
     }
     // All locks of a set, and that of a body.
     let began = Instant::now();
-    let set = client.request_all(["a", "b"]).ttl(LONG).fenced().hold_at_least(LEAST);
+    let set = client
+        .request_all(["a", "b"])
+        .ttl(LONG)
+        .fenced()
+        .hold_at_least(LEAST);
     assert_eq!(set.lock().unwrap().release(), Ok(()));
     let body = client.request("body").ttl(SHORT).hold_at_least(LEAST);
     assert_eq!(body.try_with_lock(|_| Ok::<_, Error>(7)), Ok(Some(7)));
@@ -92,7 +100,12 @@ fn what_is_held_at_least_for_some_time_is_free_after_it(backend: &Backend) {
     let ways: [fn(LockGuard); 2] = [drop, |guard| assert_eq!(guard.release(), Ok(()))];
     for give_up in ways {
         let least = Duration::from_millis(100);
-        let guard = client.request("slow").ttl(LONG).hold_at_least(least).lock().unwrap();
+        let guard = client
+            .request("slow")
+            .ttl(LONG)
+            .hold_at_least(least)
+            .lock()
+            .unwrap();
         thread::sleep(least);
         give_up(guard);
         drop(take_next(&other, "slow"));
@@ -111,7 +124,11 @@ fn what_is_held_at_least_for_some_time_is_free_after_it(backend: &Backend) {
 
 fn a_lock_that_is_left_ends_with_its_ttl(backend: &Backend) {
     let (journal, other) = (Journal::default(), backend.client());
-    let client = backend.builder().on_event(journal.recorder()).build().unwrap();
+    let client = backend
+        .builder()
+        .on_event(journal.recorder())
+        .build()
+        .unwrap();
     for is_extended in [false, true] {
         let began = Instant::now();
         let mut lock = client.lock("left", SHORT).unwrap();
@@ -119,7 +136,10 @@ fn a_lock_that_is_left_ends_with_its_ttl(backend: &Backend) {
         lock.extend(ttl).unwrap();
         lock.let_expire();
         let events = journal.take_lock_events();
-        assert_eq!(names(&events)[events.len() - 3..], ["acquired", "extended", "let_expire"]);
+        assert_eq!(
+            names(&events)[events.len() - 3..],
+            ["acquired", "extended", "let_expire"]
+        );
         let left = events[events.len() - 1].validity;
         assert!(left > Duration::ZERO && left < ttl, "{left:?}");
         assert!(is_taken(&other, "left"));
@@ -130,17 +150,38 @@ fn a_lock_that_is_left_ends_with_its_ttl(backend: &Backend) {
 
 fn a_lock_that_is_left_is_kept_alive_no_longer(backend: &Backend) {
     let (journal, other) = (Journal::default(), backend.client());
-    let client = backend.builder().on_event(journal.recorder()).build().unwrap();
-    let lock = client.request("kept").ttl(SHORT).keep_alive().lock().unwrap();
+    let client = backend
+        .builder()
+        .on_event(journal.recorder())
+        .build()
+        .unwrap();
+    let lock = client
+        .request("kept")
+        .ttl(SHORT)
+        .keep_alive()
+        .lock()
+        .unwrap();
     thread::sleep(SHORT);
-    assert_eq!(lock.ensure_held(), Ok(()), "it is extended until it is left");
+    assert_eq!(
+        lock.ensure_held(),
+        Ok(()),
+        "it is extended until it is left"
+    );
     lock.let_expire();
     let left = journal.take_lock_events().last().unwrap().validity;
     assert!(left > Duration::ZERO && left <= SHORT, "{left:?}");
     assert!(is_taken(&other, "kept"));
     drop(take_next(&other, "kept"));
     // Also if another reader has the same share for longer.
-    let read = || client.request("read").ttl(SHORT).shared().keep_alive().lock().unwrap();
+    let read = || {
+        client
+            .request("read")
+            .ttl(SHORT)
+            .shared()
+            .keep_alive()
+            .lock()
+            .unwrap()
+    };
     let (first, second) = (read(), read());
     first.let_expire();
     assert_eq!(second.release(), Ok(()));
@@ -150,8 +191,11 @@ fn a_lock_that_is_left_is_kept_alive_no_longer(backend: &Backend) {
 
 fn a_waiting_thread_gets_a_lock_that_stays_taken_only_after_that_time(backend: &Backend) {
     let client = backend.client();
-    let ways: [fn(LockGuard); 3] =
-        [LockGuard::let_expire, |guard| assert_eq!(guard.release(), Ok(())), drop];
+    let ways: [fn(LockGuard); 3] = [
+        LockGuard::let_expire,
+        |guard| assert_eq!(guard.release(), Ok(())),
+        drop,
+    ];
     for give_up in ways {
         let began = Instant::now();
         let request = client.request("line").ttl(LEAST).hold_at_least(LEAST);
@@ -160,7 +204,11 @@ fn a_waiting_thread_gets_a_lock_that_stays_taken_only_after_that_time(backend: &
         let waiting = spawn_waiter(move || drop(take_next(&waiting, "line")));
         give_up(guard);
         finish(waiting);
-        assert!(began.elapsed() >= LEAST, "it was handed on: {:?}", began.elapsed());
+        assert!(
+            began.elapsed() >= LEAST,
+            "it was handed on: {:?}",
+            began.elapsed()
+        );
     }
 }
 
@@ -168,16 +216,24 @@ fn another_client_resumes_a_lock_or_is_told_that_it_cannot(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
     let given = client.lock("given", LONG).unwrap().into_token();
     if backend.is_zookeeper() {
-        assert!(matches!(given, Err(Error::NotResumable(NotResumable::Session))), "{given:?}");
+        assert!(
+            matches!(given, Err(Error::NotResumable(NotResumable::Session))),
+            "{given:?}"
+        );
         drop(take_next(&other, "given"));
-        let of_redis =
-            "redlatch1.abababababababababababababababababababab.60000.x00000000".parse().unwrap();
+        let of_redis = "redlatch1.abababababababababababababababababababab.60000.x00000000"
+            .parse()
+            .unwrap();
         let refused = other.request("given").resume(&of_redis).map(drop);
         assert_eq!(refused, Err(Error::NotResumable(NotResumable::Session)));
         return;
     }
     drop(client);
-    let lock = other.request("given").ttl(LONG).resume(&given.unwrap()).unwrap();
+    let lock = other
+        .request("given")
+        .ttl(LONG)
+        .resume(&given.unwrap())
+        .unwrap();
     assert_eq!(lock.release(), Ok(()));
 }
 
@@ -203,7 +259,14 @@ fn dropping_the_client_frees_what_it_held(backend: &Backend) {
 fn a_lock_that_lingers_outlives_its_client(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
     let began = Instant::now();
-    drop(client.request("lingers").ttl(LONG).hold_at_least(LEAST).lock().unwrap());
+    drop(
+        client
+            .request("lingers")
+            .ttl(LONG)
+            .hold_at_least(LEAST)
+            .lock()
+            .unwrap(),
+    );
     drop(client);
     assert!(is_taken(&other, "lingers"));
     drop(take_next(&other, "lingers"));

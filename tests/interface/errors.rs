@@ -16,11 +16,20 @@ fn names_ttls_and_counts_are_checked_before_anything_is_sent(backend: &Backend) 
     let refused = |name: &[u8]| client.try_lock(name, LONG).err();
     assert_eq!(refused(b""), Some(Error::Resource(ResourceError::Empty)));
     let too_long = refused(&[b'a'; 70_000]);
-    assert!(matches!(too_long, Some(Error::Resource(ResourceError::TooLong { .. }))));
+    assert!(matches!(
+        too_long,
+        Some(Error::Resource(ResourceError::TooLong { .. }))
+    ));
     let ttl = |ttl| client.try_lock("ttl", ttl).err();
-    assert!(matches!(ttl(Duration::ZERO), Some(Error::Ttl(TtlError::TooShort { .. }))));
+    assert!(matches!(
+        ttl(Duration::ZERO),
+        Some(Error::Ttl(TtlError::TooShort { .. }))
+    ));
     let year = Duration::from_secs(365 * 24 * 3600);
-    assert!(matches!(ttl(year), Some(Error::Ttl(TtlError::TooLong { .. }))));
+    assert!(matches!(
+        ttl(year),
+        Some(Error::Ttl(TtlError::TooLong { .. }))
+    ));
     for count in [0, 1025, u32::MAX] {
         let refused = client.request("permits").one_of(count).try_lock().map(drop);
         let error = ResourceError::Permits { count, most: 1024 };
@@ -30,7 +39,10 @@ fn names_ttls_and_counts_are_checked_before_anything_is_sent(backend: &Backend) 
     assert_eq!(none, Err(Error::Resource(ResourceError::None)));
     // A set of one lock is that lock, and only that has readers.
     let readers = |names: &[&str]| client.request_all(names).shared().try_lock().map(drop);
-    assert_eq!(readers(&["one", "other"]), Err(Error::Resource(ResourceError::SharedSet)));
+    assert_eq!(
+        readers(&["one", "other"]),
+        Err(Error::Resource(ResourceError::SharedSet))
+    );
     assert_eq!(readers(&["one"]), Ok(()));
 }
 
@@ -47,6 +59,9 @@ fn a_backend_that_is_not_there_is_an_error_with_a_report_for_each_node() {
         assert!(began.elapsed() < Duration::from_secs(20), "{scheme}");
         assert_eq!(error.reports().len(), 1);
         let text = error.to_string();
-        assert!(text.contains(&nobody) && text.contains("no connection"), "{text}");
+        assert!(
+            text.contains(&nobody) && text.contains("no connection"),
+            "{text}"
+        );
     }
 }

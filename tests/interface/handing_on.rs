@@ -34,7 +34,11 @@ fn threads_are_served_in_the_order_in_which_they_came(backend: &Backend) {
                 _ => take_next(&client, "order"),
             };
             served.lock().unwrap().push(number);
-            if number % 2 == 0 { drop(guard) } else { assert_eq!(guard.release(), Ok(())) }
+            if number % 2 == 0 {
+                drop(guard);
+            } else {
+                assert_eq!(guard.release(), Ok(()));
+            }
         })
     };
     let threads: Vec<_> = (0..9).map(arrive).collect();
@@ -48,10 +52,18 @@ fn threads_are_served_in_the_order_in_which_they_came(backend: &Backend) {
 /// process, has got it five times. Never two at once.
 fn other_clients_get_the_lock_as_well(backend: &Backend) {
     let millis = Duration::from_millis;
-    let limits =
-        [(5, LONG, 1), (u32::MAX, millis(20), 1), (u32::MAX, millis(20), 50), (0, LONG, 10)];
+    let limits = [
+        (5, LONG, 1),
+        (u32::MAX, millis(20), 1),
+        (u32::MAX, millis(20), 50),
+        (0, LONG, 10),
+    ];
     for (count, time, hold) in limits {
-        let client = backend.builder().handoff_limit(count, time).build().unwrap();
+        let client = backend
+            .builder()
+            .handoff_limit(count, time)
+            .build()
+            .unwrap();
         let other = backend.client();
         let (is_inside, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
         let (turns, others) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -75,7 +87,10 @@ fn other_clients_get_the_lock_as_well(backend: &Backend) {
             scope.spawn(|| (0..5).for_each(|_| turn(&other, &others, Duration::ZERO)));
             let had_turns = eventually(LIMIT, || others.load(Ordering::SeqCst) == 5);
             is_over.store(true, Ordering::SeqCst);
-            assert!(had_turns, "{others:?} turns beside {turns:?}: {count} {time:?}");
+            assert!(
+                had_turns,
+                "{others:?} turns beside {turns:?}: {count} {time:?}"
+            );
         });
     }
 }
@@ -89,7 +104,10 @@ fn a_thread_gets_what_another_one_lost(backend: &Backend) {
     assert!(lock.wait_lost(LIMIT).is_some());
     let next = finish(waiting);
     assert!(matches!(lock.release(), Err(Error::Lost(_))));
-    assert!(is_taken(&other, "handed"), "the release of the first has not freed it");
+    assert!(
+        is_taken(&other, "handed"),
+        "the release of the first has not freed it"
+    );
     assert_eq!(next.release(), Ok(()));
 }
 

@@ -32,11 +32,21 @@ fn a_lock_ends_with_its_ttl(backend: &Backend) {
     assert!(lock.remaining() <= SHORT);
     let next = take_next(&other, "ends");
     assert!(began.elapsed() >= SHORT, "not before its ttl");
-    assert_eq!(lock.remaining(), Duration::ZERO, "the first lost it before the second had it");
+    assert_eq!(
+        lock.remaining(),
+        Duration::ZERO,
+        "the first lost it before the second had it"
+    );
     assert_eq!(loss(&lock), Some(LossReason::Expired));
-    let Err(Error::Lost(lost)) = lock.release() else { panic!("it was lost") };
+    let Err(Error::Lost(lost)) = lock.release() else {
+        panic!("it was lost")
+    };
     assert_eq!(lost.reason(), LossReason::Expired);
-    assert_eq!(next.release(), Ok(()), "the release of the first has not freed it");
+    assert_eq!(
+        next.release(),
+        Ok(()),
+        "the release of the first has not freed it"
+    );
 }
 
 fn an_extension_keeps_a_lock(backend: &Backend) {
@@ -49,7 +59,10 @@ fn an_extension_keeps_a_lock(backend: &Backend) {
         thread::sleep(SHORT / 5);
     }
     lock.extend(Duration::from_millis(300)).unwrap();
-    assert!(lock.remaining() > Duration::from_millis(300), "it never becomes shorter");
+    assert!(
+        lock.remaining() > Duration::from_millis(300),
+        "it never becomes shorter"
+    );
     assert_eq!(lock.release(), Ok(()));
 }
 
@@ -65,7 +78,9 @@ fn a_lock_that_has_ended_cannot_be_extended(backend: &Backend) {
     let client = backend.client();
     let mut lock = client.lock("too-late", Duration::from_millis(300)).unwrap();
     assert!(lock.wait_lost(LIMIT).is_some());
-    let Err(Error::Lost(lost)) = lock.extend(LONG) else { panic!("it was lost") };
+    let Err(Error::Lost(lost)) = lock.extend(LONG) else {
+        panic!("it was lost")
+    };
     assert_eq!(
         (lost.reason(), lost.resource().as_bytes()),
         (LossReason::Expired, &b"too-late"[..])
@@ -74,8 +89,14 @@ fn a_lock_that_has_ended_cannot_be_extended(backend: &Backend) {
 
 fn no_extension_goes_beyond_max_hold(backend: &Backend) {
     let longest = Duration::from_secs(20);
-    let (own, set) = (backend.client(), backend.builder().max_hold(longest).build().unwrap());
-    for request in [own.request("longest").max_hold(longest), set.request("longest")] {
+    let (own, set) = (
+        backend.client(),
+        backend.builder().max_hold(longest).build().unwrap(),
+    );
+    for request in [
+        own.request("longest").max_hold(longest),
+        set.request("longest"),
+    ] {
         let mut lock = request.ttl(SHORT).lock().unwrap();
         match lock.extend(LONG) {
             Err(Error::HeldTooLong { held, max_hold }) => {
@@ -89,24 +110,51 @@ fn no_extension_goes_beyond_max_hold(backend: &Backend) {
     }
     let set = backend.builder().max_hold(SHORT).build().unwrap();
     for refused in [
-        own.request("longest").keep_alive().max_hold(SHORT).lock().map(Some),
-        own.request("longest").ttl(LONG).max_hold(SHORT).lock().map(Some),
-        own.request("longest").ttl(LONG).max_hold(SHORT).shared().try_lock(),
+        own.request("longest")
+            .keep_alive()
+            .max_hold(SHORT)
+            .lock()
+            .map(Some),
+        own.request("longest")
+            .ttl(LONG)
+            .max_hold(SHORT)
+            .lock()
+            .map(Some),
+        own.request("longest")
+            .ttl(LONG)
+            .max_hold(SHORT)
+            .shared()
+            .try_lock(),
         set.request("longest").ttl(LONG).try_lock(),
-        set.request_all(["longest", "more"]).ttl(LONG).try_lock_for(LIMIT),
+        set.request_all(["longest", "more"])
+            .ttl(LONG)
+            .try_lock_for(LIMIT),
     ] {
-        let Err(Error::Ttl(TtlError::BeyondHold { max_hold: SHORT, .. })) = refused else {
+        let Err(Error::Ttl(TtlError::BeyondHold {
+            max_hold: SHORT, ..
+        })) = refused
+        else {
             panic!("{refused:?}")
         };
     }
     // Zero leaves it at the first ttl.
-    let mut lock = own.request("longest").ttl(LONG).max_hold(Duration::ZERO).lock().unwrap();
+    let mut lock = own
+        .request("longest")
+        .ttl(LONG)
+        .max_hold(Duration::ZERO)
+        .lock()
+        .unwrap();
     assert!(matches!(lock.extend(LONG), Err(Error::HeldTooLong { .. })));
 }
 
 fn a_lock_that_is_kept_alive_outlives_its_ttl(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
-    let lock = client.request("kept").ttl(SHORT).keep_alive().lock().unwrap();
+    let lock = client
+        .request("kept")
+        .ttl(SHORT)
+        .keep_alive()
+        .lock()
+        .unwrap();
     let began = Instant::now();
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -115,7 +163,14 @@ fn a_lock_that_is_kept_alive_outlives_its_ttl(backend: &Backend) {
                 thread::sleep(Duration::from_millis(5));
             }
         });
-        assert!(other.request("kept").ttl(LONG).try_lock_for(3 * SHORT).unwrap().is_none());
+        assert!(
+            other
+                .request("kept")
+                .ttl(LONG)
+                .try_lock_for(3 * SHORT)
+                .unwrap()
+                .is_none()
+        );
     });
     assert_eq!(lock.release(), Ok(()));
     drop(take_next(&other, "kept"));
@@ -124,11 +179,16 @@ fn a_lock_that_is_kept_alive_outlives_its_ttl(backend: &Backend) {
 fn a_lock_that_is_kept_alive_and_leaked_ends_with_max_hold(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
     let longest = 2 * SHORT;
-    let request = client.request("kept-longest").ttl(SHORT).max_hold(longest).keep_alive();
+    let request = client
+        .request("kept-longest")
+        .ttl(SHORT)
+        .max_hold(longest)
+        .keep_alive();
     let began = Instant::now();
     let lock = request.lock().unwrap();
     let (tell, told) = std::sync::mpsc::channel();
-    lock.on_lost(move |lost| tell.send(lost.reason()).unwrap()).unwrap();
+    lock.on_lost(move |lost| tell.send(lost.reason()).unwrap())
+        .unwrap();
     std::mem::forget(lock);
     assert_eq!(told.recv_timeout(LIMIT), Ok(LossReason::Expired));
     drop(take_next(&other, "kept-longest"));
@@ -137,7 +197,12 @@ fn a_lock_that_is_kept_alive_and_leaked_ends_with_max_hold(backend: &Backend) {
 
 fn automatic_extensions_never_shorten_one_by_the_holder(backend: &Backend) {
     let client = backend.client();
-    let mut lock = client.request("both").ttl(SHORT).keep_alive().lock().unwrap();
+    let mut lock = client
+        .request("both")
+        .ttl(SHORT)
+        .keep_alive()
+        .lock()
+        .unwrap();
     let began = Instant::now();
     while began.elapsed() < 2 * SHORT {
         lock.extend(SHORT / 2).unwrap();
@@ -146,7 +211,11 @@ fn automatic_extensions_never_shorten_one_by_the_holder(backend: &Backend) {
     lock.extend(LONG).unwrap();
     let left = lock.remaining();
     thread::sleep(SHORT);
-    assert!(lock.remaining() + 2 * SHORT > left, "{left:?} and {:?}", lock.remaining());
+    assert!(
+        lock.remaining() + 2 * SHORT > left,
+        "{left:?} and {:?}",
+        lock.remaining()
+    );
     assert_eq!(lock.release(), Ok(()));
 }
 
@@ -162,7 +231,10 @@ fn a_guard_that_is_leaked_frees_its_lock_when_its_ttl_has_passed(backend: &Backe
 
 fn what_happens_to_a_lock_is_told_in_its_order(backend: &Backend) {
     let journal = Journal::default();
-    let settings = backend.builder().key_prefix("prefix:").on_event(journal.recorder());
+    let settings = backend
+        .builder()
+        .key_prefix("prefix:")
+        .on_event(journal.recorder());
     let (client, holder) = (settings.build().unwrap(), backend.client());
     let guard = take(&holder, "prefix:events");
     assert!(is_taken(&client, "events"));
@@ -176,11 +248,21 @@ fn what_happens_to_a_lock_is_told_in_its_order(backend: &Backend) {
     guard.release().unwrap();
     waiting.join().unwrap();
     let events = journal.take_lock_events();
-    assert!(events.iter().all(|event| event.about == "events"), "without the prefix: {events:?}");
+    assert!(
+        events.iter().all(|event| event.about == "events"),
+        "without the prefix: {events:?}"
+    );
     let mut names = names(&events);
     // Redlock's attempts are rounds, those of a contender its znodes.
     names.dedup();
     names.retain(|name| *name != "attempt");
-    let expected = ["contended", "queued", "woken", "acquired", "extended", "released"];
+    let expected = [
+        "contended",
+        "queued",
+        "woken",
+        "acquired",
+        "extended",
+        "released",
+    ];
     assert_eq!(names, expected);
 }

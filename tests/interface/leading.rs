@@ -36,10 +36,17 @@ fn one_candidate_leads_at_a_time_and_the_next_has_a_larger_epoch(backend: &Backe
         assert!(election.campaign_for(wait).unwrap().is_none());
     }
     assert_eq!(leader(&two, "scheduler"), Some("one".to_owned()));
-    assert_eq!(one.election("other").leader().unwrap(), None, "another election");
+    assert_eq!(
+        one.election("other").leader().unwrap(),
+        None,
+        "another election"
+    );
     let token = CancelToken::new();
     token.cancel();
-    assert_eq!(election.clone().cancelled_by(&token).campaign().err(), Some(Error::Cancelled));
+    assert_eq!(
+        election.clone().cancelled_by(&token).campaign().err(),
+        Some(Error::Cancelled)
+    );
     thread::scope(|scope| {
         let second = scope.spawn(|| election.campaign().unwrap());
         assert!(first.is_leader() && first.ensure().is_ok());
@@ -51,7 +58,11 @@ fn one_candidate_leads_at_a_time_and_the_next_has_a_larger_epoch(backend: &Backe
         assert_eq!(leader(&one, "scheduler"), Some("two".to_owned()));
         drop(second); // resigns as well
     });
-    let third = one.election("scheduler").campaign_for(LIMIT).unwrap().unwrap();
+    let third = one
+        .election("scheduler")
+        .campaign_for(LIMIT)
+        .unwrap()
+        .unwrap();
     let epoch = third.epoch();
     let lock = third.into_lock();
     assert!(lock.ensure_held().is_ok() && lock.fencing_token() == Some(epoch));
@@ -59,9 +70,15 @@ fn one_candidate_leads_at_a_time_and_the_next_has_a_larger_epoch(backend: &Backe
 
 fn a_leader_that_is_deposed_is_told_and_does_not_lead_again(backend: &Backend) {
     let (one, two) = (backend.client(), backend.client());
-    let first = one.election("deposed").ttl(Duration::from_secs(2)).campaign().unwrap();
+    let first = one
+        .election("deposed")
+        .ttl(Duration::from_secs(2))
+        .campaign()
+        .unwrap();
     let (sender, lost) = mpsc::channel();
-    first.on_lost(move |lost| sender.send(lost.reason()).unwrap()).unwrap();
+    first
+        .on_lost(move |lost| sender.send(lost.reason()).unwrap())
+        .unwrap();
     let seen = two.inspect("deposed").unwrap();
     assert!(two.force_release(&seen).unwrap());
     let second = two.election("deposed").campaign().unwrap();
@@ -70,7 +87,10 @@ fn a_leader_that_is_deposed_is_told_and_does_not_lead_again(backend: &Backend) {
     assert_eq!(loss_in(first.ensure()), Some(LossReason::Gone));
     assert!(second.is_leader() && second.epoch() > first.epoch());
     assert!(matches!(first.resign(), Err(Error::Lost(_))));
-    assert!(second.is_leader(), "the other one has resigned from nothing");
+    assert!(
+        second.is_leader(),
+        "the other one has resigned from nothing"
+    );
 }
 
 fn a_candidate_that_goes_on_leads_again_after_the_others(backend: &Backend) {
@@ -91,6 +111,9 @@ fn a_candidate_that_goes_on_leads_again_after_the_others(backend: &Backend) {
         assert_eq!(ended.unwrap(), "enough");
         second.unwrap().join().unwrap()
     });
-    assert!(epochs.len() == 2 && epochs[0] < between && between < epochs[1], "{epochs:?}");
+    assert!(
+        epochs.len() == 2 && epochs[0] < between && between < epochs[1],
+        "{epochs:?}"
+    );
     assert_eq!(one.election("again").leader().unwrap(), None);
 }

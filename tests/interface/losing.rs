@@ -32,13 +32,21 @@ on_each_backend!(
 /// A lock that is kept alive.
 #[track_caller]
 fn keep(client: &LockClient, name: &str, ttl: Duration) -> LockGuard {
-    client.request(name).ttl(ttl).keep_alive().try_lock().unwrap().expect("nobody has it")
+    client
+        .request(name)
+        .ttl(ttl)
+        .keep_alive()
+        .try_lock()
+        .unwrap()
+        .expect("nobody has it")
 }
 
 /// What each call of `on_lost` is told, and when.
 fn watch(guard: &LockGuard) -> Receiver<(LossReason, Instant)> {
     let (tell, told) = channel();
-    guard.on_lost(move |lost| _ = tell.send((lost.reason(), Instant::now()))).unwrap();
+    guard
+        .on_lost(move |lost| _ = tell.send((lost.reason(), Instant::now())))
+        .unwrap();
     told
 }
 
@@ -54,7 +62,10 @@ fn called_once(told: &Receiver<(LossReason, Instant)>, expected: LossReason) -> 
 /// The callback was dropped without a call.
 #[track_caller]
 fn assert_not_called(told: &Receiver<(LossReason, Instant)>) {
-    assert_eq!(told.recv_timeout(LIMIT), Err(RecvTimeoutError::Disconnected));
+    assert_eq!(
+        told.recv_timeout(LIMIT),
+        Err(RecvTimeoutError::Disconnected)
+    );
 }
 
 fn each_callback_is_called_once_and_not_before_the_end(backend: &Backend) {
@@ -86,12 +97,21 @@ fn no_loss_is_told_of_a_lock_that_was_released_before(backend: &Backend) {
 
 fn wait_lost_returns_at_the_loss_or_after_its_limit(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
-    let (kept, plain) = (keep(&client, "kept", SHORT), client.lock("plain", SHORT).unwrap());
+    let (kept, plain) = (
+        keep(&client, "kept", SHORT),
+        client.lock("plain", SHORT).unwrap(),
+    );
     let began = Instant::now();
     assert_eq!(kept.wait_lost(2 * SHORT), None);
     assert!(began.elapsed() >= 2 * SHORT, "it waits for its whole limit");
-    assert_eq!(plain.wait_lost(Duration::MAX).map(reason), Some(LossReason::Expired));
-    assert_eq!(take(&client, "again").wait_lost(Duration::from_millis(1)), None);
+    assert_eq!(
+        plain.wait_lost(Duration::MAX).map(reason),
+        Some(LossReason::Expired)
+    );
+    assert_eq!(
+        take(&client, "again").wait_lost(Duration::from_millis(1)),
+        None
+    );
     thread::scope(|scope| {
         let waiting = scope.spawn(|| kept.wait_lost(Duration::MAX).map(reason));
         end_by_force(&other, "kept");
@@ -106,8 +126,15 @@ fn a_loss_that_its_holder_finds_is_told_at_once(backend: &Backend) {
         let told = watch(&guard);
         end_by_force(&other, name);
         let next = take_next(&other, name);
-        assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Gone), "{name}");
-        assert_eq!((loss(&guard), guard.remaining()), (Some(LossReason::Gone), Duration::ZERO));
+        assert_eq!(
+            loss_in(guard.extend(LONG)),
+            Some(LossReason::Gone),
+            "{name}"
+        );
+        assert_eq!(
+            (loss(&guard), guard.remaining()),
+            (Some(LossReason::Gone), Duration::ZERO)
+        );
         called_once(&told, LossReason::Gone);
         called_once(&watch(&guard), LossReason::Gone);
         assert!(matches!(guard.release(), Err(Error::Lost(_))));
@@ -122,7 +149,10 @@ fn the_loss_of_a_lock_that_is_kept_alive_is_told(backend: &Backend) {
     let told = watch(&lost);
     end_by_force(&backend.client(), "kept");
     called_once(&told, LossReason::Gone);
-    assert_eq!((loss(&lost), lost.remaining()), (Some(LossReason::Gone), Duration::ZERO));
+    assert_eq!(
+        (loss(&lost), lost.remaining()),
+        (Some(LossReason::Gone), Duration::ZERO)
+    );
     thread::sleep(SHORT);
     assert_eq!(bystander.ensure_held(), Ok(()));
     drop(lost);
@@ -131,11 +161,18 @@ fn the_loss_of_a_lock_that_is_kept_alive_is_told(backend: &Backend) {
 
 fn losses_are_reported_once_as_events(backend: &Backend) {
     let (journal, other) = (Journal::default(), backend.client());
-    let client = backend.builder().on_event(journal.recorder()).build().unwrap();
+    let client = backend
+        .builder()
+        .on_event(journal.recorder())
+        .build()
+        .unwrap();
     type GiveUp = fn(LockGuard);
     let ways: [(GiveUp, &str); 3] = [
         (drop, "released"),
-        (|guard| assert!(matches!(guard.release(), Err(Error::Lost(_)))), "released"),
+        (
+            |guard| assert!(matches!(guard.release(), Err(Error::Lost(_)))),
+            "released",
+        ),
         (LockGuard::let_expire, "let_expire"),
     ];
     for (give_up, last) in ways {
@@ -145,8 +182,17 @@ fn losses_are_reported_once_as_events(backend: &Backend) {
         let events = journal.take_lock_events();
         let end = &events[events.len() - 2..];
         assert_eq!(names(end), ["lost", last]);
-        assert!(end[0].text.contains("its validity has passed"), "{events:?}");
-        assert_eq!(names(&events).iter().filter(|name| **name == "lost").count(), 1);
+        assert!(
+            end[0].text.contains("its validity has passed"),
+            "{events:?}"
+        );
+        assert_eq!(
+            names(&events)
+                .iter()
+                .filter(|name| **name == "lost")
+                .count(),
+            1
+        );
         assert_eq!(end[1].validity, Duration::ZERO);
     }
     // Not by the clock, but by what the release finds.
@@ -155,7 +201,11 @@ fn losses_are_reported_once_as_events(backend: &Backend) {
         end_by_force(&other, &name);
         assert!(matches!(guard.release(), Err(Error::Lost(_))));
         let events = journal.take_lock_events();
-        let of_it: Vec<_> = events.iter().filter(|event| event.about == name).cloned().collect();
+        let of_it: Vec<_> = events
+            .iter()
+            .filter(|event| event.about == name)
+            .cloned()
+            .collect();
         assert_eq!(names(&of_it)[of_it.len() - 2..], ["lost", "released"]);
     }
 }
@@ -167,7 +217,11 @@ fn an_operator_ends_the_lock_that_was_seen_and_no_later_one(backend: &Backend) {
     let seen = operator.inspect("seen").unwrap();
     assert_eq!(operator.force_release(&free), Ok(false), "nobody had it");
     guard.extend(LONG).unwrap();
-    assert_eq!(operator.force_release(&seen), Ok(true), "it is the same lock for that");
+    assert_eq!(
+        operator.force_release(&seen),
+        Ok(true),
+        "it is the same lock for that"
+    );
     let next = take_next(&operator, "seen");
     assert_eq!(operator.force_release(&seen), Ok(false), "it is gone");
     assert!(matches!(guard.release(), Err(Error::Lost(_))));
@@ -185,14 +239,21 @@ fn one_thread_calls_all_callbacks(backend: &Backend) {
     });
     let client = client.build().unwrap();
     let lock = |number| {
-        let request = client.request(format!("lost-{number}")).ttl(SHORT).max_hold(SHORT);
+        let request = client
+            .request(format!("lost-{number}"))
+            .ttl(SHORT)
+            .max_hold(SHORT);
         let guard = request.keep_alive().lock().unwrap();
         let tell = tell.clone();
-        guard.on_lost(move |_| tell.send(thread::current().id()).unwrap()).unwrap();
+        guard
+            .on_lost(move |_| tell.send(thread::current().id()).unwrap())
+            .unwrap();
         guard
     };
     let _guards: Vec<LockGuard> = (0..LOCKS).map(lock).collect();
-    let threads: HashSet<_> = (0..2 * LOCKS).map(|_| told.recv_timeout(LIMIT).unwrap()).collect();
+    let threads: HashSet<_> = (0..2 * LOCKS)
+        .map(|_| told.recv_timeout(LIMIT).unwrap())
+        .collect();
     assert_eq!(threads.len(), 1, "threads that told {LOCKS} losses");
 }
 
@@ -202,11 +263,16 @@ fn a_callback_that_blocks_delays_the_next_callback_but_no_extension(backend: &Ba
     let (entered, inside) = channel();
     let (block, blocked) = channel::<()>();
     let first = client.lock("first", BRIEF).unwrap();
-    first.on_lost(move |_| _ = (entered.send(()), blocked.recv())).unwrap();
+    first
+        .on_lost(move |_| _ = (entered.send(()), blocked.recv()))
+        .unwrap();
     inside.recv_timeout(LIMIT).unwrap();
     let second = client.lock("second", BRIEF).unwrap();
     let told = watch(&second);
-    assert_eq!(second.wait_lost(LIMIT).map(reason), Some(LossReason::Expired));
+    assert_eq!(
+        second.wait_lost(LIMIT).map(reason),
+        Some(LossReason::Expired)
+    );
     assert!(told.recv_timeout(2 * SHORT).is_err(), "one after another");
     assert_eq!(kept.ensure_held(), Ok(()), "it was extended meanwhile");
     drop(block);
@@ -218,8 +284,12 @@ fn callbacks_may_panic_take_the_lock_and_drop_guards_and_clients(backend: &Backe
     let bystander = keep(&client, "bystander", SHORT);
     let watched = client.lock("watched", BRIEF).unwrap();
     let (again, held) = (client.clone(), take(&client, "held"));
-    watched.on_lost(|_| panic!("a callback that panics, as this test wants it to")).unwrap();
-    watched.on_lost(move |_| again.lock("watched", LONG).unwrap().release().unwrap()).unwrap();
+    watched
+        .on_lost(|_| panic!("a callback that panics, as this test wants it to"))
+        .unwrap();
+    watched
+        .on_lost(move |_| again.lock("watched", LONG).unwrap().release().unwrap())
+        .unwrap();
     watched.on_lost(move |_| drop(held)).unwrap();
     let told = watch(&watched);
     called_once(&told, LossReason::Expired);
@@ -239,5 +309,9 @@ fn callbacks_may_panic_take_the_lock_and_drop_guards_and_clients(backend: &Backe
     hand.send((guard, own)).unwrap();
     assert_eq!(told.recv_timeout(LIMIT), Ok(LossReason::Expired));
     thread::sleep(SHORT);
-    assert_eq!(bystander.ensure_held(), Ok(()), "others are extended meanwhile");
+    assert_eq!(
+        bystander.ensure_held(),
+        Ok(()),
+        "others are extended meanwhile"
+    );
 }

@@ -35,7 +35,14 @@ const OWN_WAIT: &str = "held_by_this_thread";
 
 fn recorded(backend: &Backend) -> (LockClient, Journal) {
     let journal = Journal::default();
-    (backend.builder().on_event(journal.recorder()).build().unwrap(), journal)
+    (
+        backend
+            .builder()
+            .on_event(journal.recorder())
+            .build()
+            .unwrap(),
+        journal,
+    )
 }
 
 fn request<'a>(client: &'a LockClient, name: &str) -> LockRequest<'a> {
@@ -62,7 +69,10 @@ fn a_wait_of_the_thread_that_took_the_lock_is_reported_once(backend: &Backend) {
     assert_eq!(holder(&client, "own"), None);
     let guard = take(&client, "own");
     assert_eq!(holder(&client, "own"), Some(OwnHolder::ThisThread));
-    assert!(client.try_lock("own", LONG).unwrap().is_none(), "it does not wait");
+    assert!(
+        client.try_lock("own", LONG).unwrap().is_none(),
+        "it does not wait"
+    );
     assert_eq!(reported(&journal), [""; 0]);
     waits_in_vain(request(&client, "own"));
     assert_eq!(reported(&journal), ["own"]);
@@ -123,7 +133,10 @@ fn a_share_keeps_the_thread_that_has_it_from_the_lock_and_not_from_a_share(backe
     assert_eq!(request(&client, "read").shared().own_holder(), None);
     drop(request(&client, "read").shared().lock().unwrap());
     assert_eq!(reported(&journal), [""; 0]);
-    assert_eq!(request(&client, "read").one_of(2).own_holder(), Some(OwnHolder::ThisThread));
+    assert_eq!(
+        request(&client, "read").one_of(2).own_holder(),
+        Some(OwnHolder::ThisThread)
+    );
     waits_in_vain(request(&client, "read"));
     assert_eq!(reported(&journal), ["read"]);
     drop(reader);
@@ -152,7 +165,11 @@ fn a_thread_that_has_all_permits_waits_for_itself(backend: &Backend) {
     let in_thread = thread::scope(|scope| scope.spawn(|| permit(&client)).join().unwrap());
     waits_in_vain(request(&client, "permits").one_of(2));
     let holder = || request(&client, "permits").one_of(2).own_holder();
-    assert_eq!(holder(), Some(OwnHolder::OtherThread), "the other thread can end the wait");
+    assert_eq!(
+        holder(),
+        Some(OwnHolder::OtherThread),
+        "the other thread can end the wait"
+    );
     drop(in_thread);
     assert_eq!(reported(&journal), [""; 0]);
     let second = permit(&client);
@@ -189,13 +206,19 @@ fn a_body_under_a_share_or_a_set_that_waits_for_itself_is_told_so(backend: &Back
         request.with_lock(|_| Ok::<_, Error>(own(waiting())))
     };
     assert_eq!(under(request(&client, "read").shared(), "read"), Ok(true));
-    assert_eq!(under(request(&client, "permit").one_of(3), "permit"), Ok(true));
+    assert_eq!(
+        under(request(&client, "permit").one_of(3), "permit"),
+        Ok(true)
+    );
     let permit = request(&client, "one").one_of(1).with_lock(|_| {
         let wait = request(&client, "one").one_of(1).try_lock_for(WAIT);
         Ok::<_, Error>(own(wait.map(drop)))
     });
     assert_eq!(permit, Ok(true));
-    assert_eq!(under(client.request_all(["one", "two"]).ttl(LONG), "two"), Ok(true));
+    assert_eq!(
+        under(client.request_all(["one", "two"]).ttl(LONG), "two"),
+        Ok(true)
+    );
     assert_eq!(reported(&journal), [""; 0], "an error is no event");
 }
 
@@ -203,14 +226,29 @@ fn a_lock_that_was_given_up_is_not_held_by_its_thread(backend: &Backend) {
     let client = backend.client();
     let requests = || {
         let plain = request(&client, "up");
-        [plain.clone(), plain.clone().shared(), plain.one_of(2), client.request_all(["up", "more"])]
+        [
+            plain.clone(),
+            plain.clone().shared(),
+            plain.one_of(2),
+            client.request_all(["up", "more"]),
+        ]
     };
     for request in requests() {
-        let guard = request.clone().ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap();
+        let guard = request
+            .clone()
+            .ttl(LONG)
+            .try_lock_for(LIMIT)
+            .unwrap()
+            .unwrap();
         assert_eq!(holder(&client, "up"), Some(OwnHolder::ThisThread));
         guard.release().unwrap();
         assert_eq!(holder(&client, "up"), None);
-        request.ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap().let_expire();
+        request
+            .ttl(LONG)
+            .try_lock_for(LIMIT)
+            .unwrap()
+            .unwrap()
+            .let_expire();
         assert_eq!(holder(&client, "up"), None);
         super::end_by_force(&client, "up");
     }
@@ -229,8 +267,14 @@ fn an_inspection_shows_the_threads_of_its_client_that_wait(backend: &Backend) {
         let seen = own_threads(&client, "wait");
         assert_eq!(seen.holder, Some(OwnHolder::ThisThread));
         let longest = seen.longest_wait.unwrap();
-        assert!(eventually(LIMIT, || own_threads(&client, "wait").longest_wait > Some(longest)));
-        assert_eq!(own_threads(&other, "wait"), nobody, "only their own client knows them");
+        assert!(eventually(LIMIT, || own_threads(&client, "wait")
+            .longest_wait
+            > Some(longest)));
+        assert_eq!(
+            own_threads(&other, "wait"),
+            nobody,
+            "only their own client knows them"
+        );
         drop(guard);
     });
     assert_eq!(own_threads(&client, "wait"), nobody);
@@ -250,7 +294,15 @@ fn an_inspection_shows_readers_and_sets_of_its_client_that_wait(backend: &Backen
     let client = backend.client();
     let guard = take(&client, "wait");
     thread::scope(|scope| {
-        let read = || drop(request(&client, "wait").shared().try_lock_for(LIMIT).unwrap().unwrap());
+        let read = || {
+            drop(
+                request(&client, "wait")
+                    .shared()
+                    .try_lock_for(LIMIT)
+                    .unwrap()
+                    .unwrap(),
+            );
+        };
         scope.spawn(read);
         scope.spawn(read);
         let set = client.request_all(["wait", "other"]).ttl(LONG);

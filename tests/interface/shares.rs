@@ -35,7 +35,12 @@ fn shared<'a>(client: &'a LockClient, name: &str) -> LockRequest<'a> {
 }
 
 fn permit(client: &LockClient, name: &str, count: u32) -> Option<LockGuard> {
-    client.request(name).ttl(LONG).one_of(count).try_lock().unwrap()
+    client
+        .request(name)
+        .ttl(LONG)
+        .one_of(count)
+        .try_lock()
+        .unwrap()
 }
 
 fn readers_hold_the_lock_together_and_a_writer_alone(backend: &Backend) {
@@ -50,7 +55,10 @@ fn readers_hold_the_lock_together_and_a_writer_alone(backend: &Backend) {
     let writer = take_next(&clients[2], "read");
     assert!(read(0).is_none());
     writer.release().unwrap();
-    let mut reader = shared(&clients[0], "read").try_lock_for(LIMIT).unwrap().unwrap();
+    let mut reader = shared(&clients[0], "read")
+        .try_lock_for(LIMIT)
+        .unwrap()
+        .unwrap();
     reader.extend(LONG).unwrap();
     assert_eq!(reader.release(), Ok(()));
 }
@@ -67,7 +75,10 @@ fn readers_behind_a_waiting_writer_are_served_after_it_and_together(backend: &Ba
         guard.release()
     });
     await_in_order(&client, "fair", 1);
-    assert!(shared(&other, "fair").try_lock().unwrap().is_none(), "it overtakes nobody");
+    assert!(
+        shared(&other, "fair").try_lock().unwrap().is_none(),
+        "it overtakes nobody"
+    );
     let all = Arc::new(Barrier::new(READERS));
     let reading: Vec<_> = (0..READERS)
         .map(|_| {
@@ -84,7 +95,12 @@ fn readers_behind_a_waiting_writer_are_served_after_it_and_together(backend: &Ba
     assert!(!writing.is_finished(), "a reader has the lock");
     assert_eq!(first.release(), Ok(()));
     assert_eq!(finish(writing), Ok(()));
-    assert!(reading.into_iter().map(finish).all(|released| released == Ok(())));
+    assert!(
+        reading
+            .into_iter()
+            .map(finish)
+            .all(|released| released == Ok(()))
+    );
     assert_eq!(order.lock().unwrap()[..2], ["writer", "reader"]);
 }
 
@@ -108,7 +124,9 @@ fn a_share_is_extended_and_kept_alive_by_itself(backend: &Backend) {
     assert!(kept.wait_lost(SHORT).is_none());
     assert_eq!(extended.ensure_held(), Ok(()));
     let held = |state| matches!(state, LockState::Shared(holders) if holders.len() == 2);
-    assert!(eventually(LIMIT, || held(client.inspect("alone").unwrap().state)));
+    assert!(eventually(LIMIT, || held(
+        client.inspect("alone").unwrap().state
+    )));
 }
 
 fn an_inspection_shows_all_readers_and_who_waits(backend: &Backend) {
@@ -116,16 +134,30 @@ fn an_inspection_shows_all_readers_and_who_waits(backend: &Backend) {
     let read = |owner| shared(&client, "seen").owner(owner).lock().unwrap();
     let readers = [read("one"), read("two")];
     let waiting = spawn_waiter(move || {
-        writer.request("seen").owner("writer").ttl(LONG).lock().map(LockGuard::release)
+        writer
+            .request("seen")
+            .owner("writer")
+            .ttl(LONG)
+            .lock()
+            .map(LockGuard::release)
     });
     await_in_order(&client, "seen", 1);
     let seen = client.inspect("seen").unwrap();
-    let LockState::Shared(holders) = &seen.state else { panic!("{seen:?}") };
-    let mut owners: Vec<_> = holders.iter().map(|it| it.owner().unwrap().to_string()).collect();
+    let LockState::Shared(holders) = &seen.state else {
+        panic!("{seen:?}")
+    };
+    let mut owners: Vec<_> = holders
+        .iter()
+        .map(|it| it.owner().unwrap().to_string())
+        .collect();
     owners.sort();
     assert_eq!(owners, ["one", "two"]);
     assert!(holders.iter().all(|it| it.slot.is_none()));
-    let waiters: Vec<_> = seen.waiters.iter().map(|it| it.owner().unwrap().to_string()).collect();
+    let waiters: Vec<_> = seen
+        .waiters
+        .iter()
+        .map(|it| it.owner().unwrap().to_string())
+        .collect();
     assert_eq!(waiters, ["writer"]);
     assert!(!seen.waiters[0].is_for_share());
     // An operator ends the readers that were seen.
@@ -140,7 +172,11 @@ fn readers_of_one_client_that_come_together_leave_one_by_one(backend: &Backend) 
     let (client, other) = (backend.client(), backend.client());
     for _ in 0..5 {
         let mut readers = [(); 4].map(|()| shared(&client, "crowd").lock().unwrap());
-        assert!(readers.iter().all(|reader| reader.remaining() > Duration::ZERO));
+        assert!(
+            readers
+                .iter()
+                .all(|reader| reader.remaining() > Duration::ZERO)
+        );
         readers[2].extend(LONG).unwrap();
         let [first, second, third, last] = readers;
         assert_eq!(first.release(), Ok(()));
@@ -154,7 +190,9 @@ fn readers_of_one_client_that_come_together_leave_one_by_one(backend: &Backend) 
 
 fn permits_have_slots_of_their_own(backend: &Backend) {
     let clients = [backend.client(), backend.client()];
-    let mut held: Vec<_> = (0..4).map(|it| permit(&clients[it % 2], "gpu", 4).unwrap()).collect();
+    let mut held: Vec<_> = (0..4)
+        .map(|it| permit(&clients[it % 2], "gpu", 4).unwrap())
+        .collect();
     let slots: BTreeSet<_> = held.iter().map(|permit| permit.slot().unwrap()).collect();
     assert_eq!(slots, BTreeSet::from([0, 1, 2, 3]));
     let fifth = clients[1].request("gpu").ttl(LONG).one_of(4);
@@ -170,7 +208,10 @@ fn permits_have_slots_of_their_own(backend: &Backend) {
 
 fn a_permit_that_is_given_back_goes_to_the_first_waiter(backend: &Backend) {
     let client = backend.client();
-    let (given, kept) = (permit(&client, "line", 2).unwrap(), permit(&client, "line", 2).unwrap());
+    let (given, kept) = (
+        permit(&client, "line", 2).unwrap(),
+        permit(&client, "line", 2).unwrap(),
+    );
     let served = Arc::new(Mutex::new(Vec::new()));
     let wait = |number: usize| {
         let (waiter, served) = (backend.client(), Arc::clone(&served));
@@ -185,20 +226,31 @@ fn a_permit_that_is_given_back_goes_to_the_first_waiter(backend: &Backend) {
     let waiting: Vec<_> = (0..4).map(wait).collect();
     assert!(permit(&client, "line", 2).is_none());
     assert_eq!(given.release(), Ok(()));
-    assert!(waiting.into_iter().map(finish).all(|released| released == Ok(())));
+    assert!(
+        waiting
+            .into_iter()
+            .map(finish)
+            .all(|released| released == Ok(()))
+    );
     assert_eq!(*served.lock().unwrap(), [0, 1, 2, 3]);
     assert_eq!(kept.release(), Ok(()));
 }
 
 fn permits_exclude_writers_and_readers(backend: &Backend) {
     let (client, other) = (backend.client(), backend.client());
-    let held = [permit(&client, "mixed", 3).unwrap(), permit(&client, "mixed", 3).unwrap()];
+    let held = [
+        permit(&client, "mixed", 3).unwrap(),
+        permit(&client, "mixed", 3).unwrap(),
+    ];
     assert!(is_taken(&other, "mixed"));
     assert!(shared(&other, "mixed").try_lock().unwrap().is_none());
     let whole = other.clone();
     let waiting = spawn_waiter(move || take_next(&whole, "mixed"));
     await_in_order(&client, "mixed", 1);
-    assert!(permit(&client, "mixed", 3).is_none(), "a permit is free, and somebody waits");
+    assert!(
+        permit(&client, "mixed", 3).is_none(),
+        "a permit is free, and somebody waits"
+    );
     for permit in held {
         assert!(!waiting.is_finished());
         assert_eq!(permit.release(), Ok(()));
@@ -217,7 +269,12 @@ fn many_threads_never_have_the_same_permit_at_once(backend: &Backend) {
             let client = &clients[number % 4];
             scope.spawn(move || {
                 for _ in 0..15 {
-                    let guard = client.request("slots").ttl(LONG).one_of(COUNT).lock().unwrap();
+                    let guard = client
+                        .request("slots")
+                        .ttl(LONG)
+                        .one_of(COUNT)
+                        .lock()
+                        .unwrap();
                     let slot = guard.slot().unwrap();
                     assert!(slot < COUNT);
                     assert!(in_use.lock().unwrap().insert(slot), "{slot} is in use");
@@ -262,7 +319,10 @@ fn tokens_of_readers_stand_between_those_of_writers(backend: &Backend) {
     let token = |request: LockRequest<'_>| request.fenced().lock().unwrap().fencing_token();
     let write = || token(client.request("tokens").ttl(LONG));
     let (before, between, after) = (write(), token(shared(&client, "tokens")), write());
-    assert!(before.is_some() && before <= between, "{before:?} {between:?}");
+    assert!(
+        before.is_some() && before <= between,
+        "{before:?} {between:?}"
+    );
     assert!(between < after, "{between:?} {after:?}");
 }
 
@@ -270,7 +330,13 @@ fn tokens_of_permits_grow(backend: &Backend) {
     let client = backend.client();
     let mut last = None;
     for _ in 0..5 {
-        let guard = client.request("tokens").ttl(LONG).one_of(2).fenced().lock().unwrap();
+        let guard = client
+            .request("tokens")
+            .ttl(LONG)
+            .one_of(2)
+            .fenced()
+            .lock()
+            .unwrap();
         assert!(guard.fencing_token() > last);
         last = guard.fencing_token();
     }

@@ -28,8 +28,16 @@ fn all_methods_take_a_free_lock(backend: &Backend) {
     let request = client.request("way-until").ttl(LONG);
     let guards = [
         client.try_lock("way", LONG).unwrap().unwrap(),
-        client.request("way-for").ttl(LONG).try_lock_for(LIMIT).unwrap().unwrap(),
-        request.try_lock_until(Instant::now() + LIMIT).unwrap().unwrap(),
+        client
+            .request("way-for")
+            .ttl(LONG)
+            .try_lock_for(LIMIT)
+            .unwrap()
+            .unwrap(),
+        request
+            .try_lock_until(Instant::now() + LIMIT)
+            .unwrap()
+            .unwrap(),
         client.lock("way-waiting", LONG).unwrap(),
     ];
     for guard in guards {
@@ -48,7 +56,12 @@ fn all_methods_respect_a_held_lock(backend: &Backend) {
     let began = Instant::now();
     assert!(request().try_lock_for(WAIT).unwrap().is_none());
     assert!(began.elapsed() >= WAIT);
-    assert!(request().try_lock_until(Instant::now() + WAIT).unwrap().is_none());
+    assert!(
+        request()
+            .try_lock_until(Instant::now() + WAIT)
+            .unwrap()
+            .is_none()
+    );
     assert!(began.elapsed() >= 2 * WAIT && began.elapsed() < LIMIT);
     // Also in the same client: the lock is not re-entrant.
     assert!(is_taken(&holder, "held"));
@@ -58,7 +71,10 @@ fn all_methods_respect_a_held_lock(backend: &Backend) {
         await_in_order(&holder, "held", 1);
         assert!(!endless.is_finished() && !waiting.is_finished());
         assert_eq!(guard.release(), Ok(()));
-        assert_eq!((endless.join().unwrap(), waiting.join().unwrap()), (Ok(()), Ok(())));
+        assert_eq!(
+            (endless.join().unwrap(), waiting.join().unwrap()),
+            (Ok(()), Ok(()))
+        );
     });
 }
 
@@ -68,14 +84,30 @@ fn a_request_without_a_ttl_has_one_of_ten_seconds(backend: &Backend) {
 }
 
 fn a_wait_of_zero_is_no_wait_also_for_a_new_client(backend: &Backend) {
-    let taken =
-        backend.client().request("zero").ttl(LONG).try_lock_for(Duration::ZERO).unwrap().unwrap();
+    let taken = backend
+        .client()
+        .request("zero")
+        .ttl(LONG)
+        .try_lock_for(Duration::ZERO)
+        .unwrap()
+        .unwrap();
     assert!(
-        backend.client().request("zero").ttl(LONG).try_lock_for(Duration::ZERO).unwrap().is_none()
+        backend
+            .client()
+            .request("zero")
+            .ttl(LONG)
+            .try_lock_for(Duration::ZERO)
+            .unwrap()
+            .is_none()
     );
     let client = backend.client();
     let request = client.request("zero").ttl(LONG);
-    assert!(request.try_lock_until(Instant::now() - Duration::from_secs(1)).unwrap().is_none());
+    assert!(
+        request
+            .try_lock_until(Instant::now() - Duration::from_secs(1))
+            .unwrap()
+            .is_none()
+    );
     drop(taken);
 }
 
@@ -99,8 +131,10 @@ fn names_of_all_bytes_are_locks_of_their_own(backend: &Backend) {
         "é😀".as_bytes(),
         b"lock-0000000001",
     ];
-    let mut guards: Vec<LockGuard> =
-        names.iter().map(|name| client.try_lock(name, LONG).unwrap().unwrap()).collect();
+    let mut guards: Vec<LockGuard> = names
+        .iter()
+        .map(|name| client.try_lock(name, LONG).unwrap().unwrap())
+        .collect();
     for (guard, name) in guards.iter().zip(names) {
         assert_eq!(guard.resource().as_bytes(), name);
         assert!(client.try_lock(name, LONG).unwrap().is_none());
@@ -136,7 +170,10 @@ fn a_set_is_taken_as_a_whole(backend: &Backend) {
     take_next(&other, "set-a").release().unwrap();
     single.release().unwrap();
     let held = set().fenced().try_lock_for(LIMIT).unwrap().unwrap();
-    let names: Vec<Vec<u8>> = held.resources().map(|name| name.as_bytes().to_vec()).collect();
+    let names: Vec<Vec<u8>> = held
+        .resources()
+        .map(|name| name.as_bytes().to_vec())
+        .collect();
     assert_eq!(names, [b"set-a".to_vec(), b"set-b".to_vec()]);
     assert!(held.fencing_token().is_some());
     for name in ["set-a", "set-b"] {
@@ -180,14 +217,21 @@ fn fencing_tokens_grow_over_clients_and_threads(backend: &Backend) {
     let mut grows = |lock: &LockGuard| {
         let token = lock.fencing_token();
         assert!(token > last, "{token:?} after {last:?}");
-        assert_eq!(u64::try_from(i64::from(token.unwrap())), Ok(token.unwrap().as_u64()));
+        assert_eq!(
+            u64::try_from(i64::from(token.unwrap())),
+            Ok(token.unwrap().as_u64())
+        );
         last = token;
     };
     // After a release, a drop and an expiry, of which its holder has not noticed.
     for round in 0..10 {
         let lock = fenced(round, LONG).lock().unwrap();
         grows(&lock);
-        if round % 3 == 0 { drop(lock) } else { lock.release().unwrap() }
+        if round % 3 == 0 {
+            drop(lock);
+        } else {
+            lock.release().unwrap();
+        }
     }
     let lock = fenced(0, SHORT).lock().unwrap();
     grows(&lock);
@@ -207,5 +251,8 @@ fn fencing_tokens_grow_over_clients_and_threads(backend: &Backend) {
         }
     });
     let tokens = tokens.into_inner().unwrap();
-    assert!(tokens.len() == 61 && tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+    assert!(
+        tokens.len() == 61 && tokens.is_sorted_by(|one, next| one < next),
+        "{tokens:?}"
+    );
 }

@@ -61,7 +61,9 @@ fn exclude(takers: Vec<impl Fn() -> redlatch::LockGuard + Send>, times: usize) {
 
 fn many_clients_exclude_each_other(backend: &Backend) {
     let clients: Vec<_> = (0..8).map(|_| backend.client()).collect();
-    let take = clients.into_iter().map(|client| move || client.lock("many", LONG).unwrap());
+    let take = clients
+        .into_iter()
+        .map(|client| move || client.lock("many", LONG).unwrap());
     exclude(take.collect(), 15);
 }
 
@@ -75,12 +77,31 @@ fn a_wait_ends_at_its_deadline_and_leaves_no_place(backend: &Backend) {
     let (holder, other) = (backend.client(), backend.client());
     let guard = holder.lock("deadline", LONG).unwrap();
     let began = Instant::now();
-    assert!(other.request("deadline").ttl(LONG).try_lock_for(WAIT).unwrap().is_none());
+    assert!(
+        other
+            .request("deadline")
+            .ttl(LONG)
+            .try_lock_for(WAIT)
+            .unwrap()
+            .is_none()
+    );
     assert!(began.elapsed() >= WAIT && began.elapsed() < LIMIT);
-    let is_alone = || holder.inspect("deadline").is_ok_and(|seen| seen.waiter_count == 0);
+    let is_alone = || {
+        holder
+            .inspect("deadline")
+            .is_ok_and(|seen| seen.waiter_count == 0)
+    };
     assert!(eventually(LIMIT, is_alone));
     guard.release().unwrap();
-    assert!(backend.client().request("deadline").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
+    assert!(
+        backend
+            .client()
+            .request("deadline")
+            .ttl(LONG)
+            .try_lock_for(LIMIT)
+            .unwrap()
+            .is_some()
+    );
 }
 
 fn a_try_overtakes_nobody(backend: &Backend) {
@@ -102,10 +123,21 @@ fn a_waiter_whose_client_is_gone_is_in_nobodys_way(backend: &Backend) {
     let gone = backend.client();
     let wait = Duration::from_millis(100);
     // Too few nodes may answer a new client in this time to know who has the lock.
-    assert!(!matches!(gone.request("gone").ttl(LONG).try_lock_for(wait), Ok(Some(_))));
+    assert!(!matches!(
+        gone.request("gone").ttl(LONG).try_lock_for(wait),
+        Ok(Some(_))
+    ));
     drop(gone);
     guard.release().unwrap();
-    assert!(backend.client().request("gone").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
+    assert!(
+        backend
+            .client()
+            .request("gone")
+            .ttl(LONG)
+            .try_lock_for(LIMIT)
+            .unwrap()
+            .is_some()
+    );
 }
 
 fn a_waiter_whose_callback_panics_keeps_nothing(backend: &Backend) {
@@ -126,7 +158,11 @@ fn a_waiter_whose_callback_panics_keeps_nothing(backend: &Backend) {
             guard.release().unwrap();
             assert!(waits.join().unwrap(), "the caller gets the panic");
         });
-        let next = backend.client().request("panic").ttl(LONG).try_lock_for(LIMIT / 2);
+        let next = backend
+            .client()
+            .request("panic")
+            .ttl(LONG)
+            .try_lock_for(LIMIT / 2);
         assert!(next.unwrap().is_some(), "{kind}: the lock is free");
         // Other threads of that client get it, too.
         let next = client.request("panic").ttl(LONG).try_lock();

@@ -10,8 +10,13 @@ fn a_callback_that_is_added_during_the_loss_is_called_once() {
         let watchdog = spawn(&world, |world| {
             let mut extended = None;
             let begin = |held| extended.replace(held).is_none();
-            world.held.begin_extension(world.now(), ttl(1_000), begin).unwrap();
-            let lost = world.held.finish_extension(world.now(), Extended::Lost(extended.unwrap()));
+            world
+                .held
+                .begin_extension(world.now(), ttl(1_000), begin)
+                .unwrap();
+            let lost = world
+                .held
+                .finish_extension(world.now(), Extended::Lost(extended.unwrap()));
             assert_eq!(lost, Err(LossReason::Gone));
             world.check();
         });
@@ -29,11 +34,18 @@ fn a_callback_that_is_added_during_the_loss_is_called_once() {
 fn a_thread_that_waits_for_the_loss_is_woken_by_it() {
     explore(|| {
         let world = World::new();
-        let holder = spawn(&world, |world| world.held.wait_lost(|| at(EXTENSION), Duration::MAX));
+        let holder = spawn(&world, |world| {
+            world.held.wait_lost(|| at(EXTENSION), Duration::MAX)
+        });
         let mut extended = None;
         let begin = |held| extended.replace(held).is_none();
-        world.held.begin_extension(world.now(), ttl(1_000), begin).unwrap();
-        let lost = world.held.finish_extension(world.now(), Extended::Lost(extended.unwrap()));
+        world
+            .held
+            .begin_extension(world.now(), ttl(1_000), begin)
+            .unwrap();
+        let lost = world
+            .held
+            .finish_extension(world.now(), Extended::Lost(extended.unwrap()));
         assert_eq!(lost, Err(LossReason::Gone));
         assert_eq!(holder.join().unwrap(), Some(LossReason::Gone));
         assert_eq!(world.held.check(at(EXTENSION)), Err(LossReason::Gone));
@@ -44,7 +56,10 @@ fn a_thread_that_waits_for_the_loss_is_woken_by_it() {
 fn leave(world: &World, guards: &AtomicUsize, guard: usize) -> bool {
     let now = world.now();
     if guards.fetch_sub(1, Ordering::SeqCst) > 1 {
-        return world.held.leave(now, guard).is_ok_and(|valid_until| now < valid_until);
+        return world
+            .held
+            .leave(now, guard)
+            .is_ok_and(|valid_until| now < valid_until);
     }
     world.give_up();
     world.held.check(now).is_ok()
@@ -57,7 +72,10 @@ fn of_guards_that_have_one_share_the_last_releases_it_and_each_is_told_of_its_ow
         let (others_calls, guards) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(2)));
         let calls = Arc::clone(&others_calls);
         let callback = move |_| _ = calls.fetch_add(1, Ordering::SeqCst);
-        assert!(!world.held.on_lost(1, Box::new(callback)), "it is checked for the first one");
+        assert!(
+            !world.held.on_lost(1, Box::new(callback)),
+            "it is checked for the first one"
+        );
         let notifier = spawn(&world, |world| {
             world.millis.store(END, Ordering::SeqCst);
             world.check();

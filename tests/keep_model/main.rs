@@ -73,13 +73,18 @@ fn held_lock() -> HeldLock {
     let rules = Arc::new(Rules::new(1, Drift::from_factor(0.01).unwrap()));
     let mut acquire = Acquire::new(rules, Arc::from(*b"key"), ttl(1_000), Wait::No);
     assert!(matches!(acquire.poll(), Step::Pause(_)));
-    acquire.handle(at(0), Input::Attempt(Entropy::from_bytes([7; Entropy::LEN])));
+    acquire.handle(
+        at(0),
+        Input::Attempt(Entropy::from_bytes([7; Entropy::LEN])),
+    );
     assert!(matches!(acquire.poll(), Step::Send(_)));
     let mut votes = Votes::new(Tally::new(1));
     assert!(votes.tally.cast(Node::new(0), Vote::Granted));
     votes.sent = NodeSet::all(1);
     acquire.handle(at(1), Input::Votes(votes));
-    let Step::Done(Acquired::Held(held)) = acquire.poll() else { panic!("it was granted") };
+    let Step::Done(Acquired::Held(held)) = acquire.poll() else {
+        panic!("it was granted")
+    };
     assert_eq!(held.valid_until, at(END));
     held
 }
@@ -94,7 +99,12 @@ impl World {
             "the notifier must check it for the first callback"
         );
         let millis = AtomicU64::new(EXTENSION);
-        Arc::new(Self { held, nodes: Mutex::new(Vec::new()), millis, calls })
+        Arc::new(Self {
+            held,
+            nodes: Mutex::new(Vec::new()),
+            millis,
+            calls,
+        })
     }
 
     fn now(&self) -> Time {
@@ -118,7 +128,9 @@ impl World {
         held.valid_until = now.after(Duration::from_millis(2_968));
         held.ttl_longest = ttl(3_000);
         let answered = self.now();
-        _ = self.held.finish_extension(answered, Extended::Confirmed(held));
+        _ = self
+            .held
+            .finish_extension(answered, Extended::Confirmed(held));
         Some(answered)
     }
 
@@ -169,7 +181,11 @@ fn no_extension_comes_after_the_release() {
         assert_eq!(nodes, after, "nothing is sent after the release");
         assert_eq!(after.last(), Some(&Sent::Release));
         if after.len() > 1 {
-            assert_eq!(held.ttl_longest, ttl(3_000), "the release knows how long the key may live");
+            assert_eq!(
+                held.ttl_longest,
+                ttl(3_000),
+                "the release knows how long the key may live"
+            );
             // Either the extension has finished and says where the key is, or it may be anywhere.
             let is_settled = held.valid_until > at(END);
             assert!(is_settled || held.nodes == NodeSet::all(5));
@@ -194,10 +210,17 @@ fn a_lock_that_a_thread_saw_lost_does_not_come_back() {
         let stands = world.held.check(world.now());
         assert_eq!(seen.is_err(), stands.is_err());
         let in_time = answered.is_some_and(|answered| answered < at(END));
-        assert!(in_time || stands.is_err(), "an answer that comes too late brings nothing back");
+        assert!(
+            in_time || stands.is_err(),
+            "an answer that comes too late brings nothing back"
+        );
         world.check();
         world.check();
-        assert_eq!(world.calls(), usize::from(stands.is_err()), "once, if it was lost");
+        assert_eq!(
+            world.calls(),
+            usize::from(stands.is_err()),
+            "once, if it was lost"
+        );
         assert_eq!(stands.unwrap_or(at(END)) > at(END), stands.is_ok());
     });
 }
@@ -221,8 +244,14 @@ fn a_callback_is_called_once_or_the_lock_was_released_before() {
         world.check();
         match world.held.take_status(world.now()) {
             HoldStatus::Lost(lost, rest) => {
-                assert_eq!((lost, rest.len(), world.calls()), (LossReason::Expired, 0, 1));
-                assert!(held.valid_until <= world.now(), "its release says that it is too late");
+                assert_eq!(
+                    (lost, rest.len(), world.calls()),
+                    (LossReason::Expired, 0, 1)
+                );
+                assert!(
+                    held.valid_until <= world.now(),
+                    "its release says that it is too late"
+                );
             }
             HoldStatus::Released => assert_eq!(world.calls(), 0),
             HoldStatus::Held(_) => panic!("it was released"),
@@ -237,13 +266,22 @@ fn two_extensions_at_once_add_up() {
         let watchdog = spawn(&world, World::extend);
         let mut own = None;
         let begin = |held| own.replace(held).is_none();
-        world.held.begin_extension(world.now(), ttl(500), begin).unwrap();
+        world
+            .held
+            .begin_extension(world.now(), ttl(500), begin)
+            .unwrap();
         let mut held = own.unwrap();
         held.nodes = NodeSet::all(3);
-        world.held.finish_extension(world.now(), Extended::Unanswered(held)).unwrap();
+        world
+            .held
+            .finish_extension(world.now(), Extended::Unanswered(held))
+            .unwrap();
         watchdog.join().unwrap();
         let held = world.give_up();
-        assert_eq!((held.ttl_longest, held.nodes), (ttl(3_000), NodeSet::all(3)));
+        assert_eq!(
+            (held.ttl_longest, held.nodes),
+            (ttl(3_000), NodeSet::all(3))
+        );
         assert_eq!(held.valid_until, at(EXTENSION + 2_968));
     });
 }
@@ -266,7 +304,10 @@ fn a_late_confirmation_ends_no_lock_that_another_extension_kept() {
             .unwrap();
         let watchdog = spawn(&world, World::extend);
         let clock = spawn(&world, |world| world.millis.store(END, Ordering::SeqCst));
-        let is_extended = watchdog.join().unwrap().is_some_and(|answered| answered < at(END));
+        let is_extended = watchdog
+            .join()
+            .unwrap()
+            .is_some_and(|answered| answered < at(END));
         clock.join().unwrap();
 
         let mut votes = Votes::new(Tally::new(1));
@@ -274,7 +315,9 @@ fn a_late_confirmation_ends_no_lock_that_another_extension_kept() {
         votes.sent = NodeSet::all(1);
         let mut own = own.unwrap();
         own.handle(at(END), Input::Votes(votes));
-        let Step::Done(outcome) = own.poll() else { panic!("it has its answers") };
+        let Step::Done(outcome) = own.poll() else {
+            panic!("it has its answers")
+        };
         let settled = world.held.finish_extension(at(END), outcome);
         assert_eq!(settled.is_ok(), is_extended, "{settled:?}");
         assert_eq!(settled.err(), (!is_extended).then_some(LossReason::Expired));

@@ -11,9 +11,9 @@ pub(super) fn batch_of_two(shared: &LeaderFollowers<Toy>, first: u32) {
     assert_eq!(batch.begin(shared, first + 1), 1);
     let mut outcomes = Vec::new();
     while batch.is_open() {
-        assert!(
-            batch.collect(shared, Duration::MAX, |index, outcome| outcomes.push((index, outcome)))
-        );
+        assert!(batch.collect(shared, Duration::MAX, |index, outcome| {
+            outcomes.push((index, outcome));
+        }));
     }
     outcomes.sort_unstable();
     assert_eq!(outcomes, [(0, first * 2), (1, first * 2 + 2)]);
@@ -80,7 +80,9 @@ fn a_request_of_a_batch_is_sent_before_a_later_post_of_its_thread() {
         let mut batch = Batch::new(&model.shared);
         batch.begin(&model.shared, 7);
         model.shared.post(8);
-        batch.collect(&model.shared, Duration::MAX, |_, outcome| assert_eq!(outcome, 14));
+        batch.collect(&model.shared, Duration::MAX, |_, outcome| {
+            assert_eq!(outcome, 14);
+        });
         other.join().unwrap();
         let order = model.order.lock().unwrap();
         let own: Vec<u32> = order.iter().copied().filter(|number| *number > 1).collect();

@@ -73,7 +73,9 @@ fn a_number_of_an_abandoned_request_gets_only_the_outcome_of_its_next_request() 
         let mut batch = Batch::new(&model.shared);
         batch.begin(&model.shared, 1);
         let mut outcomes = Vec::new();
-        if batch.collect(&model.shared, Duration::ZERO, |_, outcome| outcomes.push(outcome)) {
+        if batch.collect(&model.shared, Duration::ZERO, |_, outcome| {
+            outcomes.push(outcome);
+        }) {
             assert_eq!(outcomes, [2]);
         } else {
             assert!(outcomes.is_empty());
@@ -81,9 +83,11 @@ fn a_number_of_an_abandoned_request_gets_only_the_outcome_of_its_next_request() 
         }
         assert!(!batch.is_open());
         assert_eq!(batch.begin(&model.shared, 3), 0);
-        assert!(batch.collect(&model.shared, Duration::MAX, |index, outcome| {
-            assert_eq!((index, outcome), (0, 6));
-        }));
+        assert!(
+            batch.collect(&model.shared, Duration::MAX, |index, outcome| {
+                assert_eq!((index, outcome), (0, 6));
+            })
+        );
         assert!(!batch.is_open());
         model.shared.close();
         io_thread.join().unwrap();

@@ -7,7 +7,10 @@
 //! deadlock if a thread never gets its outcome: if all threads wait as followers, or the leader
 //! sleeps although the inbox is not empty.
 
-#![expect(clippy::unwrap_used, reason = "a lock is poisoned only after the model has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a lock is poisoned only after the model has failed"
+)]
 
 #[path = "../../src/net/follower.rs"]
 mod follower;
@@ -69,7 +72,10 @@ impl EventLoop for Toy {
     type Outcome = u32;
 
     fn open(&mut self, request: u32, follower: Arc<Follower<u32>>) {
-        assert!(!self.is_poisoned, "no thread uses an event loop that panicked");
+        assert!(
+            !self.is_poisoned,
+            "no thread uses an event loop that panicked"
+        );
         if request == PANIC {
             sync::panic();
         }
@@ -82,7 +88,10 @@ impl EventLoop for Toy {
     }
 
     fn post(&mut self, request: u32) {
-        assert!(!self.is_poisoned, "no thread uses an event loop that panicked");
+        assert!(
+            !self.is_poisoned,
+            "no thread uses an event loop that panicked"
+        );
         self.output.push(request);
     }
 
@@ -138,7 +147,10 @@ fn model_of(gathering: usize, has_io_thread: bool) -> Model {
         is_poisoned: false,
     };
     let wake = Box::new(move || waker.wake());
-    Model { shared: Arc::new(LeaderFollowers::new(toy, wake, has_io_thread)), order }
+    Model {
+        shared: Arc::new(LeaderFollowers::new(toy, wake, has_io_thread)),
+        order,
+    }
 }
 
 /// Runs `check` in all interleavings with at most this many preemptions. Without a bound, two
@@ -150,7 +162,9 @@ fn explore(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
 }
 
 fn submit(shared: &LeaderFollowers<Toy>, number: u32) -> u32 {
-    shared.submit(number, Duration::MAX).expect("without a limit there is an outcome")
+    shared
+        .submit(number, Duration::MAX)
+        .expect("without a limit there is an outcome")
 }
 
 fn spawn_submit(model: &Model, number: u32) -> loom::thread::JoinHandle<()> {
@@ -252,8 +266,13 @@ fn try_submit(shared: &LeaderFollowers<Toy>, number: u32) -> bool {
         Ok(outcome) => assert_eq!(outcome, number * 2),
         Err(cause) => {
             let text = cause.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or_default();
-            assert!(text == sync::PLANNED || text.ends_with("panicked"), "{text}");
+            let text = text
+                .or_else(|| cause.downcast_ref::<&str>().copied())
+                .unwrap_or_default();
+            assert!(
+                text == sync::PLANNED || text.ends_with("panicked"),
+                "{text}"
+            );
             return false;
         }
     }
@@ -265,9 +284,13 @@ fn a_panic_of_the_event_loop_leaves_no_thread_waiting() {
     for (gathering, others) in [(0, 1), (2, 1), (0, 2), (2, 2)] {
         explore(2, move || {
             let model = model(gathering);
-            let others: Vec<_> =
-                (1..=others).map(|number| spawn_try_submit(&model, number)).collect();
-            assert!(!try_submit(&model.shared, PANIC), "no thread gets a reply to this request");
+            let others: Vec<_> = (1..=others)
+                .map(|number| spawn_try_submit(&model, number))
+                .collect();
+            assert!(
+                !try_submit(&model.shared, PANIC),
+                "no thread gets a reply to this request"
+            );
             others.into_iter().for_each(|other| {
                 other.join().unwrap();
             });

@@ -86,7 +86,10 @@ pub(crate) struct LeaderLockGuard<'a, T> {
 
 impl<T> LeaderLock<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self { is_locked: AtomicBool::new(false), value: std::sync::Mutex::new(value) }
+        Self {
+            is_locked: AtomicBool::new(false),
+            value: std::sync::Mutex::new(value),
+        }
     }
 
     pub(crate) fn try_lock(&self) -> Option<LeaderLockGuard<'_, T>> {

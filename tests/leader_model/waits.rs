@@ -52,7 +52,9 @@ struct Nodes {
 
 impl Nodes {
     fn end_waits(&mut self) {
-        self.waits.drain(..).for_each(|follower| follower.deliver(WAIT));
+        self.waits
+            .drain(..)
+            .for_each(|follower| follower.deliver(WAIT));
     }
 }
 
@@ -105,7 +107,10 @@ impl EventLoop for Nodes {
     fn set_poisoned(&mut self) {}
 
     fn next_follower(&self) -> Option<&Arc<Follower<u32>>> {
-        self.open.front().map(|(_, follower)| follower).or(self.waits.first())
+        self.open
+            .front()
+            .map(|(_, follower)| follower)
+            .or(self.waits.first())
     }
 }
 
@@ -114,7 +119,12 @@ type Shared = Arc<LeaderFollowers<Nodes>>;
 fn model() -> (Shared, Arc<Events>) {
     let events = Arc::new(Events::default());
     let (open, waits) = (VecDeque::new(), Vec::new());
-    let nodes = Nodes { events: Arc::clone(&events), open, waits, are_waits_over: false };
+    let nodes = Nodes {
+        events: Arc::clone(&events),
+        open,
+        waits,
+        are_waits_over: false,
+    };
     let waker = Arc::clone(&events);
     let wake = Box::new(move || waker.wake());
     (Arc::new(LeaderFollowers::new(nodes, wake, false)), events)
@@ -127,7 +137,11 @@ fn submit(shared: &Shared, request: u32) {
 
 fn spawn(shared: &Shared, requests: &'static [u32]) -> loom::thread::JoinHandle<()> {
     let shared = Arc::clone(shared);
-    loom::thread::spawn(move || requests.iter().for_each(|request| submit(&shared, *request)))
+    loom::thread::spawn(move || {
+        requests
+            .iter()
+            .for_each(|request| submit(&shared, *request));
+    })
 }
 
 #[test]
@@ -159,7 +173,9 @@ fn a_push_wakes_all_waiters_while_a_thread_asks_the_nodes() {
         let waiters = [spawn(&shared, &[WAIT]), spawn(&shared, &[WAIT])];
         submit(&shared, 1);
         events.push();
-        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+        waiters
+            .into_iter()
+            .for_each(|waiter| waiter.join().unwrap());
     });
 }
 

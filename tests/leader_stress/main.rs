@@ -82,15 +82,26 @@ impl EventLoop for Toy {
         // Every third step finds no reply, as if the node had not sent one yet.
         let has_reply = self.steps % 3 != 0 && !self.open.is_empty();
         if has_reply {
-            let index = if self.steps % 2 == 0 { 0 } else { self.open.len() - 1 };
+            let index = if self.steps % 2 == 0 {
+                0
+            } else {
+                self.open.len() - 1
+            };
             let ((thread, _), follower) = self.open.swap_remove(index);
             return follower.deliver(self.posted[thread as usize]);
         }
         if may_sleep() {
-            let is_woken = self.waker.is_woken.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_woken = self
+                .waker
+                .is_woken
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
             // Nodes reply some time later, also without a wake-up.
             let nap = Duration::from_micros(50);
-            let woken = self.waker.woken.wait_timeout_while(is_woken, nap, |is_woken| !*is_woken);
+            let woken = self
+                .waker
+                .woken
+                .wait_timeout_while(is_woken, nap, |is_woken| !*is_woken);
             *woken.unwrap_or_else(PoisonError::into_inner).0 = false;
         }
     }
@@ -123,7 +134,10 @@ fn run_batches(shared: &LeaderFollowers<Toy>, thread: u64) {
         let mut collected = 0;
         while batch.is_open() {
             let is_any = batch.collect(shared, LIMIT, |_, outcome| {
-                assert_eq!(outcome, number, "all earlier requests of the thread were sent");
+                assert_eq!(
+                    outcome, number,
+                    "all earlier requests of the thread were sent"
+                );
                 collected += 1;
             });
             assert!(is_any, "no request times out");
@@ -131,7 +145,9 @@ fn run_batches(shared: &LeaderFollowers<Toy>, thread: u64) {
         assert_eq!(collected, size, "each outcome is collected once");
         // With an I/O thread, this request has no time.
         let hasty = batch.begin(shared, (thread, number));
-        if !batch.collect(shared, Duration::ZERO, |_, outcome| assert_eq!(outcome, number)) {
+        if !batch.collect(shared, Duration::ZERO, |_, outcome| {
+            assert_eq!(outcome, number);
+        }) {
             batch.abandon(hasty);
         }
         shared.post((thread, number + 1));
@@ -151,8 +167,17 @@ fn requests_of_many_threads_are_sent_in_order_by_an_io_thread() {
 
 fn run(has_io_thread: bool) {
     let waker = Arc::new(Waker::default());
-    let toy = Toy { waker: Arc::clone(&waker), open: Vec::new(), posted: [0; 8], steps: 0 };
-    let shared = Arc::new(LeaderFollowers::new(toy, Box::new(move || waker.wake()), has_io_thread));
+    let toy = Toy {
+        waker: Arc::clone(&waker),
+        open: Vec::new(),
+        posted: [0; 8],
+        steps: 0,
+    };
+    let shared = Arc::new(LeaderFollowers::new(
+        toy,
+        Box::new(move || waker.wake()),
+        has_io_thread,
+    ));
     let io_thread = has_io_thread.then(|| {
         let shared = Arc::clone(&shared);
         thread::spawn(move || shared.run())
@@ -173,7 +198,8 @@ fn run(has_io_thread: bool) {
     drop(done);
     for _ in 0..THREADS {
         // A thread that panics drops its sender, and the other threads panic after it.
-        all.recv_timeout(LIMIT).expect("no thread waits for ever, and none panics");
+        all.recv_timeout(LIMIT)
+            .expect("no thread waits for ever, and none panics");
     }
     if let Some(io_thread) = io_thread {
         shared.close();

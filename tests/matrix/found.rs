@@ -29,12 +29,18 @@ pub(crate) fn programs() -> Vec<ServerProgram> {
 }
 
 fn numbers(version: &str) -> Vec<u64> {
-    version.split('.').map(|number| number.parse().unwrap_or(0)).collect()
+    version
+        .split('.')
+        .map(|number| number.parse().unwrap_or(0))
+        .collect()
 }
 
 /// The names in the table of `fetch` for which no server of that version is there.
 pub(crate) fn missing(found: &[ServerProgram]) -> Vec<String> {
-    let table = FETCH.split("TABLE'\n").nth(1).and_then(|rest| rest.split("\nTABLE").next());
+    let table = FETCH
+        .split("TABLE'\n")
+        .nth(1)
+        .and_then(|rest| rest.split("\nTABLE").next());
     let rows = table.expect("fetch has a table").lines();
     let names = rows.map(|row| row.split_whitespace().nth(1).expect("a row has a name"));
     let is_missing = |name: &&str| {
@@ -52,5 +58,8 @@ pub(crate) fn missing(found: &[ServerProgram]) -> Vec<String> {
 #[test]
 fn the_table_of_the_script_is_read() {
     let all = missing(&[]);
-    assert!(all.iter().any(|name| name == "redis-7.0") && all.len() > 10, "{all:?}");
+    assert!(
+        all.iter().any(|name| name == "redis-7.0") && all.len() > 10,
+        "{all:?}"
+    );
 }

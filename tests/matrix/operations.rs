@@ -60,7 +60,10 @@ pub(crate) struct Rig {
 impl Rig {
     pub(crate) fn start(program: &ServerProgram) -> Self {
         let servers = Servers::of(program, 3, &[]);
-        Self { program: program.clone(), servers }
+        Self {
+            program: program.clone(),
+            servers,
+        }
     }
 
     pub(crate) fn client(&self) -> LockClient {
@@ -69,7 +72,9 @@ impl Rig {
 
     fn accepts(&self, words: &[&[&str]]) -> bool {
         let mut client = self.servers[0].client();
-        words.iter().all(|words| !matches!(client.command(words), Value::Error(_)))
+        words
+            .iter()
+            .all(|words| !matches!(client.command(words), Value::Error(_)))
     }
 
     pub(crate) fn has_resp3(&self) -> bool {
@@ -103,8 +108,10 @@ impl Rig {
     pub(crate) fn queue_support(&self) -> Option<QueueSupport> {
         let (client, other) = (self.client(), self.client());
         let held = take(&client, "queue-support", LONG);
-        let waited =
-            other.request("queue-support").ttl(LONG).try_lock_for(Duration::from_millis(300));
+        let waited = other
+            .request("queue-support")
+            .ttl(LONG)
+            .try_lock_for(Duration::from_millis(300));
         assert!(matches!(waited, Ok(None)), "{waited:?}");
         drop(held);
         other.nodes().remove(0).queue
@@ -115,27 +122,42 @@ fn lock_and_try_lock(rig: &mut Rig) {
     let (client, other) = (rig.client(), rig.client());
     let guard = client.lock("lock", LONG).expect("it is free");
     assert_eq!(holders(&rig.servers, "lock"), 3);
-    assert!(other.try_lock("lock", LONG).expect("a majority answers").is_none());
+    assert!(
+        other
+            .try_lock("lock", LONG)
+            .expect("a majority answers")
+            .is_none()
+    );
     assert!(guard.ensure_held().is_ok() && guard.remaining() > LONG / 2);
     drop(guard);
     assert!(gone(&rig.servers, "lock"));
-    let _ = other.try_lock("lock", LONG).expect("a majority answers").expect("it is free");
+    let _ = other
+        .try_lock("lock", LONG)
+        .expect("a majority answers")
+        .expect("it is free");
 }
 
 fn try_lock_for(rig: &mut Rig) {
     let (client, other) = (rig.client(), rig.client());
     let guard = take(&client, "for", LONG);
     let start = Instant::now();
-    let refused = other.request("for").ttl(LONG).try_lock_for(Duration::from_millis(300));
+    let refused = other
+        .request("for")
+        .ttl(LONG)
+        .try_lock_for(Duration::from_millis(300));
     assert!(matches!(refused, Ok(None)) && start.elapsed() >= Duration::from_millis(300));
     drop(guard);
-    let got = other.request("for").ttl(LONG).try_lock_until(Instant::now() + LIMIT);
+    let got = other
+        .request("for")
+        .ttl(LONG)
+        .try_lock_until(Instant::now() + LIMIT);
     assert!(matches!(got, Ok(Some(_))), "{got:?}");
 }
 
 fn with_lock(rig: &mut Rig) {
-    let held =
-        rig.client().with_lock("with", LONG, |_| Ok::<_, Error>(holders(&rig.servers, "with")));
+    let held = rig.client().with_lock("with", LONG, |_| {
+        Ok::<_, Error>(holders(&rig.servers, "with"))
+    });
     assert_eq!(held.expect("it is free"), 3);
     assert!(gone(&rig.servers, "with"));
 }
@@ -145,7 +167,8 @@ fn release(rig: &mut Rig) {
     assert_eq!(take(&client, "release", LONG).release(), Ok(()));
     assert_eq!(holders(&rig.servers, "release"), 0);
     let guard = take(&client, "release", BRIEF);
-    assert!(eventually(LIMIT, || guard.remaining().is_zero() && gone(&rig.servers, "release")));
+    assert!(eventually(LIMIT, || guard.remaining().is_zero()
+        && gone(&rig.servers, "release")));
     assert_eq!(loss(&guard), Some(LossReason::Expired));
     assert!(matches!(guard.release(), Err(Error::Lost(_))));
 }
@@ -160,14 +183,21 @@ fn leave(rig: &mut Rig) {
     let client = rig.client();
     let start = Instant::now();
     take(&client, "leave", ttl).let_expire();
-    let _ = rig.client().lock("leave", LONG).expect("it is free in the end");
+    let _ = rig
+        .client()
+        .lock("leave", LONG)
+        .expect("it is free in the end");
     assert!(start.elapsed() >= ttl);
 }
 
 fn extend(rig: &mut Rig) {
     let mut guard = take(&rig.client(), "extend", LONG / 4);
     guard.extend(LONG).expect("it is held");
-    assert!(rig.servers.iter().all(|server| pttl(server, "extend") > 26_000));
+    assert!(
+        rig.servers
+            .iter()
+            .all(|server| pttl(server, "extend") > 26_000)
+    );
     assert_eq!(guard.release(), Ok(()));
 }
 
@@ -175,10 +205,20 @@ fn keep_alive(rig: &mut Rig) {
     let settings = without_restart_guard(rig.servers.urls()).node_timeout(LIMIT / 50);
     let client = settings.build().expect("the settings are good");
     let ttl = Duration::from_millis(1_500);
-    let guard = client.request("keep").ttl(ttl).keep_alive().lock().expect("it is free");
+    let guard = client
+        .request("keep")
+        .ttl(ttl)
+        .keep_alive()
+        .lock()
+        .expect("it is free");
     thread::sleep(ttl * 4 / 3);
     assert!(guard.ensure_held().is_ok());
-    assert!(rig.client().try_lock("keep", LONG).expect("a majority answers").is_none());
+    assert!(
+        rig.client()
+            .try_lock("keep", LONG)
+            .expect("a majority answers")
+            .is_none()
+    );
     assert_eq!(guard.release(), Ok(()));
 }
 
@@ -189,7 +229,9 @@ fn handoff(rig: &mut Rig) {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..10 {
-                    let guard = client.lock("handoff", LONG).expect("it is served in the end");
+                    let guard = client
+                        .lock("handoff", LONG)
+                        .expect("it is served in the end");
                     let mut count = inside.try_lock().expect("nobody else is inside");
                     *count += 1;
                     drop(count);
@@ -206,8 +248,13 @@ fn inspect(rig: &mut Rig) {
     let look = || other.inspect("inspect").expect("a majority answers");
     assert_eq!(look().state, LockState::Free);
     let request = client.request("inspect").ttl(LONG).owner("me");
-    let guard = request.try_lock().expect("a majority answers").expect("it is free");
-    let LockState::Held(holder) = look().state else { panic!("{:?}", look()) };
+    let guard = request
+        .try_lock()
+        .expect("a majority answers")
+        .expect("it is free");
+    let LockState::Held(holder) = look().state else {
+        panic!("{:?}", look())
+    };
     assert!(holder.owner().is_some_and(|owner| owner == b"me"));
     assert!(holder.remaining.is_some_and(|left| left > LONG / 2));
     let waiting = thread::spawn({
@@ -221,18 +268,27 @@ fn inspect(rig: &mut Rig) {
 
 fn inspect_of_a_wrong_type(rig: &mut Rig) {
     let client = rig.client();
-    rig.servers.iter().for_each(|server| drop(server.command(&["LPUSH", "list", "x"])));
+    rig.servers
+        .iter()
+        .for_each(|server| drop(server.command(&["LPUSH", "list", "x"])));
     let seen = client.inspect("list").expect("a majority answers");
     assert!(matches!(seen.state, LockState::NotALock(_)), "{seen:?}");
     let refused = client.try_lock("list", LONG);
-    assert!(matches!(refused, Err(Error::NotALock { .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(Error::NotALock { .. })),
+        "{refused:?}"
+    );
 }
 
 fn locks_by_a_pattern(rig: &mut Rig) {
     let client = rig.client();
     let name = |number: usize| format!("listed:{number:03}");
-    let guards: Vec<_> = (0..600).map(|number| take(&client, name(number), LONG)).collect();
-    let found = client.locks("listed:[0-9]*").map(|lock| lock.expect("a majority answers"));
+    let guards: Vec<_> = (0..600)
+        .map(|number| take(&client, name(number), LONG))
+        .collect();
+    let found = client
+        .locks("listed:[0-9]*")
+        .map(|lock| lock.expect("a majority answers"));
     let mut names: Vec<_> = found.map(|lock| lock.resource().to_string()).collect();
     names.sort_unstable();
     assert!(names == (0..600).map(name).collect::<Vec<_>>(), "{names:?}");
@@ -262,7 +318,9 @@ fn fencing(rig: &mut Rig) {
 
 /// Several waiters of other clients are served in the order in which they joined.
 pub(crate) fn serve_in_order(servers: &[Server], urls: &[String], key: &'static str) {
-    let holder = without_restart_guard(urls).wait_for_all(true).node_timeout(LIMIT / 10);
+    let holder = without_restart_guard(urls)
+        .wait_for_all(true)
+        .node_timeout(LIMIT / 10);
     let held = take(&holder.build().expect("the settings are good"), key, LONG);
     let mut line = Line::before(key);
     (0..4).for_each(|_| line.join(servers, pushed(urls)));

@@ -43,17 +43,33 @@ pub enum Found<S, V> {
     /// No violation in this many states: all states, or the maximum.
     Nothing { states: usize, all: bool },
     /// A violation after this many states, and the steps to it.
-    Violation { states: usize, what: V, trace: Vec<S> },
+    Violation {
+        states: usize,
+        what: V,
+        trace: Vec<S>,
+    },
 }
 
 impl<S, V: fmt::Debug> fmt::Display for Found<S, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing { states, all } => {
-                write!(f, "nothing in {}{states} states", if *all { "all " } else { "" })
+                write!(
+                    f,
+                    "nothing in {}{states} states",
+                    if *all { "all " } else { "" }
+                )
             }
-            Self::Violation { states, what, trace } => {
-                write!(f, "{what:?} after {states} states, by {} steps", trace.len())
+            Self::Violation {
+                states,
+                what,
+                trace,
+            } => {
+                write!(
+                    f,
+                    "{what:?} after {states} states, by {} steps",
+                    trace.len()
+                )
             }
         }
     }
@@ -85,7 +101,11 @@ pub fn explore<M: Model>(model: &mut M, most: usize, order: Order) -> Found<M::S
         let steps = model.steps(&world);
         let violation = |origins: &[Option<(usize, M::Step)>], what, last: Option<M::Step>| {
             let trace = way(origins, number).into_iter().chain(last).collect();
-            Found::Violation { states: origins.len(), what, trace }
+            Found::Violation {
+                states: origins.len(),
+                what,
+                trace,
+            }
         };
         if let Err(what) = model.check(&world, &steps, number) {
             return violation(&origins, what, None);
@@ -101,7 +121,10 @@ pub fn explore<M: Model>(model: &mut M, most: usize, order: Order) -> Found<M::S
             }
         }
     }
-    Found::Nothing { states: origins.len(), all: origins.len() < most }
+    Found::Nothing {
+        states: origins.len(),
+        all: origins.len() < most,
+    }
 }
 
 /// The steps to a state.

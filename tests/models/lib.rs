@@ -1,8 +1,16 @@
 //! What the searches for broken promises share: seeds, mistakes in scripts, the search through all
 //! states of a model, and shorter histories.
 
-#![allow(missing_docs, missing_debug_implementations, reason = "nothing outside the tests uses it")]
-#![allow(clippy::exhaustive_enums, clippy::exhaustive_structs, reason = "likewise")]
+#![allow(
+    missing_docs,
+    missing_debug_implementations,
+    reason = "nothing outside the tests uses it"
+)]
+#![allow(
+    clippy::exhaustive_enums,
+    clippy::exhaustive_structs,
+    reason = "likewise"
+)]
 #![allow(clippy::must_use_candidate, reason = "likewise")]
 
 #[path = "../support/chance.rs"]
@@ -19,7 +27,9 @@ pub use words::words;
 /// The number in a variable of the environment.
 pub fn number(variable: &str, otherwise: u64) -> u64 {
     let wanted = std::env::var(variable);
-    wanted.map_or(otherwise, |wanted| wanted.parse().expect("the variable is a number"))
+    wanted.map_or(otherwise, |wanted| {
+        wanted.parse().expect("the variable is a number")
+    })
 }
 
 /// How many histories, walks or states a test looks at: what the variable says, or else as many as
@@ -30,9 +40,16 @@ pub fn budget(variable: &str, plain: u64) -> u64 {
 
 /// This many seeds, of which the last twentieth is another each time, and where that begins.
 pub fn seeds(count: u64) -> (impl Iterator<Item = u64>, u64) {
-    let (from, fresh) = (number("REDLATCH_SEED", 0), RandomState::new().hash_one(count));
+    let (from, fresh) = (
+        number("REDLATCH_SEED", 0),
+        RandomState::new().hash_one(count),
+    );
     let seed = move |index| {
-        if index < count - count / 20 { from + index } else { fresh.wrapping_add(index) }
+        if index < count - count / 20 {
+            from + index
+        } else {
+            fresh.wrapping_add(index)
+        }
     };
     ((0..count).map(seed), fresh)
 }

@@ -18,21 +18,37 @@ pub(crate) struct Killer {
 
 impl Killer {
     pub(crate) fn parse(text: &str) -> Self {
-        let (target, test) = text.rsplit_once(' ').unwrap_or_else(|| panic!("no test: {text:?}"));
+        let (target, test) = text
+            .rsplit_once(' ')
+            .unwrap_or_else(|| panic!("no test: {text:?}"));
         let mut target: Vec<String> = target.split(' ').map(str::to_owned).collect();
-        let package = (target[0] == "-p").then(|| target.drain(..2).nth(1)).flatten();
+        let package = (target[0] == "-p")
+            .then(|| target.drain(..2).nth(1))
+            .flatten();
         let is_known = match &*target {
             [lib] => lib == "--lib",
             [test, _] => test == "--test",
             _ => false,
         };
-        assert!(is_known, "neither of the library nor of a test program: {text:?}");
-        Self { target, package, test: test.to_owned() }
+        assert!(
+            is_known,
+            "neither of the library nor of a test program: {text:?}"
+        );
+        Self {
+            target,
+            package,
+            test: test.to_owned(),
+        }
     }
 
     /// What the test's program is called.
     pub(crate) fn program(&self) -> String {
-        let library = || self.package.as_deref().unwrap_or("redlatch").replace('-', "_");
+        let library = || {
+            self.package
+                .as_deref()
+                .unwrap_or("redlatch")
+                .replace('-', "_")
+        };
         self.target.get(1).cloned().unwrap_or_else(library)
     }
 
@@ -42,7 +58,10 @@ impl Killer {
         let (modules, name) = self.test.rsplit_once("::").unwrap_or(("", &self.test));
         let files = match &*self.target {
             [_, program] if modules.is_empty() => {
-                vec![format!("tests/{program}.rs"), format!("tests/{program}/main.rs")]
+                vec![
+                    format!("tests/{program}.rs"),
+                    format!("tests/{program}/main.rs"),
+                ]
             }
             [_, program] => {
                 let path = modules.replace("::", "/");
@@ -51,7 +70,10 @@ impl Killer {
                 [above, &path]
                     .iter()
                     .flat_map(|path| {
-                        [format!("tests/{program}/{path}.rs"), format!("tests/{path}.rs")]
+                        [
+                            format!("tests/{program}/{path}.rs"),
+                            format!("tests/{path}.rs"),
+                        ]
                     })
                     .collect()
             }
@@ -59,25 +81,41 @@ impl Killer {
                 let path = modules.replace("::", "/");
                 // The tests of a part of the file are a module within its tests.
                 let parent = path.split("/tests").next().unwrap_or_default();
-                let package = self.package.as_deref().and_then(|it| it.strip_prefix("redlatch-"));
+                let package = self
+                    .package
+                    .as_deref()
+                    .and_then(|it| it.strip_prefix("redlatch-"));
                 let folder = package.map_or("src".to_owned(), |it| format!("crates/{it}/src"));
-                let files =
-                    [format!("{path}.rs"), format!("{parent}.rs"), format!("{parent}/mod.rs")];
+                let files = [
+                    format!("{path}.rs"),
+                    format!("{parent}.rs"),
+                    format!("{parent}/mod.rs"),
+                ];
                 files.map(|file| format!("{folder}/{file}")).into()
             }
         };
         let has_it = |text: String| {
             let indents = ["", "    ", "        "];
-            indents.iter().any(|indent| text.contains(&format!("#[test]\n{indent}fn {name}()")))
+            indents
+                .iter()
+                .any(|indent| text.contains(&format!("#[test]\n{indent}fn {name}()")))
                 || text.contains(&format!("\nfn {name}(backend: &Backend)"))
         };
-        files.iter().any(|file| fs::read_to_string(root.join(file)).is_ok_and(has_it))
+        files
+            .iter()
+            .any(|file| fs::read_to_string(root.join(file)).is_ok_and(has_it))
     }
 }
 
 impl fmt::Display for Killer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let package = self.package.iter().map(|package| format!("-p {package} "));
-        write!(f, "{}{} {}", package.collect::<String>(), self.target.join(" "), self.test)
+        write!(
+            f,
+            "{}{} {}",
+            package.collect::<String>(),
+            self.target.join(" "),
+            self.test
+        )
     }
 }

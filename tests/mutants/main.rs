@@ -19,7 +19,10 @@
 //! compile, or that makes its test hang is a defect of the table: this program fails. Plain `cargo
 //! test` detects the first of these.
 
-#![expect(clippy::unwrap_used, reason = "a file of ours that cannot be read fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a file of ours that cannot be read fails the test"
+)]
 #![expect(clippy::print_stdout, reason = "a long run shows its progress")]
 
 mod killer;
@@ -74,24 +77,39 @@ fn draw(seed: &String, mutant: &str) -> u64 {
 /// The mutants that the environment chooses.
 fn chosen() -> Vec<(Mutant, Change)> {
     let word = env::var("REDLATCH_MUTANT").unwrap_or_default();
-    let base = env::var("REDLATCH_MUTANT_BASE").ok().map(|commit| Base::of(&commit));
+    let base = env::var("REDLATCH_MUTANT_BASE")
+        .ok()
+        .map(|commit| Base::of(&commit));
     let seed = seed();
     let sources = Sources::read();
     let mut chosen = Vec::new();
     for mutant in table::mutants() {
-        let change = sources.locate(&mutant).unwrap_or_else(|why| panic!("{}: {why}", mutant.name));
-        let is_named =
-            [&mutant.name, &mutant.item, &change.file].iter().any(|it| it.contains(&word));
-        let is_changed = base.as_ref().is_some_and(|base| base.differs(&sources, &change));
-        let is_drawn = seed.as_ref().is_none_or(|seed| draw(seed, &mutant.name) % TENTH == 0);
+        let change = sources
+            .locate(&mutant)
+            .unwrap_or_else(|why| panic!("{}: {why}", mutant.name));
+        let is_named = [&mutant.name, &mutant.item, &change.file]
+            .iter()
+            .any(|it| it.contains(&word));
+        let is_changed = base
+            .as_ref()
+            .is_some_and(|base| base.differs(&sources, &change));
+        let is_drawn = seed
+            .as_ref()
+            .is_none_or(|seed| draw(seed, &mutant.name) % TENTH == 0);
         if is_named && is_changed && seed.is_some() {
-            println!("changed: {}, {} in {}", mutant.name, mutant.item, change.file);
+            println!(
+                "changed: {}, {} in {}",
+                mutant.name, mutant.item, change.file
+            );
         }
         if is_named && (is_changed || is_drawn) {
             chosen.push((mutant, change));
         }
     }
-    assert!(!chosen.is_empty(), "no mutant's name, item or file contains {word:?}");
+    assert!(
+        !chosen.is_empty(),
+        "no mutant's name, item or file contains {word:?}"
+    );
     chosen
 }
 
@@ -99,7 +117,11 @@ fn chosen() -> Vec<(Mutant, Change)> {
 fn every_mutant_applies_and_has_a_test_to_kill_it() {
     let sources = Sources::read();
     let mutants = table::mutants();
-    assert!(mutants.len() >= MUTANTS_MIN, "only {} mutants", mutants.len());
+    assert!(
+        mutants.len() >= MUTANTS_MIN,
+        "only {} mutants",
+        mutants.len()
+    );
     let mut names = BTreeSet::new();
     let mut defects = Vec::new();
     for mutant in &mutants {
@@ -107,7 +129,10 @@ fn every_mutant_applies_and_has_a_test_to_kill_it() {
             defects.push(format!("{}: {why}", mutant.name));
         }
         if !mutant.killer.is_written() {
-            defects.push(format!("{}: no test is called {}", mutant.name, mutant.killer));
+            defects.push(format!(
+                "{}: no test is called {}",
+                mutant.name, mutant.killer
+            ));
         }
         if !names.insert(&mutant.name) {
             defects.push(format!("{}: two mutants have this name", mutant.name));
@@ -137,7 +162,10 @@ fn every_mutant_is_killed() {
         alone.truncate(ALONE_MAX);
     }
     let (count, builds) = (together.len() + alone.len(), alone.len() + 1);
-    println!("{count} mutants in {builds} builds, the first done after {}", passed(start));
+    println!(
+        "{count} mutants in {builds} builds, the first done after {}",
+        passed(start)
+    );
 
     let (next, defects) = (Mutex::new(together.iter()), Mutex::new(Vec::new()));
     thread::scope(|scope| {
@@ -151,7 +179,11 @@ fn every_mutant_is_killed() {
             }
         });
         expect_all_to_pass(workshop, programs, &killers);
-        println!("{} tests pass without any mistake, after {}", killers.len(), passed(start));
+        println!(
+            "{} tests pass without any mistake, after {}",
+            killers.len(),
+            passed(start)
+        );
         for _ in 0..RUNNERS {
             scope.spawn(move || {
                 while let Some((number, (mutant, _))) = take(next) {
@@ -164,33 +196,52 @@ fn every_mutant_is_killed() {
         }
     });
     let defects = defects.into_inner().unwrap();
-    println!("{count} mutants, {} not killed, {}", defects.len(), passed(start));
-    assert!(defects.is_empty(), "not killed:\n\n{}", defects.join("\n\n"));
+    println!(
+        "{count} mutants, {} not killed, {}",
+        defects.len(),
+        passed(start)
+    );
+    assert!(
+        defects.is_empty(),
+        "not killed:\n\n{}",
+        defects.join("\n\n")
+    );
 }
 
 /// The programs of many modules, without the modules that no killer needs.
 fn programs_of(killers: &BTreeSet<&Killer>) -> BTreeMap<String, String> {
     let tests = killers.iter().map(|killer| &*killer.test);
-    let have_killers: BTreeSet<&str> =
-        tests.filter_map(|test| test.split_once("::")).map(|(module, _)| module).collect();
+    let have_killers: BTreeSet<&str> = tests
+        .filter_map(|test| test.split_once("::"))
+        .map(|(module, _)| module)
+        .collect();
     let files = ["tests/api.rs", "tests/resp.rs"];
-    files.map(|file| (file.to_owned(), with_modules(file, &have_killers))).into()
+    files
+        .map(|file| (file.to_owned(), with_modules(file, &have_killers)))
+        .into()
 }
 
 /// The program in `file` with these of its modules, and those that they use, alone.
 fn with_modules(file: &str, modules: &BTreeSet<&str>) -> String {
     let program = source::original(file);
-    let (mut used, mut others): (Vec<&str>, Vec<&str>) =
-        program.lines().filter_map(module).partition(|it| modules.contains(it));
+    let (mut used, mut others): (Vec<&str>, Vec<&str>) = program
+        .lines()
+        .filter_map(module)
+        .partition(|it| modules.contains(it));
     while let Some(user) = used.pop() {
         let text = source::original(&format!("tests/{user}.rs"));
-        let (found, not_found): (Vec<&str>, Vec<&str>) =
-            others.into_iter().partition(|it| text.contains(&format!("crate::{it}::")));
+        let (found, not_found): (Vec<&str>, Vec<&str>) = others
+            .into_iter()
+            .partition(|it| text.contains(&format!("crate::{it}::")));
         used.extend(found);
         others = not_found;
     }
     let is_kept = |line: &&str| module(line).is_none_or(|it| !others.contains(&it));
-    program.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
+    program
+        .lines()
+        .filter(is_kept)
+        .map(|line| format!("{line}\n"))
+        .collect()
 }
 
 /// The module that this line declares.
@@ -242,8 +293,17 @@ fn try_mutant(mutant: &Mutant, kill: impl FnOnce() -> Outcome) -> Option<String>
     let start = Instant::now();
     let outcome = kill();
     let is_killed = matches!(outcome, Outcome::Failed(_));
-    let verdict = if is_killed { "killed by" } else { "NOT KILLED by" };
-    let Mutant { name, breaks, killer, .. } = mutant;
+    let verdict = if is_killed {
+        "killed by"
+    } else {
+        "NOT KILLED by"
+    };
+    let Mutant {
+        name,
+        breaks,
+        killer,
+        ..
+    } = mutant;
     let took = passed(start);
     println!("{name:<55} {breaks:>3} {took:>7}  {verdict} {killer}");
     (!is_killed).then(|| format!("{name}: {}", outcome.text()))
@@ -282,7 +342,10 @@ fn expect_all_to_pass(workshop: &Workshop, programs: &Programs, killers: &BTreeS
             if matches!(outcome, Outcome::Passed) {
                 break;
             }
-            println!("FAILED WITHOUT ANY MISTAKE, runs once more: {name}: {}", outcome.text());
+            println!(
+                "FAILED WITHOUT ANY MISTAKE, runs once more: {name}: {}",
+                outcome.text()
+            );
             outcome = workshop.run(program, &tests, None);
         }
         let is_passed = matches!(outcome, Outcome::Passed);

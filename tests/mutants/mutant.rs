@@ -51,9 +51,12 @@ fn folder() -> &'static Path {
 
 /// Reads all sections, in the order of their files' names.
 pub(crate) fn sections() -> Vec<Section> {
-    let entries = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path());
-    let mut paths: Vec<_> =
-        entries.filter(|path| path.extension().is_some_and(|ending| ending == "diff")).collect();
+    let entries = fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = entries
+        .filter(|path| path.extension().is_some_and(|ending| ending == "diff"))
+        .collect();
     paths.sort();
     paths
         .iter()
@@ -66,7 +69,9 @@ pub(crate) fn sections() -> Vec<Section> {
 
 fn section(file: &str, text: &str) -> Section {
     let (title, text) = text.split_once('\n').unwrap_or_default();
-    let title = title.strip_prefix("# ").unwrap_or_else(|| panic!("{file} has no title"));
+    let title = title
+        .strip_prefix("# ")
+        .unwrap_or_else(|| panic!("{file} has no title"));
     let parts = text.split("\n== ").skip(1);
     Section {
         file: file.to_owned(),
@@ -82,13 +87,18 @@ impl Mutant {
         let mut field = |field: &str| {
             let line = lines.next().unwrap_or_default();
             let value = line.strip_prefix(field);
-            value.unwrap_or_else(|| panic!("{name}: {field:?} comes next, not {line:?}")).to_owned()
+            value
+                .unwrap_or_else(|| panic!("{name}: {field:?} comes next, not {line:?}"))
+                .to_owned()
         };
         let breaks = field("breaks ");
         let killer = field("killed by ");
         let item = field("in ");
         let is_promise = |letter: &str| letter.len() == 1 && PROMISES.contains(letter);
-        assert!(breaks.split(' ').all(is_promise), "{name}: no promise is called {breaks:?}");
+        assert!(
+            breaks.split(' ').all(is_promise),
+            "{name}: no promise is called {breaks:?}"
+        );
         let mut find = String::new();
         let mut replacement = String::new();
         for line in lines {
@@ -101,6 +111,13 @@ impl Mutant {
                 replacement += &format!("{text}\n");
             }
         }
-        Self { killer: Killer::parse(&killer), name, breaks, item, find, replacement }
+        Self {
+            killer: Killer::parse(&killer),
+            name,
+            breaks,
+            item,
+            find,
+            replacement,
+        }
     }
 }

@@ -14,15 +14,26 @@ use std::thread;
 const FOLDERS: [&str; 3] = ["src", "crates", "cli/src"];
 
 /// The words with which an item begins, before its name.
-const ITEMS: [&str; 9] =
-    ["fn", "const", "static", "struct", "enum", "union", "type", "trait", "macro_rules!"];
+const ITEMS: [&str; 9] = [
+    "fn",
+    "const",
+    "static",
+    "struct",
+    "enum",
+    "union",
+    "type",
+    "trait",
+    "macro_rules!",
+];
 
 /// What may stand before these words.
 const QUALIFIERS: [&str; 5] = ["pub", "const", "async", "unsafe", "default"];
 
 /// The folder of this repository.
 pub(crate) fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are in a folder of it")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the tests are in a folder of it")
 }
 
 /// An unchanged file of this repository.
@@ -63,7 +74,10 @@ impl Sources {
             for entry in fs::read_dir(path).unwrap() {
                 self.add(&entry.unwrap().path());
             }
-        } else if path.extension().is_some_and(|ending| ending == "rs" || ending == "lua") {
+        } else if path
+            .extension()
+            .is_some_and(|ending| ending == "rs" || ending == "lua")
+        {
             let name = path.strip_prefix(root()).unwrap().to_str().unwrap();
             self.0.insert(name.to_owned(), original(name));
         }
@@ -75,14 +89,23 @@ impl Sources {
             return Err("it changes nothing".to_owned());
         }
         let mut found = Vec::new();
-        for (file, text) in self.0.iter().filter(|(_, text)| text.contains(&mutant.find)) {
+        for (file, text) in self
+            .0
+            .iter()
+            .filter(|(_, text)| text.contains(&mutant.find))
+        {
             let lines: Vec<&str> = text.lines().collect();
             for (changed, replacement) in places(mutant, text) {
                 let Some((name, item)) = item_of(file, &lines, &changed) else {
                     continue;
                 };
                 if name == mutant.item {
-                    found.push(Change { file: file.clone(), item, changed, replacement });
+                    found.push(Change {
+                        file: file.clone(),
+                        item,
+                        changed,
+                        replacement,
+                    });
                 }
             }
         }
@@ -107,7 +130,10 @@ impl Change {
     /// The source with this mistake in it.
     pub(crate) fn apply(&self, source: &str) -> String {
         let mut lines: Vec<&str> = source.lines().collect();
-        lines.splice(self.changed.clone(), self.replacement.iter().map(String::as_str));
+        lines.splice(
+            self.changed.clone(),
+            self.replacement.iter().map(String::as_str),
+        );
         lines.iter().map(|line| format!("{line}\n")).collect()
     }
 }
@@ -147,7 +173,11 @@ impl Base {
 }
 
 fn git(arguments: &[&str]) -> String {
-    let output = Command::new("git").args(arguments).current_dir(root()).output().unwrap();
+    let output = Command::new("git")
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .unwrap();
     assert!(output.status.success(), "git {arguments:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -169,26 +199,40 @@ fn formatted(file: &str, text: String) -> String {
     let writer = thread::spawn(move || input.write_all(text.as_bytes()));
     let output = rustfmt.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();
-    assert!(output.status.success(), "rustfmt cannot read {file} of the base");
+    assert!(
+        output.status.success(),
+        "rustfmt cannot read {file} of the base"
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
 fn trimmed(text: &str) -> String {
-    text.lines().map(|line| format!("{}\n", line.trim())).collect()
+    text.lines()
+        .map(|line| format!("{}\n", line.trim()))
+        .collect()
 }
 
 /// Where the mutant's lines are in this text, and what comes instead.
 fn places(mutant: &Mutant, text: &str) -> Vec<(Range<usize>, Vec<String>)> {
     let old: Vec<&str> = mutant.find.lines().collect();
     let new: Vec<&str> = mutant.replacement.lines().collect();
-    let before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let before = old
+        .iter()
+        .zip(&new)
+        .take_while(|(old, new)| old == new)
+        .count();
     let left = old.len().min(new.len()) - before;
     let ends = old.iter().rev().zip(new.iter().rev()).take(left);
     let after = ends.take_while(|(old, new)| old == new).count();
     // Whole lines: a match begins at the start of a line.
     let text = format!("\n{text}");
     let find = format!("\n{}", mutant.find);
-    let inside = || new[before..new.len() - after].iter().map(|line| (*line).to_owned()).collect();
+    let inside = || {
+        new[before..new.len() - after]
+            .iter()
+            .map(|line| (*line).to_owned())
+            .collect()
+    };
     text.match_indices(&find)
         .map(|(at, _)| {
             let first = text[..at].matches('\n').count();
@@ -328,17 +372,28 @@ impl Queue {
             files: vec!["src/queue.rs".to_owned(), "src/quorum.rs".to_owned()],
             text: format!("\n{}", trimmed(SOURCE)),
         };
-        let function: Vec<&str> = SOURCE.lines().skip(1).take(8).map(|line| &line[4..]).collect();
+        let function: Vec<&str> = SOURCE
+            .lines()
+            .skip(1)
+            .take(8)
+            .map(|line| &line[4..])
+            .collect();
         let moved = function.join("\n") + "\n";
         let sources = |text: &str| Sources([("src/quorum.rs".to_owned(), text.to_owned())].into());
 
         let there = sources(&moved);
         let change = there.locate(&mutant).unwrap();
-        assert_eq!((&*change.file, change.changed.clone()), ("src/quorum.rs", 6..7));
+        assert_eq!(
+            (&*change.file, change.changed.clone()),
+            ("src/quorum.rs", 6..7)
+        );
         assert!(!base.differs(&there, &change), "only its place is another");
         let edited = sources(&moved.replace("usize: Copy", "usize: Clone"));
         let change = edited.locate(&mutant).unwrap();
         assert!(base.differs(&edited, &change));
-        assert!(sources(&format!("{moved}{moved}")).locate(&mutant).is_err(), "which of them?");
+        assert!(
+            sources(&format!("{moved}{moved}")).locate(&mutant).is_err(),
+            "which of them?"
+        );
     }
 }

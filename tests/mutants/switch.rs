@@ -60,7 +60,9 @@ impl Switched {
         }
         let mut switched = Self::default();
         for (file, bodies) in bodies {
-            switched.mutants.extend(bodies.iter().map(|body| body.mutant));
+            switched
+                .mutants
+                .extend(bodies.iter().map(|body| body.mutant));
             switched.add(file, &original(file), bodies);
         }
         switched
@@ -79,7 +81,9 @@ impl Switched {
             let is_outside = *start >= end;
             end = end.max(bodies[0].lines.end);
             if !is_outside {
-                bodies.iter().for_each(|body| _ = self.mutants.remove(&body.mutant));
+                bodies
+                    .iter()
+                    .for_each(|body| _ = self.mutants.remove(&body.mutant));
             }
             is_outside
         });
@@ -109,11 +113,19 @@ impl Switched {
         let mut found = BTreeSet::new();
         for line in output.lines().filter(|line| line.contains(": error")) {
             let mut parts = line.split(':');
-            let (Some(file), Some(number)) = (parts.next(), parts.next()) else { continue };
+            let (Some(file), Some(number)) = (parts.next(), parts.next()) else {
+                continue;
+            };
             // Cargo names a file as its package sees it.
             let is_it = |known: &&String| file.ends_with(&**known) || known.ends_with(file);
-            let known = self.regions.keys().filter(is_it).max_by_key(|known| known.len());
-            let (Some(known), Ok(number)) = (known, number.parse()) else { continue };
+            let known = self
+                .regions
+                .keys()
+                .filter(is_it)
+                .max_by_key(|known| known.len());
+            let (Some(known), Ok(number)) = (known, number.parse()) else {
+                continue;
+            };
             let regions = &self.regions[known];
             let here = regions.iter().find(|(lines, _)| lines.contains(&number));
             match here {
@@ -136,7 +148,11 @@ fn condition(mutant: usize) -> String {
 
 /// The body of the function that is changed, with the change; `None` if it is not in one.
 fn body(mutant: usize, change: &Change, source: &str) -> Option<Body> {
-    let Change { changed, replacement, .. } = change;
+    let Change {
+        changed,
+        replacement,
+        ..
+    } = change;
     let lines: Vec<&str> = source.lines().collect();
     let body = enclosing_body(&lines, changed)?;
     let mut text = String::new();
@@ -146,13 +162,19 @@ fn body(mutant: usize, change: &Change, source: &str) -> Option<Body> {
     for line in before.copied().chain(inside).chain(after.copied()) {
         text += &format!("{line}\n");
     }
-    Some(Body { mutant, lines: body, text })
+    Some(Body {
+        mutant,
+        lines: body,
+        text,
+    })
 }
 
 /// The lines between the braces of the innermost function around these lines.
 fn enclosing_body(lines: &[&str], changed: &Range<usize>) -> Option<Range<usize>> {
     let is_function = |item: &Range<usize>| lines[item.start].split(' ').any(|word| word == "fn");
-    let function = items_around(lines, changed).map(|(_, item)| item).find(is_function)?;
+    let function = items_around(lines, changed)
+        .map(|(_, item)| item)
+        .find(is_function)?;
     let indent = indent_of(lines[function.start]);
     let is_open = |at: &usize| indent_of(lines[*at]) == indent && lines[*at].ends_with('{');
     let open = function.clone().find(is_open)?;

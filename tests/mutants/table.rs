@@ -10,7 +10,10 @@ const HEAD: &str = include_str!("head.md");
 
 /// All mutants, in the order of the page.
 pub(crate) fn mutants() -> Vec<Mutant> {
-    sections().into_iter().flat_map(|section| section.mutants).collect()
+    sections()
+        .into_iter()
+        .flat_map(|section| section.mutants)
+        .collect()
 }
 
 /// Compares the page with the mutants, or writes it if `REDLATCH_WRITE` is set.
@@ -21,7 +24,10 @@ pub(crate) fn check_page() {
         fs::write(&path, &page).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap();
-    let differs = page.lines().zip(written.lines()).find(|(new, old)| new != old);
+    let differs = page
+        .lines()
+        .zip(written.lines())
+        .find(|(new, old)| new != old);
     assert!(
         page == written,
         "docs/mutants.md is not the table of the mutants; REDLATCH_WRITE=1 writes it: {differs:?}"
@@ -30,10 +36,21 @@ pub(crate) fn check_page() {
 
 fn page() -> String {
     let mut page = HEAD.to_owned();
-    for Section { file, title, mutants } in sections() {
+    for Section {
+        file,
+        title,
+        mutants,
+    } in sections()
+    {
         page +=
             &format!("\n## {file}: {title}\n\n| mutant | breaks | killed by |\n|---|---|---|\n");
-        for Mutant { name, breaks, killer, .. } in mutants {
+        for Mutant {
+            name,
+            breaks,
+            killer,
+            ..
+        } in mutants
+        {
             page += &format!("| {name} | {breaks} | `{killer}` |\n");
         }
     }

@@ -112,7 +112,11 @@ impl Workshop {
         for file in old.difference(&files) {
             fs::remove_file(source.join(file)).unwrap();
         }
-        let workshop = Self { folder, source, replaced };
+        let workshop = Self {
+            folder,
+            source,
+            replaced,
+        };
         for file in &files {
             workshop.write(file, &fs::read(root.join(file)).unwrap());
         }
@@ -123,7 +127,10 @@ impl Workshop {
     /// files. A file that was replaced stays so.
     fn write(&self, file: &Path, text: &[u8]) {
         let replaced = file.to_str().and_then(|file| self.replaced.get(file));
-        let (text, copy) = (replaced.map_or(text, String::as_bytes), self.source.join(file));
+        let (text, copy) = (
+            replaced.map_or(text, String::as_bytes),
+            self.source.join(file),
+        );
         if fs::read(&copy).ok().as_deref() != Some(text) {
             fs::create_dir_all(copy.parent().unwrap()).unwrap();
             fs::write(&copy, text).unwrap();
@@ -161,14 +168,24 @@ impl Workshop {
         // run on small stacks, which a function with many switches would overflow.
         for package in PACKAGES {
             cargo.args(["--package", package]);
-            cargo.args(["--config", &format!("profile.dev.package.{package}.debug=0")]);
+            cargo.args([
+                "--config",
+                &format!("profile.dev.package.{package}.debug=0"),
+            ]);
         }
-        cargo.args(targets).env("CARGO_TARGET_DIR", TARGET_DIR).env("CARGO_INCREMENTAL", "1");
+        cargo
+            .args(targets)
+            .env("CARGO_TARGET_DIR", TARGET_DIR)
+            .env("CARGO_INCREMENTAL", "1");
         cargo.env("CARGO_TERM_COLOR", "never");
-        cargo.env_remove("CARGO_TERM_VERBOSE").env_remove("CARGO_TERM_QUIET");
+        cargo
+            .env_remove("CARGO_TERM_VERBOSE")
+            .env_remove("CARGO_TERM_QUIET");
         let (status, output) = self.finish(&mut cargo, Duration::MAX);
         if status.is_some_and(|status| status.success()) {
-            Ok(programs(&output).map(|(name, path)| (name, self.source.join(path))).collect())
+            Ok(programs(&output)
+                .map(|(name, path)| (name, self.source.join(path)))
+                .collect())
         } else {
             Err(Outcome::NotBuilt(output))
         }
@@ -192,9 +209,16 @@ impl Workshop {
     /// and failed if none has.
     pub(crate) fn run(&self, program: &Path, tests: &[&str], mistake: Option<usize>) -> Outcome {
         let mut command = Command::new(program);
-        command.args(["--exact", "--test-threads", TEST_THREADS]).args(tests);
-        command.env("REDLATCH_SEEDS", SEEDS).env_remove("REDLATCH_SEED");
-        command.env(VARIABLE, mistake.map_or(String::new(), |number| number.to_string()));
+        command
+            .args(["--exact", "--test-threads", TEST_THREADS])
+            .args(tests);
+        command
+            .env("REDLATCH_SEEDS", SEEDS)
+            .env_remove("REDLATCH_SEED");
+        command.env(
+            VARIABLE,
+            mistake.map_or(String::new(), |number| number.to_string()),
+        );
         let (status, output) = self.finish(&mut command, TEST_LIMIT);
         let passed = format!("result: ok. {} passed;", tests.len());
         let failed = format!("result: FAILED. 0 passed; {} failed;", tests.len());
@@ -218,7 +242,11 @@ impl Workshop {
         let path = self.folder.join(name);
         let log = File::create(&path).unwrap();
         let errors = log.try_clone().unwrap();
-        command.current_dir(&self.source).stdin(Stdio::null()).stdout(log).stderr(errors);
+        command
+            .current_dir(&self.source)
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors);
         let mut child = command.spawn().unwrap();
         let start = Instant::now();
         let status = loop {
@@ -232,13 +260,18 @@ impl Workshop {
             }
             thread::sleep(Duration::from_millis(5));
         };
-        (status, String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned())
+        (
+            status,
+            String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned(),
+        )
     }
 }
 
 /// The programs that cargo says it has built, each `Executable … (path/name-digest)`.
 fn programs(output: &str) -> impl Iterator<Item = (String, &str)> {
-    let lines = output.lines().filter(|line| line.trim_start().starts_with("Executable "));
+    let lines = output
+        .lines()
+        .filter(|line| line.trim_start().starts_with("Executable "));
     lines.filter_map(|line| {
         let path = line.rsplit_once('(')?.1.trim_end_matches(')');
         let file = path.rsplit('/').next()?;

@@ -37,7 +37,10 @@ pub(crate) struct Contender(Child);
 impl Contender {
     pub(crate) fn start(urls: &[String], folder: &Path, number: u64) -> Self {
         let mut command = test_process("as_a_contender");
-        command.env(URLS, urls.join(" ")).env(FOLDER, folder).env(NUMBER, number.to_string());
+        command
+            .env(URLS, urls.join(" "))
+            .env(FOLDER, folder)
+            .env(NUMBER, number.to_string());
         Self(command.spawn().expect("this program can be started again"))
     }
 
@@ -53,7 +56,9 @@ impl Contender {
         let is_stopped = || {
             let text = fs::read_to_string(&stat).expect("it has not ended");
             // The state follows the name, which is in parentheses.
-            text.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+            text.rsplit(") ")
+                .next()
+                .is_some_and(|rest| rest.starts_with('T'))
         };
         assert!(eventually(LIMIT, is_stopped), "SIGSTOP did not stop it");
     }
@@ -81,11 +86,20 @@ impl Drop for Contender {
 }
 
 pub(crate) fn run() {
-    let (Ok(urls), Some(folder)) = (env::var(URLS), env::var_os(FOLDER)) else { return };
+    let (Ok(urls), Some(folder)) = (env::var(URLS), env::var_os(FOLDER)) else {
+        return;
+    };
     end_with_parent();
-    let number = env::var(NUMBER).expect("it is given a number").parse().expect("a number");
+    let number = env::var(NUMBER)
+        .expect("it is given a number")
+        .parse()
+        .expect("a number");
     let journal = Journal::open(&PathBuf::from(folder));
-    let client = || with_lease(urls.split(' '), LEASE).build().expect("the settings are good");
+    let client = || {
+        with_lease(urls.split(' '), LEASE)
+            .build()
+            .expect("the settings are good")
+    };
     if number == CROWD {
         return thread::scope(|scope| {
             for _ in 0..CROWD_SIZE {

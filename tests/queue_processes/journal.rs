@@ -30,7 +30,10 @@ pub(crate) struct Journal(File);
 
 impl Journal {
     pub(crate) fn open(folder: &Path) -> Self {
-        let file = File::options().create(true).append(true).open(folder.join("journal"));
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(folder.join("journal"));
         Self(file.expect("the folder is there"))
     }
 
@@ -49,12 +52,17 @@ impl Journal {
         // One write for the whole line, because others append to the same file, and the process may
         // be killed.
         let line = format!("{kind} {process} {token} {one} {two} .\n");
-        (&self.0).write_all(line.as_bytes()).expect("the file can be written");
+        (&self.0)
+            .write_all(line.as_bytes())
+            .expect("the file can be written");
     }
 }
 
 fn token(guard: &LockGuard) -> u64 {
-    guard.fencing_token().expect("a fenced lock has a token").as_u64()
+    guard
+        .fencing_token()
+        .expect("a fenced lock has a token")
+        .as_u64()
 }
 
 /// All holds, in the order of their tokens.
@@ -63,11 +71,20 @@ pub(crate) fn read(folder: &Path) -> Vec<Hold> {
     let mut holds = BTreeMap::new();
     for line in text.lines() {
         let words: Vec<_> = line.split(' ').collect();
-        let [kind, process, token, one, two, "."] = words[..] else { panic!("{line:?}") };
+        let [kind, process, token, one, two, "."] = words[..] else {
+            panic!("{line:?}")
+        };
         let number = |word: &str| word.parse::<u64>().expect("a number");
         let (process, token, one, two) = (number(process), number(token), number(one), number(two));
         if kind == "in" {
-            let before = holds.insert(token, Hold { process, from: one, until: two });
+            let before = holds.insert(
+                token,
+                Hold {
+                    process,
+                    from: one,
+                    until: two,
+                },
+            );
             assert!(before.is_none(), "token {token} was given twice");
         } else {
             let hold = holds.get_mut(&token).expect("it was entered before");
@@ -84,7 +101,10 @@ pub(crate) fn check(holds: &[Hold]) -> Duration {
     let holds: Vec<_> = holds.iter().filter(is_long).collect();
     for pair in holds.windows(2) {
         let [one, next] = [pair[0], pair[1]];
-        assert!(one.until <= next.from + CLOCK_READING, "{one:?} overlaps {next:?}");
+        assert!(
+            one.until <= next.from + CLOCK_READING,
+            "{one:?} overlaps {next:?}"
+        );
         gap = gap.max(next.from.saturating_sub(one.until));
     }
     Duration::from_nanos(gap)

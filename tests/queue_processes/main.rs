@@ -31,7 +31,9 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn client(servers: &Servers) -> LockClient {
-    with_lease(servers.urls(), LEASE).build().expect("the settings are good")
+    with_lease(servers.urls(), LEASE)
+        .build()
+        .expect("the settings are good")
 }
 
 /// The same, and it holds its locks on all nodes. Its lease is also how long the entry of a
@@ -56,7 +58,11 @@ fn a_killed_waiter_at_the_head_of_the_queue_costs_the_others_its_lease_at_most()
     drop(held);
     assert!(support::queue::finish(next).expect("it is served").is_ok());
     assert!(start.elapsed() < LEASE + SLACK, "{:?}", start.elapsed());
-    assert_eq!(journal::read(folder.path()).len(), 0, "the dead one had nothing");
+    assert_eq!(
+        journal::read(folder.path()).len(),
+        0,
+        "the dead one had nothing"
+    );
     await_keys(&servers, &[]);
 }
 
@@ -76,7 +82,10 @@ fn a_stopped_waiter_at_the_head_is_passed_over_and_served_when_it_goes_on() {
     assert!(line.end() - start < LEASE + SLACK, "{:?}", start.elapsed());
     assert_eq!(journal::read(folder.path()).len(), 0);
     first.signal(Signal::CONT);
-    assert!(eventually(LIMIT, || !journal::read(folder.path()).is_empty()), "it is never served");
+    assert!(
+        eventually(LIMIT, || !journal::read(folder.path()).is_empty()),
+        "it is never served"
+    );
     first.end();
     await_keys(&servers, &[]);
 }
@@ -111,7 +120,10 @@ fn a_holder_that_is_killed_with_many_waiters_costs_whoever_is_behind_them_its_tt
     crowd.kill();
     let start = Instant::now();
     let served = line.end() - start;
-    assert!(served < TTL + Duration::from_secs(1) + SLACK / 2, "{served:?}");
+    assert!(
+        served < TTL + Duration::from_secs(1) + SLACK / 2,
+        "{served:?}"
+    );
     await_keys(&servers, &[]);
 }
 
@@ -142,15 +154,25 @@ fn processes_that_are_killed_and_stopped_at_any_moment_exclude_each_other_and_go
             _ => contenders[index].signal(Signal::CONT),
         }
     }
-    contenders.iter().for_each(|contender| contender.signal(Signal::CONT));
+    contenders
+        .iter()
+        .for_each(|contender| contender.signal(Signal::CONT));
     contenders.iter_mut().for_each(Contender::end);
 
     let holds = journal::read(folder.path());
     let mut counts = BTreeMap::new();
-    holds.iter().for_each(|hold| *counts.entry(hold.process).or_insert(0) += 1);
+    holds
+        .iter()
+        .for_each(|hold| *counts.entry(hold.process).or_insert(0) += 1);
     let gap = journal::check(&holds);
-    eprintln!("{} grants, the longest gap {gap:?}, {started} processes", holds.len());
-    assert!([0, 1].iter().all(|process| counts.get(process) >= Some(&3)), "{counts:?}");
+    eprintln!(
+        "{} grants, the longest gap {gap:?}, {started} processes",
+        holds.len()
+    );
+    assert!(
+        [0, 1].iter().all(|process| counts.get(process) >= Some(&3)),
+        "{counts:?}"
+    );
     // The last ones were stopped at any moment, and ran to their end.
     assert!(counts.len() >= COUNT as usize, "{counts:?}");
     // A dead holder and two dead waiters one after another.
@@ -162,12 +184,19 @@ fn processes_that_are_killed_and_stopped_at_any_moment_exclude_each_other_and_go
 fn owners(server: &Server) -> Vec<String> {
     let mut client = server.client();
     let queue = client.command(&["ZRANGE", "name:redlatch:queue", "0", "-1"]);
-    let Value::Array(waiters) = queue else { panic!("{queue:?}") };
+    let Value::Array(waiters) = queue else {
+        panic!("{queue:?}")
+    };
     let mut owner = |waiter: &Value| {
-        let Value::Bulk(waiter) = waiter else { panic!("{waiter:?}") };
+        let Value::Bulk(waiter) = waiter else {
+            panic!("{waiter:?}")
+        };
         let lease = [b"name:redlatch:lease:", waiter.as_slice()].concat();
         let text = client.command(&[b"GET".as_slice(), &lease]).text();
-        text.splitn(5, ' ').last().expect("the owner is behind four other words").to_owned()
+        text.splitn(5, ' ')
+            .last()
+            .expect("the owner is behind four other words")
+            .to_owned()
     };
     waiters.iter().map(&mut owner).collect()
 }
@@ -177,7 +206,10 @@ fn five_hundred_clients_that_wait_at_once_are_served_in_the_order_of_the_queue()
     let _alone = alone();
     const COUNT: usize = 500;
     let limit = getrlimit(Resource::Nofile);
-    let most = Rlimit { current: limit.maximum, ..limit };
+    let most = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
     setrlimit(Resource::Nofile, most).expect("up to the maximum is allowed");
     let servers = Servers::start(3);
     let held = take(&holder(servers.urls()), "name", LONG);
@@ -188,7 +220,10 @@ fn five_hundred_clients_that_wait_at_once_are_served_in_the_order_of_the_queue()
             scope.spawn(move || {
                 let builder = without_restart_guard(servers.urls());
                 let builder = builder.node_timeout(Duration::from_secs(10));
-                let client = builder.waiter_lease(Duration::from_secs(50)).build().unwrap();
+                let client = builder
+                    .waiter_lease(Duration::from_secs(50))
+                    .build()
+                    .unwrap();
                 let request = client.request("name").ttl(LONG).owner(number.to_string());
                 let guard = request.lock().unwrap();
                 served.lock().unwrap().push(number.to_string());

@@ -29,11 +29,21 @@ fn a_change_that_panics_makes_none_and_the_others_are_made() {
                 })
             })
             .collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
-    let made = results.iter().flatten().filter(|result| result.is_ok()).count();
-    let errors: Vec<&RegisterError> =
-        results.iter().flatten().filter_map(|it| it.as_ref().err()).collect();
+    let made = results
+        .iter()
+        .flatten()
+        .filter(|result| result.is_ok())
+        .count();
+    let errors: Vec<&RegisterError> = results
+        .iter()
+        .flatten()
+        .filter_map(|it| it.as_ref().err())
+        .collect();
     eprintln!("{made} made, errors: {}", errors.len());
     let value = read(&register).unwrap();
     assert_eq!(value.len(), made + 1);
@@ -47,7 +57,9 @@ fn a_slow_change_does_not_keep_a_reader_of_its_client() {
     set(&register, "one");
     // The nodes disagree: a read has to decide.
     let key = &b":redlatch:register:a"[..];
-    let Value::Bulk(keep) = servers[0].command::<&[u8]>(&[b"GET", key]) else { panic!("no value") };
+    let Value::Bulk(keep) = servers[0].command::<&[u8]>(&[b"GET", key]) else {
+        panic!("no value")
+    };
     set(&register, "two");
     servers[0].command::<&[u8]>(&[b"SET", key, &keep]);
     servers[2].pause();

@@ -14,7 +14,10 @@ fn a_distant_client_is_not_starved_by_one_that_is_near() {
     let (proxies, urls) = proxied(&servers);
     let delay = Duration::from_millis(40);
     for proxy in &proxies {
-        proxy.set(Mode::Delay { to_server: delay, to_client: delay });
+        proxy.set(Mode::Delay {
+            to_server: delay,
+            to_client: delay,
+        });
     }
     let is_over = Arc::new(AtomicBool::new(false));
     let is_over_too = Arc::clone(&is_over);
@@ -35,7 +38,10 @@ fn a_distant_client_is_not_starved_by_one_that_is_near() {
         start.elapsed()
     });
     is_over.store(true, Ordering::SeqCst);
-    eprintln!("5 distant changes in {took:?}, {} near ones", busy.join().unwrap());
+    eprintln!(
+        "5 distant changes in {took:?}, {} near ones",
+        busy.join().unwrap()
+    );
 }
 
 #[test]
@@ -55,7 +61,11 @@ fn threads_that_wait_together_learn_together_that_there_is_no_majority() {
             })
         })
         .collect();
-    let longest = threads.into_iter().map(|thread| thread.join().unwrap()).max().unwrap();
+    let longest = threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .max()
+        .unwrap();
     eprintln!("100 threads have their errors after {longest:?}");
     assert!(longest < LIMIT, "{longest:?}");
 }
@@ -89,11 +99,18 @@ fn very_many_threads_of_one_client_lose_nothing() {
         }
     });
     let took = start.elapsed();
-    eprintln!("{} changes in {took:?}, {} calls", THREADS * 10, calls.into_inner());
+    eprintln!(
+        "{} changes in {took:?}, {} calls",
+        THREADS * 10,
+        calls.into_inner()
+    );
     let value = first.register("a").unwrap().read().unwrap();
     let count: usize = text(value.as_ref()).unwrap().parse().unwrap();
     let unsure = unsure.into_inner();
-    assert!((THREADS * 10 - unsure..=THREADS * 10).contains(&count), "{count}, {unsure} unsure");
+    assert!(
+        (THREADS * 10 - unsure..=THREADS * 10).contains(&count),
+        "{count}, {unsure} unsure"
+    );
 }
 
 #[test]
@@ -120,7 +137,11 @@ fn contend(has_guard: bool) {
         for client in &clients {
             scope.spawn(|| {
                 for _ in 0..10 {
-                    match client.register("a").unwrap().change(|value| append(value, "x")) {
+                    match client
+                        .register("a")
+                        .unwrap()
+                        .change(|value| append(value, "x"))
+                    {
                         Ok(_) => made.fetch_add(1, Ordering::Relaxed),
                         // A thread that the machine has left out while eight changes were made.
                         Err(RegisterError::Unknown) => unsure.fetch_add(1, Ordering::Relaxed),
@@ -133,8 +154,14 @@ fn contend(has_guard: bool) {
     let (made, unsure) = (made.into_inner(), unsure.into_inner());
     let value = clients[0].register("a").unwrap().read().unwrap();
     let count = text(value.as_ref()).map_or(0, |text| text.len());
-    assert!((made..=made + unsure).contains(&count), "{made} and {unsure} unsure, {count}");
+    assert!(
+        (made..=made + unsure).contains(&count),
+        "{made} and {unsure} unsure, {count}"
+    );
     assert!(unsure <= 8, "{unsure} of 80");
-    eprintln!("80 changes of 8 clients, {has_guard}, in {:?}", start.elapsed());
+    eprintln!(
+        "80 changes of 8 clients, {has_guard}, in {:?}",
+        start.elapsed()
+    );
     assert!(start.elapsed() < LIMIT);
 }

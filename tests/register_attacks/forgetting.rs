@@ -10,7 +10,9 @@ use support::redis::Server;
 use support::servers::Servers;
 
 fn flush(servers: &[Server]) {
-    servers.iter().for_each(|server| drop(server.command(&["FLUSHALL"])));
+    servers
+        .iter()
+        .for_each(|server| drop(server.command(&["FLUSHALL"])));
 }
 
 #[test]
@@ -82,7 +84,10 @@ fn a_node_that_was_started_from_its_snapshot_stays_without_a_vote() {
     }
     others[0].pause();
     let value = urls(&all).register("a").unwrap().read();
-    assert_ne!(value.map(|value| text(value.as_ref())), Ok(Some("one".to_owned())));
+    assert_ne!(
+        value.map(|value| text(value.as_ref())),
+        Ok(Some("one".to_owned()))
+    );
 }
 
 fn follows(replica: &Server, master: &Server) {
@@ -126,8 +131,14 @@ fn a_replica_that_was_promoted_has_no_vote() {
     let second = other.change(|value| append(value, " and right"));
     servers[1].resume();
     let (first, second) = (first.is_ok(), second.map(|it| text(it.before())));
-    let values = (read(&one), read(&register(&urls(&[&replica, &servers[1], &servers[2]]))));
-    assert!(!first || second.is_err(), "two histories: {second:?} {values:?}");
+    let values = (
+        read(&one),
+        read(&register(&urls(&[&replica, &servers[1], &servers[2]]))),
+    );
+    assert!(
+        !first || second.is_err(),
+        "two histories: {second:?} {values:?}"
+    );
 }
 
 #[test]
@@ -146,7 +157,10 @@ fn a_node_that_has_followed_another_one_has_no_vote() {
     servers[1].pause();
     let client = client(&servers.urls());
     let value = client.register("a").unwrap().read();
-    assert_ne!(value.map(|value| text(value.as_ref())), Ok(Some("one".to_owned())));
+    assert_ne!(
+        value.map(|value| text(value.as_ref())),
+        Ok(Some("one".to_owned()))
+    );
 }
 
 #[test]
@@ -162,10 +176,18 @@ fn one_server_behind_two_urls_is_one_node() {
     set(&register, "one");
     servers[1].pause();
     let alone = super::setting::with_timeout(
-        &[servers[0].url(), servers[0].url().replace("127.0.0.1", "localhost"), servers[1].url()],
+        &[
+            servers[0].url(),
+            servers[0].url().replace("127.0.0.1", "localhost"),
+            servers[1].url(),
+        ],
         Duration::from_millis(300),
     );
-    let error = alone.register("a").unwrap().change(|_| Some(vec![1])).unwrap_err();
+    let error = alone
+        .register("a")
+        .unwrap()
+        .change(|_| Some(vec![1]))
+        .unwrap_err();
     assert!(matches!(error, RegisterError::NoQuorum { .. }), "{error}");
 }
 
@@ -217,7 +239,10 @@ fn a_group_in_its_last_epoch_goes_on_and_repairs_no_node() {
         assert!(why.contains("last epoch"), "{why}");
     }
     set(&register, "two");
-    assert_eq!(read(&client(&servers.urls()).register("a").unwrap()), Some("two".to_owned()));
+    assert_eq!(
+        read(&client(&servers.urls()).register("a").unwrap()),
+        Some("two".to_owned())
+    );
 }
 
 #[test]
@@ -249,5 +274,8 @@ fn a_copy_of_a_member_does_not_vote_in_its_name_while_that_one_is_away() {
     servers[2].resume();
     servers[1].pause();
     let value = client(&servers.urls()).register("a").unwrap().read();
-    assert_ne!(value.map(|value| text(value.as_ref())), Ok(Some("one".to_owned())));
+    assert_ne!(
+        value.map(|value| text(value.as_ref())),
+        Ok(Some("one".to_owned()))
+    );
 }

@@ -25,7 +25,10 @@ fn clients_that_form_at_once_make_one_group() {
                     })
                 })
                 .collect();
-            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
         let formed = results.iter().filter(|result| result.is_ok()).count();
         assert_eq!(formed, 1, "{results:?}");
@@ -52,7 +55,10 @@ fn marks_that_are_garbage_are_errors_or_other_nodes() {
     servers[0].command(&["LPUSH", ":redlatch:member", "x"]);
     set(&register, "three");
     let fresh = client(&servers.urls());
-    assert_eq!(read(&fresh.register("a").unwrap()), Some("three".to_owned()));
+    assert_eq!(
+        read(&fresh.register("a").unwrap()),
+        Some("three".to_owned())
+    );
 }
 
 #[test]
@@ -77,9 +83,19 @@ fn a_formation_that_has_ended_half_way_is_told_as_such() {
     let error = client(&servers.urls()).registers().form(true).unwrap_err();
     assert!(error.to_string().contains(&servers[0].url()), "{error}");
     assert!(error.to_string().contains("half way"), "{error}");
-    assert!(error.to_string().contains("delete the key"), "it has the cure: {error}");
-    let unread = client(&servers.urls()).register("a").unwrap().read().unwrap_err();
-    assert!(unread.to_string().contains("redlatch registers"), "{unread}");
+    assert!(
+        error.to_string().contains("delete the key"),
+        "it has the cure: {error}"
+    );
+    let unread = client(&servers.urls())
+        .register("a")
+        .unwrap()
+        .read()
+        .unwrap_err();
+    assert!(
+        unread.to_string().contains("redlatch registers"),
+        "{unread}"
+    );
     let refused = first.registers().repair().unwrap_err();
     assert!(refused.to_string().contains("half way"), "{refused}");
     servers[0].command(&["DEL", ":redlatch:member"]);
@@ -99,7 +115,11 @@ fn a_formation_says_that_all_nodes_must_answer() {
         panic!("a node is down")
     };
     assert_eq!((error.answered(), error.needed()), (2, 3));
-    assert!(error.to_string().contains("2 of 3 nodes gave an answer that counts, 3 must"));
+    assert!(
+        error
+            .to_string()
+            .contains("2 of 3 nodes gave an answer that counts, 3 must")
+    );
 }
 
 #[test]
@@ -118,8 +138,13 @@ fn garbage_on_one_node_is_in_nobodys_way_while_two_agree_and_is_named_otherwise(
     }
     servers[0].command(&["SET", key, "x"]);
     servers[1].pause();
-    let alone = with_timeout(&servers.urls(), Duration::from_secs(1)).register("a").unwrap();
-    for error in [alone.read().unwrap_err(), alone.change(|_| Some(vec![1])).unwrap_err()] {
+    let alone = with_timeout(&servers.urls(), Duration::from_secs(1))
+        .register("a")
+        .unwrap();
+    for error in [
+        alone.read().unwrap_err(),
+        alone.change(|_| Some(vec![1])).unwrap_err(),
+    ] {
         let expected = format!("{}/0: another program has written", servers[0].url());
         assert!(error.to_string().starts_with(&expected), "{error}");
     }

@@ -20,7 +20,10 @@ pub(crate) fn client(urls: &[String]) -> LockClient {
 
 /// A client whose rounds last this long.
 pub(crate) fn with_timeout(urls: &[String], timeout: Duration) -> LockClient {
-    with_long_timeout(urls.to_vec()).node_timeout(timeout).build().unwrap()
+    with_long_timeout(urls.to_vec())
+        .node_timeout(timeout)
+        .build()
+        .unwrap()
 }
 
 /// Servers in memory that are a group.

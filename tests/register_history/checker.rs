@@ -38,7 +38,10 @@ impl Visited {
     /// can follow now could follow then.
     fn insert(&mut self, (position, applied): &(Position, Applied)) -> bool {
         let known = self.positions.entry(position.clone()).or_default();
-        if known.iter().any(|fewer| fewer.iter().all(|it| applied.contains(it))) {
+        if known
+            .iter()
+            .any(|fewer| fewer.iter().all(|it| applied.contains(it)))
+        {
             return false;
         }
         known.push(applied.clone());
@@ -63,7 +66,9 @@ pub(crate) fn check(operations: &[Operation]) -> Result<(), String> {
     registers.into_iter().try_for_each(|register| {
         let of_register = operations.iter().filter(|it| it.register == register);
         let history = History::new(of_register.cloned().collect())?;
-        history.search().map_err(|why| format!("register {register}: {why}"))
+        history
+            .search()
+            .map_err(|why| format!("register {register}: {why}"))
     })
 }
 
@@ -77,13 +82,23 @@ fn shown(operation: &Operation) -> Vec<Seen> {
         _ => Vec::new(),
     };
     let own = match (call, outcome) {
-        (Call::Change(id), Outcome::Changed { version: Some(version), .. })
+        (
+            Call::Change(id),
+            Outcome::Changed {
+                version: Some(version),
+                ..
+            },
+        )
         | (Call::Set { id, .. } | Call::Fenced { id, .. }, Outcome::Set(version)) => {
             Some((*id, *version))
         }
         _ => None,
     };
-    shown.extend(own.map(|(id, version)| Seen { version, ids: vec![id], fence: 0 }));
+    shown.extend(own.map(|(id, version)| Seen {
+        version,
+        ids: vec![id],
+        fence: 0,
+    }));
     shown
 }
 
@@ -115,7 +130,11 @@ impl History {
             Call::Fenced { token, id } => ids.contains(&id) || fences.contains(&token),
             Call::Delete => true,
         });
-        Ok(Self { sure, unsure, versions })
+        Ok(Self {
+            sure,
+            unsure,
+            versions,
+        })
     }
 
     fn search(&self) -> Result<(), String> {
@@ -130,7 +149,10 @@ impl History {
                 furthest = position.clone();
             }
             if visited.count > STATES_MAX {
-                return Err(format!("more than {STATES_MAX} states, {}", self.story(&furthest)));
+                return Err(format!(
+                    "more than {STATES_MAX} states, {}",
+                    self.story(&furthest)
+                ));
             }
             let next = self.next(&position, &applied).into_iter();
             stack.extend(next.filter(|it| visited.insert(it)).collect::<Vec<_>>());
@@ -153,12 +175,21 @@ impl History {
                 let mut applied = applied.clone();
                 applied.push(index);
                 applied.sort_unstable();
-                all.push((Position { state, ..position.clone() }, applied));
+                all.push((
+                    Position {
+                        state,
+                        ..position.clone()
+                    },
+                    applied,
+                ));
             }
         }
         for index in open.into_iter().rev() {
             if let Some(state) = self.effect(&position.state, &self.sure[index]) {
-                let mut after = Position { state, ..position.clone() };
+                let mut after = Position {
+                    state,
+                    ..position.clone()
+                };
                 after.ahead.push(index);
                 after.ahead.sort_unstable();
                 while after.ahead.first() == Some(&after.base) {
@@ -193,12 +224,20 @@ impl History {
     fn effect(&self, state: &State, operation: &Operation) -> Option<State> {
         match (&operation.call, &operation.outcome) {
             (Call::Read, Outcome::Is(seen)) => is_seen(state, seen.as_ref()).then(|| state.clone()),
-            (Call::Change(id), Outcome::Changed { version: Some(_), before }) => {
-                is_seen(state, before.as_ref()).then(|| self.changed(state, *id))?
-            }
-            (Call::Delete, Outcome::Changed { version: None, before }) => {
-                is_seen(state, before.as_ref()).then(|| deleted(state))
-            }
+            (
+                Call::Change(id),
+                Outcome::Changed {
+                    version: Some(_),
+                    before,
+                },
+            ) => is_seen(state, before.as_ref()).then(|| self.changed(state, *id))?,
+            (
+                Call::Delete,
+                Outcome::Changed {
+                    version: None,
+                    before,
+                },
+            ) => is_seen(state, before.as_ref()).then(|| deleted(state)),
             (Call::Set { seen, id }, Outcome::Set(_)) => {
                 (*seen == current(state)?).then(|| self.replaced(state, *id, None))?
             }
@@ -245,7 +284,11 @@ impl History {
         let version = ids.last().and_then(|last| self.versions.get(last)).copied();
         let is_higher = version.is_none_or(|version| version > state.top);
         let top = version.unwrap_or(state.top);
-        is_higher.then_some(State { value: Some((ids, fence)), version, top })
+        is_higher.then_some(State {
+            value: Some((ids, fence)),
+            version,
+            top,
+        })
     }
 
     /// How far the search came, for a reader.
@@ -257,7 +300,9 @@ impl History {
             format!("  {} {operation:?}", if is_done { "done" } else { "    " })
         });
         let near = |it: &&Operation| {
-            self.sure.get(furthest.base).is_none_or(|next| it.called < next.returned)
+            self.sure
+                .get(furthest.base)
+                .is_none_or(|next| it.called < next.returned)
         };
         let unsure = self.unsure.iter().filter(near).rev().take(8);
         let unsure = unsure.map(|operation| format!("  unsure {operation:?}"));

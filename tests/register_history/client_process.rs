@@ -46,8 +46,12 @@ pub(crate) fn run(urls: &str) {
         threads.push(thread::spawn(move || worker.run()));
     }
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
-    progress.iter().for_each(|it| it.is_over.store(true, Ordering::SeqCst));
-    threads.into_iter().for_each(|thread| thread.join().expect("no worker panics"));
+    progress
+        .iter()
+        .for_each(|it| it.is_over.store(true, Ordering::SeqCst));
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().expect("no worker panics"));
 }
 
 struct Client {
@@ -83,8 +87,15 @@ pub(crate) struct Clients {
 impl Clients {
     pub(crate) fn start(urls: &[String], folder: &Path, seed: u64) -> Self {
         let (urls, folder) = (urls.join(" "), folder.to_owned());
-        let mut clients =
-            Self { urls, folder, clients: Vec::new(), started: 0, seed, killed: 0, stopped: 0 };
+        let mut clients = Self {
+            urls,
+            folder,
+            clients: Vec::new(),
+            started: 0,
+            seed,
+            killed: 0,
+            stopped: 0,
+        };
         for _ in 0..COUNT {
             let client = clients.spawn();
             clients.clients.push(client);
@@ -96,15 +107,23 @@ impl Clients {
         self.started += 1;
         let mut command = test_process("register_history::as_a_client_process");
         command.env(URLS, &self.urls).env(FOLDER, &self.folder);
-        command.env(NUMBER, self.started.to_string()).env(SEED, self.seed.to_string());
+        command
+            .env(NUMBER, self.started.to_string())
+            .env(SEED, self.seed.to_string());
         let process = command.spawn().expect("this program can be started again");
-        Client { process, stopped_until: None }
+        Client {
+            process,
+            stopped_until: None,
+        }
     }
 
     /// Continues the processes that were stopped for long enough, and perhaps stops or kills one.
     pub(crate) fn step(&mut self, chance: &mut Chance) {
         for client in &mut self.clients {
-            if client.stopped_until.is_some_and(|until| until <= Instant::now()) {
+            if client
+                .stopped_until
+                .is_some_and(|until| until <= Instant::now())
+            {
                 client.signal(Signal::CONT);
                 client.stopped_until = None;
             }

@@ -37,12 +37,22 @@ impl NodeFault {
     }
 
     fn any(chance: &mut Chance) -> Self {
-        let delay =
-            Mode::Delay { to_server: chance.millis(0..=40), to_client: chance.millis(0..=60) };
+        let delay = Mode::Delay {
+            to_server: chance.millis(0..=40),
+            to_client: chance.millis(0..=60),
+        };
         let offset = chance.below(90);
         let (cut, reset) = (Mode::CutAfter(offset), Mode::ResetAfter(offset));
-        let wires =
-            [delay, delay, Mode::Swallow, Mode::Vanish, cut, reset, Mode::Twice, Mode::Refuse];
+        let wires = [
+            delay,
+            delay,
+            Mode::Swallow,
+            Mode::Vanish,
+            cut,
+            reset,
+            Mode::Twice,
+            Mode::Refuse,
+        ];
         match chance.below(10) {
             0..=2 => Self::Stopped,
             3 | 4 => Self::Killed,
@@ -66,11 +76,23 @@ impl FaultyServers {
     /// Servers that are a group, and work.
     pub(crate) fn formed(count: usize, memory: Memory) -> Self {
         let servers = group(count, memory);
-        let proxies: Vec<Proxy> =
-            servers.iter().map(|server: &Server| Proxy::start(server.port())).collect();
-        let kills_left = if memory == Memory::Durable { usize::MAX } else { 0 };
+        let proxies: Vec<Proxy> = servers
+            .iter()
+            .map(|server: &Server| Proxy::start(server.port()))
+            .collect();
+        let kills_left = if memory == Memory::Durable {
+            usize::MAX
+        } else {
+            0
+        };
         let present = vec![None; count];
-        Self { servers, proxies, present, kills_left, faults: BTreeMap::new() }
+        Self {
+            servers,
+            proxies,
+            present,
+            kills_left,
+            faults: BTreeMap::new(),
+        }
     }
 
     /// The URLs of the proxies.
@@ -89,7 +111,11 @@ impl FaultyServers {
         let ill = self.present.iter().flatten().count();
         // Mostly a minority has a fault, and sometimes all.
         let minority = (self.present.len() - 1) / 2;
-        let most = if chance.one_in(30) { self.present.len() } else { minority };
+        let most = if chance.one_in(30) {
+            self.present.len()
+        } else {
+            minority
+        };
         if self.present[index].is_none() && ill < most && chance.one_in(3) {
             self.inject(index, chance);
         }
@@ -133,10 +159,19 @@ impl FaultyServers {
 /// Servers that are a group.
 fn group(count: usize, memory: Memory) -> Servers {
     let durable: &[&str] = &["--appendonly", "yes", "--appendfsync", "always"];
-    let args = if memory == Memory::Durable { durable } else { &[] };
+    let args = if memory == Memory::Durable {
+        durable
+    } else {
+        &[]
+    };
     let servers = Servers::start_with(count, args);
-    let former = with_long_timeout(servers.urls()).build().expect("the settings are good");
-    former.registers().form(memory == Memory::Volatile).expect("the servers are new");
+    let former = with_long_timeout(servers.urls())
+        .build()
+        .expect("the settings are good");
+    former
+        .registers()
+        .form(memory == Memory::Volatile)
+        .expect("the servers are new");
     servers
 }
 

@@ -13,7 +13,8 @@ pub(crate) fn recorder(path: &Path) -> impl FnMut(&Operation) + Send + use<> {
     let file = File::options().create(true).append(true).open(path);
     let mut file = file.expect("the journal can be opened");
     move |operation| {
-        file.write_all(line(operation).as_bytes()).expect("the journal can be written");
+        file.write_all(line(operation).as_bytes())
+            .expect("the journal can be written");
     }
 }
 
@@ -23,7 +24,10 @@ pub(crate) fn read(folder: &Path) -> Vec<Operation> {
     for entry in fs::read_dir(folder).expect("the folder is there") {
         let path = entry.expect("it can be listed").path();
         let text = fs::read_to_string(path).expect("a journal is text");
-        for line in text.split_inclusive('\n').filter(|line| line.ends_with('\n')) {
+        for line in text
+            .split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'))
+        {
             let operation = parse(line);
             operations.insert((operation.worker, operation.called), operation);
         }
@@ -36,13 +40,27 @@ fn optional(number: Option<u64>) -> String {
 }
 
 fn value(seen: Option<&Seen>) -> String {
-    let Some(Seen { version, ids, fence }) = seen else { return "-".to_owned() };
+    let Some(Seen {
+        version,
+        ids,
+        fence,
+    }) = seen
+    else {
+        return "-".to_owned();
+    };
     let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
     format!("{version}:{fence}:{}", ids.join(","))
 }
 
 fn line(operation: &Operation) -> String {
-    let Operation { register, worker, called, returned, call, outcome } = operation;
+    let Operation {
+        register,
+        worker,
+        called,
+        returned,
+        call,
+        outcome,
+    } = operation;
     let call = match call {
         Call::Read => "read".to_owned(),
         Call::Change(id) => format!("change {id}"),
@@ -71,8 +89,14 @@ fn parse(line: &str) -> Operation {
     let call = match word(words) {
         "read" => Call::Read,
         "change" => Call::Change(number(words)),
-        "set" => Call::Set { seen: parse_optional(word(words)), id: number(words) },
-        "fenced" => Call::Fenced { token: number(words), id: number(words) },
+        "set" => Call::Set {
+            seen: parse_optional(word(words)),
+            id: number(words),
+        },
+        "fenced" => Call::Fenced {
+            token: number(words),
+            id: number(words),
+        },
         "delete" => Call::Delete,
         other => panic!("{other} in {line}"),
     };
@@ -80,7 +104,10 @@ fn parse(line: &str) -> Operation {
         "is" => Outcome::Is(parse_value(word(words))),
         "changed" => {
             let version = parse_optional(word(words));
-            Outcome::Changed { version, before: parse_value(word(words)) }
+            Outcome::Changed {
+                version,
+                before: parse_value(word(words)),
+            }
         }
         "set" => Outcome::Set(number(words)),
         "stale" => Outcome::Stale(number(words)),
@@ -89,7 +116,14 @@ fn parse(line: &str) -> Operation {
         other => panic!("{other} in {line}"),
     };
     let (register, worker) = (register as usize, worker as usize);
-    Operation { register, worker, called, returned, call, outcome }
+    Operation {
+        register,
+        worker,
+        called,
+        returned,
+        call,
+        outcome,
+    }
 }
 
 fn word<'a>(words: &mut SplitWhitespace<'a>) -> &'a str {
@@ -107,19 +141,39 @@ fn parse_optional(word: &str) -> Option<u64> {
 fn parse_value(word: &str) -> Option<Seen> {
     let mut parts = (word != "-").then(|| word.split(':'))?;
     let mut part = || parts.next().expect("three parts");
-    let (version, fence) = (part().parse().expect("a number"), part().parse().expect("a number"));
-    let ids = part().split(',').map(|id| id.parse().expect("a number")).collect();
-    Some(Seen { version, ids, fence })
+    let (version, fence) = (
+        part().parse().expect("a number"),
+        part().parse().expect("a number"),
+    );
+    let ids = part()
+        .split(',')
+        .map(|id| id.parse().expect("a number"))
+        .collect();
+    Some(Seen {
+        version,
+        ids,
+        fence,
+    })
 }
 
 #[test]
 fn every_line_is_read_back() {
-    let seen = Some(Seen { version: 5, ids: vec![1, 2], fence: 3 });
+    let seen = Some(Seen {
+        version: 5,
+        ids: vec![1, 2],
+        fence: 3,
+    });
     let outcomes = [
         Outcome::Is(None),
         Outcome::Is(seen.clone()),
-        Outcome::Changed { version: None, before: seen.clone() },
-        Outcome::Changed { version: Some(4), before: None },
+        Outcome::Changed {
+            version: None,
+            before: seen.clone(),
+        },
+        Outcome::Changed {
+            version: Some(4),
+            before: None,
+        },
         Outcome::Set(4),
         Outcome::Stale(9),
         Outcome::Unsure,
@@ -129,15 +183,24 @@ fn every_line_is_read_back() {
         Call::Read,
         Call::Change(7),
         Call::Set { seen: None, id: 7 },
-        Call::Set { seen: Some(8), id: 7 },
+        Call::Set {
+            seen: Some(8),
+            id: 7,
+        },
         Call::Fenced { token: 6, id: 7 },
         Call::Delete,
     ];
     for call in calls {
         for outcome in &outcomes {
             let (call, outcome) = (call.clone(), outcome.clone());
-            let operation =
-                Operation { register: 1, worker: 2, called: 3, returned: 4, call, outcome };
+            let operation = Operation {
+                register: 1,
+                worker: 2,
+                called: 3,
+                returned: 4,
+                call,
+                outcome,
+            };
             assert_eq!(parse(&line(&operation)), operation);
         }
     }

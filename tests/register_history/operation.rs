@@ -38,7 +38,10 @@ pub(crate) enum Outcome {
     /// Of a read, and of a compare-and-set that was refused: the value that there is.
     Is(Option<Seen>),
     /// Of a change or a deletion: the version of the new value, and the value before.
-    Changed { version: Option<u64>, before: Option<Seen> },
+    Changed {
+        version: Option<u64>,
+        before: Option<Seen>,
+    },
     /// Of a compare-and-set or a fenced write that was made.
     Set(u64),
     /// Of a fenced write that was refused: the larger token.
@@ -84,7 +87,9 @@ pub(crate) fn to_bytes(ids: &[Id]) -> Vec<u8> {
 /// The ids in a register's bytes. Panics if they are not a list of ids.
 pub(crate) fn from_bytes(bytes: &[u8]) -> Vec<Id> {
     let text = std::str::from_utf8(bytes).expect("a value from nowhere");
-    text.split(',').map(|word| word.parse().expect("a value from nowhere")).collect()
+    text.split(',')
+        .map(|word| word.parse().expect("a value from nowhere"))
+        .collect()
 }
 
 /// Nanoseconds of the machine's monotonic clock.

@@ -32,7 +32,10 @@ pub(crate) struct Run {
 impl Run {
     /// This many clients, each with this many threads.
     pub(crate) fn start(urls: &[String], (clients, threads): (usize, usize), seed: u64) -> Self {
-        let mut run = Self { threads: Vec::new(), progress: Vec::new() };
+        let mut run = Self {
+            threads: Vec::new(),
+            progress: Vec::new(),
+        };
         for client in 0..clients {
             let client_of_all = hasty_client(urls);
             for thread in 0..threads {
@@ -60,10 +63,16 @@ impl Run {
     #[track_caller]
     pub(crate) fn goes_on(&self, start: Instant, time: Duration) -> bool {
         self.assert_nobody_hangs();
-        let done: Vec<u64> =
-            self.progress.iter().map(|it| it.done.load(Ordering::SeqCst)).collect();
+        let done: Vec<u64> = self
+            .progress
+            .iter()
+            .map(|it| it.done.load(Ordering::SeqCst))
+            .collect();
         let starves = done.contains(&0);
-        assert!(!starves || start.elapsed() < time + FAULTS_LIMIT, "somebody starves: {done:?}");
+        assert!(
+            !starves || start.elapsed() < time + FAULTS_LIMIT,
+            "somebody starves: {done:?}"
+        );
         starves || start.elapsed() < time
     }
 
@@ -94,12 +103,17 @@ impl Run {
 
     /// Ends the workers, when all faults are over. Each must have success again.
     pub(crate) fn finish(self) -> Vec<Operation> {
-        self.progress.iter().for_each(|it| it.is_over.store(true, Ordering::SeqCst));
+        self.progress
+            .iter()
+            .for_each(|it| it.is_over.store(true, Ordering::SeqCst));
         while !self.threads.iter().all(JoinHandle::is_finished) {
             self.assert_nobody_hangs();
             thread::sleep(STEP);
         }
-        let workers = self.threads.into_iter().map(|thread| thread.join().expect("no panic"));
+        let workers = self
+            .threads
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic"));
         workers.flat_map(|worker| worker.operations).collect()
     }
 }
@@ -108,7 +122,10 @@ impl Run {
 #[track_caller]
 pub(crate) fn check(name: &str, operations: &[Operation], faults: &BTreeMap<&'static str, u64>) {
     let count = |is_counted: &dyn Fn(&Operation) -> bool| {
-        operations.iter().filter(|operation| is_counted(operation)).count()
+        operations
+            .iter()
+            .filter(|operation| is_counted(operation))
+            .count()
     };
     let unsure = count(&|it| it.outcome == Outcome::Unsure);
     let failed = count(&|it| it.outcome == Outcome::Failed);

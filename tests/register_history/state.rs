@@ -19,7 +19,11 @@ pub(crate) fn fence(state: &State) -> u64 {
 
 /// The version as a caller of compare-and-set knows it. `None`: nobody has ever seen it.
 pub(crate) fn current(state: &State) -> Option<Option<u64>> {
-    if state.value.is_none() { Some(None) } else { state.version.map(Some) }
+    if state.value.is_none() {
+        Some(None)
+    } else {
+        state.version.map(Some)
+    }
 }
 
 pub(crate) fn is_seen(state: &State, seen: Option<&Seen>) -> bool {
@@ -33,5 +37,9 @@ pub(crate) fn is_seen(state: &State, seen: Option<&Seen>) -> bool {
 }
 
 pub(crate) fn deleted(state: &State) -> State {
-    State { value: None, version: None, top: state.top }
+    State {
+        value: None,
+        version: None,
+        top: state.top,
+    }
 }

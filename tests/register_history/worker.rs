@@ -84,11 +84,21 @@ impl Worker {
         let call = match self.chance.below(20) {
             0..=6 => Call::Read,
             7..=12 => Call::Change(id),
-            13..=15 => Call::Set { seen: self.versions[register], id },
+            13..=15 => Call::Set {
+                seen: self.versions[register],
+                id,
+            },
             16..=17 => {
                 // Most tokens are the latest; some belong to a lock that was lost since.
-                let late = if self.chance.one_in(3) { self.chance.below(300) as u64 } else { 0 };
-                Call::Fenced { token: now() / 1_000_000 - late, id }
+                let late = if self.chance.one_in(3) {
+                    self.chance.below(300) as u64
+                } else {
+                    0
+                };
+                Call::Fenced {
+                    token: now() / 1_000_000 - late,
+                    id,
+                }
             }
             18 => Call::Set { seen: None, id },
             _ => Call::Delete,
@@ -100,7 +110,14 @@ impl Worker {
     pub(crate) fn make(&mut self, register: usize, call: Call) -> Outcome {
         let called = now();
         let (worker, outcome) = (self.number, Outcome::Unsure);
-        let mut operation = Operation { register, worker, called, returned: called, call, outcome };
+        let mut operation = Operation {
+            register,
+            worker,
+            called,
+            returned: called,
+            call,
+            outcome,
+        };
         (self.journal)(&operation);
         self.progress.busy_since.store(called, Ordering::SeqCst);
         let result = perform(&self.registers[register], &operation.call);
@@ -108,7 +125,11 @@ impl Worker {
         self.progress.busy_since.store(0, Ordering::SeqCst);
         operation.outcome = result.unwrap_or_else(|error| match error {
             RegisterError::NoQuorum { .. } | RegisterError::Unknown => {
-                if error.may_have_happened() { Outcome::Unsure } else { Outcome::Failed }
+                if error.may_have_happened() {
+                    Outcome::Unsure
+                } else {
+                    Outcome::Failed
+                }
             }
             other => panic!("{other}: {operation:?}"),
         });
@@ -135,7 +156,11 @@ impl Worker {
 
 fn seen(value: &Value) -> Seen {
     let fence = value.fence().map_or(0, FencingToken::as_u64);
-    Seen { version: value.version().as_u64(), ids: from_bytes(value.bytes()), fence }
+    Seen {
+        version: value.version().as_u64(),
+        ids: from_bytes(value.bytes()),
+        fence,
+    }
 }
 
 fn perform(register: &Register, call: &Call) -> Result<Outcome, RegisterError> {
@@ -148,7 +173,10 @@ fn perform(register: &Register, call: &Call) -> Result<Outcome, RegisterError> {
                 Some(to_bytes(&appended(before.as_deref(), *id)))
             })?;
             let version = changed.version().map(number);
-            Outcome::Changed { version, before: changed.before().map(seen) }
+            Outcome::Changed {
+                version,
+                before: changed.before().map(seen),
+            }
         }
         Call::Set { seen: version, id } => {
             let version = version.map(Version::from_u64);
@@ -166,7 +194,10 @@ fn perform(register: &Register, call: &Call) -> Result<Outcome, RegisterError> {
         }
         Call::Delete => {
             let before = register.delete()?;
-            Outcome::Changed { version: None, before: before.as_ref().map(seen) }
+            Outcome::Changed {
+                version: None,
+                before: before.as_ref().map(seen),
+            }
         }
     })
 }

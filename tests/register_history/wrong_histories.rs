@@ -5,20 +5,38 @@ use super::operation::{Call, Operation, Outcome, Seen};
 
 /// An operation of the register 0.
 fn operation(called: u64, returned: u64, call: Call, outcome: Outcome) -> Operation {
-    Operation { register: 0, worker: 0, called, returned, call, outcome }
+    Operation {
+        register: 0,
+        worker: 0,
+        called,
+        returned,
+        call,
+        outcome,
+    }
 }
 
 fn seen(version: u64, ids: &[u64]) -> Option<Seen> {
-    Some(Seen { version, ids: ids.to_vec(), fence: 0 })
+    Some(Seen {
+        version,
+        ids: ids.to_vec(),
+        fence: 0,
+    })
 }
 
 fn fenced(version: u64, id: u64, fence: u64) -> Option<Seen> {
-    Some(Seen { version, ids: vec![id], fence })
+    Some(Seen {
+        version,
+        ids: vec![id],
+        fence,
+    })
 }
 
 /// A change that appends its version as its id.
 fn change(called: u64, returned: u64, version: u64, before: Option<Seen>) -> Operation {
-    let outcome = Outcome::Changed { version: Some(version), before };
+    let outcome = Outcome::Changed {
+        version: Some(version),
+        before,
+    };
     operation(called, returned, Call::Change(version), outcome)
 }
 
@@ -27,7 +45,15 @@ fn read(called: u64, returned: u64, value: Option<Seen>) -> Operation {
 }
 
 fn delete(called: u64, returned: u64, before: Option<Seen>) -> Operation {
-    operation(called, returned, Call::Delete, Outcome::Changed { version: None, before })
+    operation(
+        called,
+        returned,
+        Call::Delete,
+        Outcome::Changed {
+            version: None,
+            before,
+        },
+    )
 }
 
 fn write(called: u64, token: u64, id: u64, outcome: Outcome) -> Operation {
@@ -71,9 +97,16 @@ fn a_stale_read_is_wrong_and_one_beside_the_change_is_not() {
 fn a_lost_change_is_wrong() {
     let first = change(1, 2, 1, None);
     assert_wrong(&[first.clone(), change(3, 4, 2, None)]);
-    assert_wrong(&[first.clone(), change(3, 4, 2, seen(1, &[1])), read(5, 6, seen(1, &[1]))]);
+    assert_wrong(&[
+        first.clone(),
+        change(3, 4, 2, seen(1, &[1])),
+        read(5, 6, seen(1, &[1])),
+    ]);
     // Two changes of the same value.
-    let both = [change(3, 9, 2, seen(1, &[1])), change(3, 9, 3, seen(1, &[1]))];
+    let both = [
+        change(3, 9, 2, seen(1, &[1])),
+        change(3, 9, 3, seen(1, &[1])),
+    ];
     assert_wrong(&[&[first][..], &both].concat());
 }
 
@@ -124,15 +157,29 @@ fn a_deletion_is_once_and_versions_go_on_after_it() {
 fn a_smaller_token_and_another_version_write_nothing() {
     let begin = [write(1, 7, 10, Outcome::Set(10))];
     let with = |more: &[Operation]| [&begin[..], more].concat();
-    assert_right(&with(&[read(3, 4, fenced(10, 10, 7)), write(5, 8, 11, Outcome::Set(11))]));
+    assert_right(&with(&[
+        read(3, 4, fenced(10, 10, 7)),
+        write(5, 8, 11, Outcome::Set(11)),
+    ]));
     assert_right(&with(&[write(5, 6, 11, Outcome::Stale(7))]));
     assert_wrong(&with(&[write(5, 6, 11, Outcome::Set(11))]));
     assert_wrong(&with(&[write(5, 9, 11, Outcome::Stale(7))]));
     assert_wrong(&with(&[read(3, 4, fenced(10, 10, 6))]));
-    assert_right(&with(&[set(5, Some(10), 11, Outcome::Set(11)), read(8, 9, fenced(11, 11, 7))]));
-    assert_wrong(&with(&[set(5, Some(10), 11, Outcome::Set(11)), read(8, 9, fenced(11, 11, 0))]));
+    assert_right(&with(&[
+        set(5, Some(10), 11, Outcome::Set(11)),
+        read(8, 9, fenced(11, 11, 7)),
+    ]));
+    assert_wrong(&with(&[
+        set(5, Some(10), 11, Outcome::Set(11)),
+        read(8, 9, fenced(11, 11, 0)),
+    ]));
     assert_wrong(&with(&[set(5, Some(9), 11, Outcome::Set(11))]));
     assert_wrong(&with(&[set(5, None, 11, Outcome::Set(11))]));
-    assert_wrong(&with(&[set(5, Some(10), 11, Outcome::Is(fenced(10, 10, 7)))]));
+    assert_wrong(&with(&[set(
+        5,
+        Some(10),
+        11,
+        Outcome::Is(fenced(10, 10, 7)),
+    )]));
     assert_right(&with(&[set(5, None, 11, Outcome::Is(fenced(10, 10, 7)))]));
 }

@@ -17,7 +17,12 @@ impl Actor {
     /// A client. `knows`: it knows the first epoch.
     pub(crate) fn client(index: usize, plan: &Plan, knows: bool) -> Self {
         let known = knows.then(|| epoch(plan.nodes));
-        Self::Client(Rc::new(Client::new(index, plan.registers, plan.nodes, known)))
+        Self::Client(Rc::new(Client::new(
+            index,
+            plan.registers,
+            plan.nodes,
+            known,
+        )))
     }
 
     pub(crate) fn repairer(index: usize, plan: &Plan) -> Self {
@@ -25,12 +30,16 @@ impl Actor {
     }
 
     pub(crate) fn as_client(&mut self) -> &mut Client {
-        let Self::Client(client) = self else { unreachable!("a client") };
+        let Self::Client(client) = self else {
+            unreachable!("a client")
+        };
         Rc::make_mut(client)
     }
 
     pub(crate) fn as_repairer(&mut self) -> &mut Repairer {
-        let Self::Repairer(repairer) = self else { unreachable!("a repairer") };
+        let Self::Repairer(repairer) = self else {
+            unreachable!("a repairer")
+        };
         Rc::make_mut(repairer)
     }
 }

@@ -72,7 +72,11 @@ impl Client {
     /// Begins what is called, with the group that is known.
     fn start(&mut self, deeds: &mut Vec<Deed>) {
         let current = self.current.as_mut().expect("a call");
-        current.group = self.membership.known.as_ref().map(|epoch| epoch.group.clone());
+        current.group = self
+            .membership
+            .known
+            .as_ref()
+            .map(|epoch| epoch.group.clone());
         match current.verb {
             Verb::Read => {
                 current.phase = Phase::Reading;
@@ -86,14 +90,23 @@ impl Client {
     fn send(&self, command: &RegisterCommand, deeds: &mut Vec<Deed>) {
         let current = self.current.as_ref().expect("a call");
         let group = current.group.as_ref().expect("it is known");
-        deeds.push(Deed::Send(ask_all(self.nodes, current.register, group, command)));
+        deeds.push(Deed::Send(ask_all(
+            self.nodes,
+            current.register,
+            group,
+            command,
+        )));
     }
 
     fn change(&mut self, deeds: &mut Vec<Deed>, mistake: Option<Mistake>) {
         let current = self.current.as_mut().expect("a call");
         let mut proposer = self.proposers[usize::from(current.register)].clone();
         proposer.enter(&self.membership.known.as_ref().expect("it is known").group);
-        current.group = self.membership.known.as_ref().map(|epoch| epoch.group.clone());
+        current.group = self
+            .membership
+            .known
+            .as_ref()
+            .map(|epoch| epoch.group.clone());
         let change = match current.verb {
             Verb::Create => Change::create(proposer),
             _ => Change::new(proposer),
@@ -148,7 +161,11 @@ impl Client {
     /// The marks of the nodes were looked at, or a later epoch was named.
     fn followed(&mut self, is_known: bool, mistake: Option<Mistake>, deeds: &mut Vec<Deed>) {
         let current = self.current.as_mut().expect("a call");
-        let group = self.membership.known.as_ref().map(|epoch| epoch.group.clone());
+        let group = self
+            .membership
+            .known
+            .as_ref()
+            .map(|epoch| epoch.group.clone());
         let group = group.filter(|_| is_known);
         match (&mut current.phase, group) {
             (Phase::Beginning, Some(_)) => self.start(deeds),
@@ -204,7 +221,9 @@ impl Client {
         let (index, begun) = (self.index, self.begun);
         loop {
             let current = self.current.as_mut().expect("a call");
-            let Phase::Changing(change) = &mut current.phase else { unreachable!("a change") };
+            let Phase::Changing(change) = &mut current.phase else {
+                unreachable!("a change")
+            };
             let step = change.poll();
             let is_lost = current.is_accepting && !matches!(step, ChangeStep::Done(_));
             current.is_accepting = false;
@@ -261,7 +280,12 @@ impl Client {
             // By now the client may know a later group than the one that it has asked.
             let group = current.group.as_ref().expect("it was asked");
             let command = RegisterCommand::Collect(None);
-            deeds.push(Deed::Leave(ask_all(self.nodes, current.register, group, &command)));
+            deeds.push(Deed::Leave(ask_all(
+                self.nodes,
+                current.register,
+                group,
+                &command,
+            )));
         }
         deeds.push(Deed::End(outcome));
     }

@@ -56,10 +56,13 @@ impl Current {
                 let found = self.drafts.iter().find(|(draft, _)| draft == ballot);
                 found.map_or(Outcome::Unknown, |(_, outcome)| outcome.clone())
             }
-            ChangeEnd::NoQuorum { may_have_happened: false } => Outcome::Nothing,
-            ChangeEnd::NoQuorum { may_have_happened: true } | ChangeEnd::Unknown => {
-                Outcome::Unknown
+            ChangeEnd::NoQuorum {
+                may_have_happened: false,
+            } => Outcome::Nothing,
+            ChangeEnd::NoQuorum {
+                may_have_happened: true,
             }
+            | ChangeEnd::Unknown => Outcome::Unknown,
             ChangeEnd::Invalid(_) | ChangeEnd::Exhausted => unreachable!("{end:?}"),
         }
     }

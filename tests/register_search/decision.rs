@@ -41,7 +41,14 @@ impl Decision {
         proposer.enter(&group);
         let change = Change::new(proposer);
         let (drafts, looks, refused) = (Vec::new(), 0, None);
-        let mut begun = Self { nodes, change, group, drafts, looks, refused };
+        let mut begun = Self {
+            nodes,
+            change,
+            group,
+            drafts,
+            looks,
+            refused,
+        };
         let ask = begun.go_on(repair).expect("it prepares");
         (begun, ask)
     }
@@ -57,7 +64,8 @@ impl Decision {
                 Learnt::Ask(ask) => Ok(ask),
                 Learnt::Known => self.enter(membership, repair),
                 Learnt::Nothing => {
-                    self.change.handle(self.refused.as_ref().expect("they have refused"));
+                    self.change
+                        .handle(self.refused.as_ref().expect("they have refused"));
                     self.go_on(repair)
                 }
             };
@@ -108,7 +116,9 @@ impl Decision {
 
 /// What the epoch is that follows, if the draft counts.
 fn decide(draft: &mut Draft, repair: &Repair) -> Epoch {
-    let decided = draft.current().map(|value| Epoch::read(value.bytes()).expect("an epoch"));
+    let decided = draft
+        .current()
+        .map(|value| Epoch::read(value.bytes()).expect("an epoch"));
     match decided {
         Some(decided) if decided.group.epoch > repair.before.group.epoch => decided,
         _ => {

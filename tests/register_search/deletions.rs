@@ -20,12 +20,18 @@ pub(crate) struct Deletions(Vec<Deletion>);
 impl Deletions {
     /// A deletion is sent to this many nodes.
     pub(crate) fn begin(&mut self, command: Command, nodes: usize) {
-        self.0.push(Deletion { command, missing: (1 << nodes) - 1, accepted: 0 });
+        self.0.push(Deletion {
+            command,
+            missing: (1 << nodes) - 1,
+            accepted: 0,
+        });
     }
 
     /// Is this a deletion that the node has not carried out?
     pub(crate) fn await_node(&self, command: Command, node: usize) -> bool {
-        self.0.iter().any(|it| it.command == command && it.missing >> node & 1 == 1)
+        self.0
+            .iter()
+            .any(|it| it.command == command && it.missing >> node & 1 == 1)
     }
 
     /// A node has carried out a command. Returns whether that is a deletion which as many nodes
@@ -37,7 +43,9 @@ impl Deletions {
         is_done: bool,
         needed: usize,
     ) -> bool {
-        let Some(place) = self.0.iter().position(|it| it.command == command) else { return false };
+        let Some(place) = self.0.iter().position(|it| it.command == command) else {
+            return false;
+        };
         let it = &mut self.0[place];
         if it.missing >> node & 1 == 0 {
             return false;
@@ -55,7 +63,10 @@ impl Deletions {
     /// Which of them a node has not carried out, and which it has accepted.
     pub(crate) fn of_node(&self, node: usize) -> Vec<(bool, bool)> {
         let bit = |bits: u8| bits >> node & 1 == 1;
-        self.0.iter().map(|it| (bit(it.missing), bit(it.accepted))).collect()
+        self.0
+            .iter()
+            .map(|it| (bit(it.missing), bit(it.accepted)))
+            .collect()
     }
 
     pub(crate) fn commands(&self) -> impl Iterator<Item = Command> + '_ {

@@ -40,19 +40,30 @@ pub(crate) fn end(world: &World, plan: &Plan, server: &mut Server) -> Result<(),
 /// The nodes that have votes, as one finds out who looks at all marks, as bits.
 fn voters(world: &World, plan: &Plan, server: &Server) -> u8 {
     let looks = world.nodes.iter().enumerate();
-    let seen = looks.map(|(index, node)| server.look(index, *node)).collect();
-    let Ok(view) = MembershipView::new(seen, plan.nodes) else { return 0 };
+    let seen = looks
+        .map(|(index, node)| server.look(index, *node))
+        .collect();
+    let Ok(view) = MembershipView::new(seen, plan.nodes) else {
+        return 0;
+    };
     let epoch = view.epoch();
     let renewals = view.renewals(epoch, |_| Some(false)).into_iter();
     let renewed = renewals.filter(|(seen, new)| new.epoch == *epoch && *new.run_id == *seen.run_id);
-    let voters = view.voters(epoch).iter().chain(renewed.map(|(seen, _)| seen.node));
+    let voters = view
+        .voters(epoch)
+        .iter()
+        .chain(renewed.map(|(seen, _)| seen.node));
     voters.fold(0, |bits, node| bits | 1 << node.index())
 }
 
 /// A new repairer gives all nodes their votes, alone and without faults.
 fn repair(world: &mut World, plan: &Plan, server: &mut Server) -> Result<(), Violation> {
     let repairer = world.join(Actor::repairer(world.actors.len(), plan));
-    let plan = Plan { rounds_max: REPAIR_ROUNDS_MAX, mistake: None, ..plan.clone() };
+    let plan = Plan {
+        rounds_max: REPAIR_ROUNDS_MAX,
+        mistake: None,
+        ..plan.clone()
+    };
     world.take(Step::Begin(repairer), &plan, server)?;
     while world.rounds[repairer].is_some() {
         let all = ((1_u16 << plan.nodes) - 1) as u8;
@@ -69,7 +80,10 @@ fn round(
     plan: &Plan,
     server: &mut Server,
 ) -> Result<Option<Outcome>, Violation> {
-    let asked: Vec<usize> = world.rounds[actor].iter().flat_map(Round::unanswered).collect();
+    let asked: Vec<usize> = world.rounds[actor]
+        .iter()
+        .flat_map(Round::unanswered)
+        .collect();
     for node in asked.into_iter().filter(|node| nodes >> node & 1 == 1) {
         world.take(Step::Arrive(actor, node), plan, server)?;
     }
@@ -98,7 +112,10 @@ fn serve(
     server: &mut Server,
 ) -> Result<(), Violation> {
     let client = world.join(Actor::client(world.actors.len(), plan, false));
-    let plan = Plan { rounds_max: ROUNDS_MAX, ..plan.clone() };
+    let plan = Plan {
+        rounds_max: ROUNDS_MAX,
+        ..plan.clone()
+    };
     for verb in [Verb::Read, Verb::Append, Verb::Append, Verb::Read] {
         let mut ended = world.begin(client, (verb, register), &plan, server)?;
         while let (None, Some(_)) = (&ended, &world.rounds[client]) {

@@ -21,11 +21,21 @@ pub(crate) fn sound(name: &str, plan: &Plan, states: u64) {
     let most = budget("REDLATCH_STATES", states);
     let mut server = Server::new(&[]);
     // Long histories are in it, also if it ends before all states were found.
-    let found = explore(&mut Search { plan, server: &mut server }, most as usize, Order::Depth);
+    let found = explore(
+        &mut Search {
+            plan,
+            server: &mut server,
+        },
+        most as usize,
+        Order::Depth,
+    );
     eprintln!("{name}: {found}");
     if let Found::Violation { what, trace, .. } = found {
         let trace = shrink(plan, what, &trace, &mut server);
-        panic!("{name}: {what:?}\n{}", story::tell(plan, &trace, &mut server));
+        panic!(
+            "{name}: {what:?}\n{}",
+            story::tell(plan, &trace, &mut server)
+        );
     }
 }
 
@@ -47,7 +57,10 @@ pub(crate) fn sound_walks(name: &str, walks: u64, plan: fn(&mut Chance) -> Plan)
         }
     }
     eprintln!("{name}, a twentieth from seed {fresh}: {totals}");
-    assert!(totals.made > 0 && totals.saw > 0 && totals.unknown > 0, "{totals}");
+    assert!(
+        totals.made > 0 && totals.saw > 0 && totals.unknown > 0,
+        "{totals}"
+    );
 }
 
 /// Random walks must find that a rule is left out.
@@ -73,7 +86,11 @@ pub(crate) fn broken_from(first: u64, mistake: Mistake, wanted: Violation, plan:
             eprintln!("{mistake:?}: {what:?} after {totals}");
             if std::env::var_os("REDLATCH_TRACE").is_some() {
                 let trace = shrink(&plan, what, &trace, &mut server);
-                eprintln!("{} steps: {}", trace.len(), story::tell(&plan, &trace, &mut server));
+                eprintln!(
+                    "{} steps: {}",
+                    trace.len(),
+                    story::tell(&plan, &trace, &mut server)
+                );
             }
             assert_eq!(what, wanted, "{mistake:?}");
             return;

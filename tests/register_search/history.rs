@@ -76,24 +76,46 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn new() -> Self {
-        let state = State { value: None, version: 0, calls: BTreeMap::new() };
-        Self { open: BTreeMap::new(), states: BTreeSet::from([state]) }
+        let state = State {
+            value: None,
+            version: 0,
+            calls: BTreeMap::new(),
+        };
+        Self {
+            open: BTreeMap::new(),
+            states: BTreeSet::from([state]),
+        }
     }
 
     /// A call begins. `looks`: its result may be what it saw.
     pub(crate) fn begin(&mut self, call: Call, looks: bool) {
-        self.open.insert(call, Open { effects: Vec::new(), looks });
+        self.open.insert(
+            call,
+            Open {
+                effects: Vec::new(),
+                looks,
+            },
+        );
         let begun = |mut state: State| {
             let seen = looks.then(|| state.value.clone());
-            state.calls.insert(call, Progress::Seeing(seen.into_iter().collect()));
+            state
+                .calls
+                .insert(call, Progress::Seeing(seen.into_iter().collect()));
             state
         };
-        self.states = std::mem::take(&mut self.states).into_iter().map(begun).collect();
+        self.states = std::mem::take(&mut self.states)
+            .into_iter()
+            .map(begun)
+            .collect();
     }
 
     /// From now on the call may have this effect.
     pub(crate) fn may(&mut self, call: Call, effect: Effect) {
-        self.open.get_mut(&call).expect("it is under way").effects.push(effect);
+        self.open
+            .get_mut(&call)
+            .expect("it is under way")
+            .effects
+            .push(effect);
     }
 
     /// A call has ended.
@@ -121,7 +143,11 @@ impl History {
         }
         self.open.remove(&call);
         self.states = states;
-        if self.states.is_empty() { Err(Contradiction(call)) } else { Ok(()) }
+        if self.states.is_empty() {
+            Err(Contradiction(call))
+        } else {
+            Ok(())
+        }
     }
 
     /// The states that explain the outcome: this one, or those after other changes that are under
@@ -152,16 +178,25 @@ impl History {
             .iter()
             .filter(|(call, _)| matches!(state.calls.get(call), Some(Progress::Seeing(_))));
         let effects = waiting.flat_map(|(call, open)| {
-            open.effects.iter().enumerate().map(move |(index, effect)| (*call, index, effect))
+            open.effects
+                .iter()
+                .enumerate()
+                .map(move |(index, effect)| (*call, index, effect))
         });
         let possible = effects.filter(|(_, _, effect)| {
-            let grows = effect.after.as_ref().is_none_or(|(version, _)| *version > state.version);
+            let grows = effect
+                .after
+                .as_ref()
+                .is_none_or(|(version, _)| *version > state.version);
             effect.before == state.value && grows
         });
         possible.map(|(call, index, effect)| {
             let mut next = state.clone();
             next.value.clone_from(&effect.after);
-            next.version = effect.after.as_ref().map_or(state.version, |(version, _)| *version);
+            next.version = effect
+                .after
+                .as_ref()
+                .map_or(state.version, |(version, _)| *version);
             next.calls.insert(call, Progress::Made(index));
             for (call, progress) in &mut next.calls {
                 if let Progress::Seeing(seen) = progress {

@@ -14,25 +14,44 @@ pub(crate) type Ask = Vec<(usize, Option<Asked>)>;
 /// Asks all nodes, which are members of this group.
 pub(crate) fn ask_all(nodes: usize, register: u8, group: &Group, command: &RegisterCommand) -> Ask {
     let mark = group.to_bytes();
-    let asked = Asked { register, mark, command: command.clone() };
+    let asked = Asked {
+        register,
+        mark,
+        command: command.clone(),
+    };
     (0..nodes).map(|node| (node, Some(asked.clone()))).collect()
 }
 
 /// A step with the mark of a node.
 pub(crate) fn ask_mark(node: usize, step: MarkStep) -> (usize, Option<Asked>) {
     let command = RegisterCommand::Mark(step);
-    (node, Some(Asked { register: GROUP, mark: Arc::from([]), command }))
+    (
+        node,
+        Some(Asked {
+            register: GROUP,
+            mark: Arc::from([]),
+            command,
+        }),
+    )
 }
 
 /// The nodes that have answered to a look at their marks.
 pub(crate) fn seen(replies: &Replies) -> Vec<NodeMark> {
-    let seen = replies.0.iter().enumerate().filter_map(|(index, reply)| match reply {
-        Some(RegisterReply::Mark { mark, run_id }) => {
-            let run_id = Arc::clone(run_id);
-            Some(NodeMark { node: Node::new(index), mark: mark.clone(), run_id })
-        }
-        _ => None,
-    });
+    let seen = replies
+        .0
+        .iter()
+        .enumerate()
+        .filter_map(|(index, reply)| match reply {
+            Some(RegisterReply::Mark { mark, run_id }) => {
+                let run_id = Arc::clone(run_id);
+                Some(NodeMark {
+                    node: Node::new(index),
+                    mark: mark.clone(),
+                    run_id,
+                })
+            }
+            _ => None,
+        });
     seen.collect()
 }
 
@@ -64,11 +83,17 @@ pub(crate) enum Learnt {
 
 impl Membership {
     pub(crate) fn new(nodes: usize, known: Option<Epoch>) -> Self {
-        Self { nodes, known, state: State::Idle }
+        Self {
+            nodes,
+            known,
+            state: State::Idle,
+        }
     }
 
     pub(crate) fn look(&self) -> Ask {
-        (0..self.nodes).map(|node| ask_mark(node, MarkStep::Look)).collect()
+        (0..self.nodes)
+            .map(|node| ask_mark(node, MarkStep::Look))
+            .collect()
     }
 
     /// Begins a look at all marks, after which the members enter the latest epoch, or this one.
@@ -83,13 +108,18 @@ impl Membership {
         if later.is_some() {
             self.known.clone_from(&later);
         }
-        let Some(epoch) = &self.known else { return self.learn(None) };
+        let Some(epoch) = &self.known else {
+            return self.learn(None);
+        };
         let behind = replies.behind(epoch);
         if later.is_none() && behind.is_empty() {
             return self.learn(None);
         }
         self.state = State::Entering;
-        behind.into_iter().map(|(node, step)| ask_mark(node.index(), step)).collect()
+        behind
+            .into_iter()
+            .map(|(node, step)| ask_mark(node.index(), step))
+            .collect()
     }
 
     /// Is something asked?
@@ -100,7 +130,9 @@ impl Membership {
     /// Takes the answers.
     pub(crate) fn hear(&mut self, replies: &Replies) -> Learnt {
         let state = std::mem::replace(&mut self.state, State::Idle);
-        let State::Looking(wanted) = state else { return Learnt::Known };
+        let State::Looking(wanted) = state else {
+            return Learnt::Known;
+        };
         let Ok(view) = MembershipView::new(seen(replies), self.nodes) else {
             return Learnt::Nothing;
         };
@@ -111,8 +143,10 @@ impl Membership {
         // These nodes could forget something with each start.
         let renewals = view.renewals(epoch, |_| Some(false)).into_iter();
         let enter = renewals.map(|(seen, member)| {
-            let step =
-                MarkStep::Enter { seen: seen.mark.unwrap_or_default(), new: member.to_bytes() };
+            let step = MarkStep::Enter {
+                seen: seen.mark.unwrap_or_default(),
+                new: member.to_bytes(),
+            };
             ask_mark(seen.node.index(), step)
         });
         let ask: Ask = enter.collect();

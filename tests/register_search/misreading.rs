@@ -4,7 +4,9 @@ use redlatch_registers::{Accepted, Change, Proposer, RegisterReply, Replies};
 
 /// The newest value that any node names.
 pub(crate) fn newest(replies: &Replies) -> Option<&Accepted> {
-    states(replies).flatten().max_by_key(|accepted| accepted.ballot.number())
+    states(replies)
+        .flatten()
+        .max_by_key(|accepted| accepted.ballot.number())
 }
 
 /// Has a majority no value, one for this reason, another for that?
@@ -16,7 +18,11 @@ pub(crate) fn are_without_value(replies: &Replies) -> bool {
 /// What is remembered after an accept that a minority has carried out, if it is taken for a
 /// majority.
 pub(crate) fn promised_by_minority(change: &Change, replies: &Replies) -> Option<Proposer> {
-    let done = replies.0.iter().filter(|reply| **reply == Some(RegisterReply::Done)).count();
+    let done = replies
+        .0
+        .iter()
+        .filter(|reply| **reply == Some(RegisterReply::Done))
+        .count();
     if done == 0 || done > replies.0.len() / 2 {
         return None;
     }

@@ -28,7 +28,10 @@ pub(crate) enum Verb {
 impl Verb {
     /// May its result be what it saw, rather than a change?
     pub(crate) fn looks(self) -> bool {
-        !matches!(self, Self::Create | Self::Append | Self::AppendTwice | Self::Renew)
+        !matches!(
+            self,
+            Self::Create | Self::Append | Self::AppendTwice | Self::Renew
+        )
     }
 }
 
@@ -60,7 +63,10 @@ impl Plan {
     pub(crate) fn new(clients: &[&[Verb]]) -> Self {
         let calls = |verbs: &&[Verb]| verbs.iter().map(|verb| (*verb, 0)).collect();
         let clients = clients.iter().map(calls).collect();
-        Self { clients, ..Self::empty() }
+        Self {
+            clients,
+            ..Self::empty()
+        }
     }
 
     fn empty() -> Self {
@@ -80,11 +86,16 @@ impl Plan {
     /// After how many rounds of one call this actor stops for ever.
     pub(crate) fn rounds_of(&self, actor: usize) -> usize {
         let repairer = actor.checked_sub(self.clients.len());
-        repairer.and_then(|it| self.repairers.get(it).copied()).unwrap_or(self.rounds_max)
+        repairer
+            .and_then(|it| self.repairers.get(it).copied())
+            .unwrap_or(self.rounds_max)
     }
 
     pub(crate) fn with(self, mistake: Mistake) -> Self {
-        Self { mistake: Some(mistake), ..self }
+        Self {
+            mistake: Some(mistake),
+            ..self
+        }
     }
 
     /// Clients that stop after this many rounds of one call.
@@ -113,18 +124,36 @@ impl Plan {
         let calls = |random: &mut Chance| {
             let length = 1 + random.below(5);
             (0..length)
-                .map(|_| (random.pick(weights), random.below(usize::from(registers)) as u8))
+                .map(|_| {
+                    (
+                        random.pick(weights),
+                        random.below(usize::from(registers)) as u8,
+                    )
+                })
                 .collect()
         };
         let clients = (0..clients).map(|_| calls(random)).collect();
-        let losses = if random.one_in(4) { 1 + random.below(nodes / 2) } else { 0 };
-        Self { nodes, registers, clients, losses, ..Self::empty() }
+        let losses = if random.one_in(4) {
+            1 + random.below(nodes / 2)
+        } else {
+            0
+        };
+        Self {
+            nodes,
+            registers,
+            clients,
+            losses,
+            ..Self::empty()
+        }
     }
 
     /// Plans in which clients change the register more often than a value remembers.
     pub(crate) fn many_changes(random: &mut Chance) -> Self {
         let often = |verb, times| vec![(verb, 0); times];
-        let mut clients = vec![often(Verb::Append, 3), often(Verb::Append, 10 + random.below(6))];
+        let mut clients = vec![
+            often(Verb::Append, 3),
+            often(Verb::Append, 10 + random.below(6)),
+        ];
         if random.one_in(2) {
             clients.push(often(Verb::Read, 3));
         }
@@ -132,20 +161,41 @@ impl Plan {
             clients.push(often(Verb::CompareAndSet, 4));
         }
         let nodes = if random.one_in(4) { 5 } else { 3 };
-        Self { nodes, clients, ..Self::empty() }
+        Self {
+            nodes,
+            clients,
+            ..Self::empty()
+        }
     }
 
     /// Plans in which a register is created in one round, as the record of a transaction is.
     pub(crate) fn created(random: &mut Chance) -> Self {
-        let others = [Verb::AppendToAny, Verb::AppendToAny, Verb::Delete, Verb::Read, Verb::Sweep];
+        let others = [
+            Verb::AppendToAny,
+            Verb::AppendToAny,
+            Verb::Delete,
+            Verb::Read,
+            Verb::Sweep,
+        ];
         let calls = |random: &mut Chance| {
-            (0..1 + random.below(4)).map(|_| (random.pick(&others), 0)).collect::<Vec<_>>()
+            (0..1 + random.below(4))
+                .map(|_| (random.pick(&others), 0))
+                .collect::<Vec<_>>()
         };
         let mut clients: Vec<_> = (0..2 + random.below(3)).map(|_| calls(random)).collect();
         clients[0].insert(0, (Verb::Create, 0));
         let nodes = if random.one_in(3) { 5 } else { 3 };
-        let losses = if random.one_in(4) { 1 + random.below(nodes / 2) } else { 0 };
-        Self { nodes, clients, losses, ..Self::empty() }
+        let losses = if random.one_in(4) {
+            1 + random.below(nodes / 2)
+        } else {
+            0
+        };
+        Self {
+            nodes,
+            clients,
+            losses,
+            ..Self::empty()
+        }
     }
 
     /// Any plan of walks in which nodes are repaired.
@@ -154,7 +204,13 @@ impl Plan {
         plan.nodes = if random.one_in(4) { 5 } else { 3 };
         plan.losses = 1 + random.below(3);
         plan.comes_back_older = random.one_in(3);
-        let rounds = |random: &mut Chance| if random.one_in(2) { 200 } else { random.below(40) };
+        let rounds = |random: &mut Chance| {
+            if random.one_in(2) {
+                200
+            } else {
+                random.below(40)
+            }
+        };
         plan.repairers = (0..1 + random.below(3)).map(|_| rounds(random)).collect();
         plan
     }

@@ -17,18 +17,34 @@ fn random_walks_with_repairs_are_sound() {
 /// Clients that change a register while a node that forgets is repaired.
 fn changed() -> Plan {
     let plan = Plan::new(&[&[Append; 4], &[Append, Read, Append], &[Read, Append, Read]]);
-    Plan { losses: 1, repairers: vec![200], ..plan }
+    Plan {
+        losses: 1,
+        repairers: vec![200],
+        ..plan
+    }
 }
 
 /// Clients that delete what others create.
 fn deleted() -> Plan {
-    let plan = Plan::new(&[&[Append, Delete, Append], &[Append, Delete], &[Read, Append]]);
-    Plan { losses: 1, repairers: vec![200], ..plan }
+    let plan = Plan::new(&[
+        &[Append, Delete, Append],
+        &[Append, Delete],
+        &[Read, Append],
+    ]);
+    Plan {
+        losses: 1,
+        repairers: vec![200],
+        ..plan
+    }
 }
 
 /// Nodes that forget twice, and two repairers.
 fn twice(plan: Plan) -> Plan {
-    Plan { losses: 2, repairers: vec![200, 200], ..plan }
+    Plan {
+        losses: 2,
+        repairers: vec![200, 200],
+        ..plan
+    }
 }
 
 #[test]
@@ -40,7 +56,10 @@ fn a_repair_that_leaves_out_a_rule_of_epochs_is_found() {
 #[test]
 fn a_repair_that_leaves_out_a_rule_of_copies_is_found() {
     broken_from(110, Mistake::CopiedFromOne, NoLinearization, changed());
-    let older = Plan { comes_back_older: true, ..deleted() };
+    let older = Plan {
+        comes_back_older: true,
+        ..deleted()
+    };
     broken_from(600, Mistake::NotWiped, NoLinearization, older);
     broken(Mistake::JoinsUnnumbered, NoLinearization, twice(changed()));
 }

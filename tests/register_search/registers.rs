@@ -15,12 +15,30 @@ fn small_histories_are_sound() {
     let plans: [(&str, &[&[Verb]]); 8] = [
         ("two change", &[&[Append], &[Append]]),
         ("one changes, one reads twice", &[&[Append], &[Read, Read]]),
-        ("changes in one round beside another", &[&[Append, Append], &[Append]]),
-        ("one creates and deletes, one reads", &[&[Append, Delete], &[Read]]),
-        ("one creates and deletes, one changes", &[&[Append, Delete], &[Append]]),
-        ("one creates and deletes, one sweeps", &[&[Append, Delete, Append], &[Sweep]]),
-        ("one creates in one round, one changes what it finds", &[&[Create], &[AppendToAny, Read]]),
-        ("one creates in one round, one deletes and sweeps", &[&[Create], &[Delete, Sweep]]),
+        (
+            "changes in one round beside another",
+            &[&[Append, Append], &[Append]],
+        ),
+        (
+            "one creates and deletes, one reads",
+            &[&[Append, Delete], &[Read]],
+        ),
+        (
+            "one creates and deletes, one changes",
+            &[&[Append, Delete], &[Append]],
+        ),
+        (
+            "one creates and deletes, one sweeps",
+            &[&[Append, Delete, Append], &[Sweep]],
+        ),
+        (
+            "one creates in one round, one changes what it finds",
+            &[&[Create], &[AppendToAny, Read]],
+        ),
+        (
+            "one creates in one round, one deletes and sweeps",
+            &[&[Create], &[Delete, Sweep]],
+        ),
     ];
     for (name, clients) in plans {
         sound(name, &Plan::new(clients).rounds(3), STATES);
@@ -31,12 +49,20 @@ fn small_histories_are_sound() {
 fn random_walks_are_sound() {
     sound_walks("walks", WALKS, Plan::any);
     sound_walks("walks with many changes", WALKS / 4, Plan::many_changes);
-    sound_walks("walks in which one creates in one round", WALKS / 4, Plan::created);
+    sound_walks(
+        "walks in which one creates in one round",
+        WALKS / 4,
+        Plan::created,
+    );
 }
 
 /// Clients of which some change a register, and others read it.
 fn changed() -> Plan {
-    Plan::new(&[&[Append, Append, Append], &[Append, Append], &[Read, Append, Read]])
+    Plan::new(&[
+        &[Append, Append, Append],
+        &[Append, Append],
+        &[Read, Append, Read],
+    ])
 }
 
 /// Clients that delete what others create.
@@ -60,13 +86,23 @@ fn a_node_that_leaves_out_a_rule_of_the_floor_is_found() {
 
 #[test]
 fn a_node_that_votes_after_a_loss_is_found() {
-    let plan = Plan { losses: 1, ..changed() };
+    let plan = Plan {
+        losses: 1,
+        ..changed()
+    };
     broken_from(470, Mistake::ForgetfulNodeVotes, NoLinearization, plan);
 }
 
 #[test]
 fn a_client_that_leaves_out_a_rule_of_reading_is_found() {
-    let reads = || Plan::new(&[&[Append, Append], &[Append, Delete], &[Read, Read], &[Read, Read]]);
+    let reads = || {
+        Plan::new(&[
+            &[Append, Append],
+            &[Append, Delete],
+            &[Read, Read],
+            &[Read, Read],
+        ])
+    };
     broken(Mistake::ReadsNewest, NoLinearization, reads());
     broken_from(260, Mistake::DeletedIsAbsent, NoLinearization, reads());
 }
@@ -77,5 +113,9 @@ fn a_client_that_leaves_out_a_rule_of_changing_is_found() {
     broken(Mistake::MadeAgain, NoLinearization, changed());
     broken(Mistake::ForgetsEarlierBallots, NoLinearization, changed());
     broken(Mistake::CollectsAtMajority, NoLinearization, deleted());
-    broken(Mistake::CreatesWhatOthersCreate, NoLinearization, Plan::new(&[&[Create], &[Append]]));
+    broken(
+        Mistake::CreatesWhatOthersCreate,
+        NoLinearization,
+        Plan::new(&[&[Create], &[Append]]),
+    );
 }

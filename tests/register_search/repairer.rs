@@ -69,7 +69,16 @@ impl Repairer {
     pub(crate) fn new(index: usize, nodes: usize) -> Self {
         let membership = Membership::new(nodes, None);
         let (stage, index) = (Stage::Idle, index as u8);
-        Self { index, nodes, begun: 0, attempts: 0, drawn: 0, membership, stage, entered: 0 }
+        Self {
+            index,
+            nodes,
+            begun: 0,
+            attempts: 0,
+            drawn: 0,
+            membership,
+            stage,
+            entered: 0,
+        }
     }
 
     pub(crate) fn is_idle(&self) -> bool {
@@ -184,14 +193,27 @@ impl Repairer {
         mistake: Option<Mistake>,
     ) -> Next {
         let before = left.remove(0);
-        let now = seen(replies).pop().filter(|it| it.mark != before.mark && it.joining().is_some());
-        let Some(target) = now else { return self.join(view, left) };
+        let now = seen(replies)
+            .pop()
+            .filter(|it| it.mark != before.mark && it.joining().is_some());
+        let Some(target) = now else {
+            return self.join(view, left);
+        };
         let (id, token, before) = (self.draw(), self.draw(), view.epoch().clone());
         let new = place_at(target.node.index(), id);
         let keeps = mistake == Some(Mistake::RefillKeepsEpoch);
-        let proposed = if keeps { before.clone() } else { before.with((place, new), token) };
+        let proposed = if keeps {
+            before.clone()
+        } else {
+            before.with((place, new), token)
+        };
         let id = if keeps { place } else { id };
-        let repair = Box::new(Repair { target, before, proposed: proposed.clone(), id });
+        let repair = Box::new(Repair {
+            target,
+            before,
+            proposed: proposed.clone(),
+            id,
+        });
         if keeps || mistake == Some(Mistake::NextEpochUndecided) {
             return self.enter(repair, proposed, mistake);
         }
@@ -226,7 +248,12 @@ impl Repairer {
             return self.again();
         }
         let run_id = repair.target.run_id.to_string();
-        let member = Member { epoch: decided.clone(), run_id, id: repair.id, is_durable: false };
+        let member = Member {
+            epoch: decided.clone(),
+            run_id,
+            id: repair.id,
+            is_durable: false,
+        };
         let voters = match mistake {
             Some(Mistake::CopiedBeforeEntered) => view.voters(&repair.before),
             _ => view.voters(decided),
@@ -247,13 +274,29 @@ impl Repairer {
     ) -> Next {
         let ask = match refill.poll() {
             RefillStep::List(node) => vec![(node.index(), None)],
-            RefillStep::Ask { nodes, mark, name, command } => {
+            RefillStep::Ask {
+                nodes,
+                mark,
+                name,
+                command,
+            } => {
                 let is_early = mistake == Some(Mistake::CopiedBeforeEntered)
                     && mark == repair.proposed.group.to_bytes();
-                let mark = if is_early { repair.before.group.to_bytes() } else { mark };
+                let mark = if is_early {
+                    repair.before.group.to_bytes()
+                } else {
+                    mark
+                };
                 let register = name.first().map_or(GROUP, |byte| byte - b'a');
-                let asked = Asked { register, mark, command };
-                nodes.iter().map(|node| (node.index(), Some(asked.clone()))).collect()
+                let asked = Asked {
+                    register,
+                    mark,
+                    command,
+                };
+                nodes
+                    .iter()
+                    .map(|node| (node.index(), Some(asked.clone())))
+                    .collect()
             }
             RefillStep::Done(RefillEnd::Entered) => {
                 self.entered += 1;
@@ -288,8 +331,11 @@ fn listed(
 
 /// What was answered. Of a copy from one node, as if all had given the first answer.
 fn copied(replies: &Replies, mistake: Option<Mistake>) -> Replies {
-    let first =
-        replies.0.iter().flatten().find(|reply| matches!(reply, RegisterReply::Promise { .. }));
+    let first = replies
+        .0
+        .iter()
+        .flatten()
+        .find(|reply| matches!(reply, RegisterReply::Promise { .. }));
     match (mistake, first) {
         (Some(Mistake::CopiedFromOne), Some(first)) => {
             Replies(vec![Some(first.clone()); replies.0.len()])

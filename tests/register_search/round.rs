@@ -13,7 +13,11 @@ pub(crate) struct Round {
 
 impl Round {
     pub(crate) fn new(nodes: usize) -> Self {
-        Self { asked: vec![None; nodes], answers: vec![None; nodes], is_whole: false }
+        Self {
+            asked: vec![None; nodes],
+            answers: vec![None; nodes],
+            is_whole: false,
+        }
     }
 
     /// Is this what the node is to carry out next for it?
@@ -37,7 +41,12 @@ impl Round {
     pub(crate) fn is_decided(&self) -> bool {
         let asked = self.asked.iter().flatten().count();
         let answered = self.answers.iter().flatten().count();
-        answered >= if self.is_whole { asked } else { asked.min(self.answers.len() / 2 + 1) }
+        answered
+            >= if self.is_whole {
+                asked
+            } else {
+                asked.min(self.answers.len() / 2 + 1)
+            }
     }
 }
 
@@ -47,7 +56,10 @@ pub(crate) struct Sent(Vec<(Command, u8)>);
 
 impl Sent {
     pub(crate) fn send(&mut self, command: Command, nodes: u8) {
-        match self.0.binary_search_by_key(&command, |(command, _)| *command) {
+        match self
+            .0
+            .binary_search_by_key(&command, |(command, _)| *command)
+        {
             Ok(place) => self.0[place].1 |= nodes,
             Err(place) => self.0.insert(place, (command, nodes)),
         }
@@ -55,6 +67,9 @@ impl Sent {
 
     /// What was sent to a node, in the order of the numbers.
     pub(crate) fn to(&self, node: usize) -> impl Iterator<Item = Command> + '_ {
-        self.0.iter().filter(move |(_, nodes)| nodes >> node & 1 == 1).map(|(command, _)| *command)
+        self.0
+            .iter()
+            .filter(move |(_, nodes)| nodes >> node & 1 == 1)
+            .map(|(command, _)| *command)
     }
 }

@@ -28,7 +28,10 @@ impl Model for Search<'_> {
             steps.push(Step::Lose(node));
         }
         for node in 0..plan.nodes {
-            let late = world.sent.to(node).filter(|it| world.matters(*it, node, self.server));
+            let late = world
+                .sent
+                .to(node)
+                .filter(|it| world.matters(*it, node, self.server));
             steps.extend(late.map(|command| Step::Again(command, node)));
         }
         for (actor, round) in world.rounds.iter().enumerate() {
@@ -70,7 +73,10 @@ pub(crate) fn shrink(
     trace: &[Step],
     server: &mut Server,
 ) -> Vec<Step> {
-    explore::shorten(&mut Search { plan, server }, &what, trace, |search, world| {
-        end(world, plan, search.server) == Err(what)
-    })
+    explore::shorten(
+        &mut Search { plan, server },
+        &what,
+        trace,
+        |search, world| end(world, plan, search.server) == Err(what),
+    )
 }

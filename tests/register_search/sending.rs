@@ -50,14 +50,26 @@ impl World {
                 Some((round.asked[node], round.answers[node]))
             });
             let state = (self.nodes[node], &self.older[node], self.lost >> node & 1);
-            (state, rounds.collect::<Vec<_>>(), self.deletions.of_node(node))
+            (
+                state,
+                rounds.collect::<Vec<_>>(),
+                self.deletions.of_node(node),
+            )
         };
         let mut columns: Vec<_> = (0..self.nodes.len()).map(column).collect();
         columns.sort();
         let mut hasher = DefaultHasher::new();
         columns.hash(&mut hasher);
-        (&self.sent, &self.digests, &self.rounds_left, self.losses_left).hash(&mut hasher);
-        self.deletions.commands().for_each(|command| command.hash(&mut hasher));
+        (
+            &self.sent,
+            &self.digests,
+            &self.rounds_left,
+            self.losses_left,
+        )
+            .hash(&mut hasher);
+        self.deletions
+            .commands()
+            .for_each(|command| command.hash(&mut hasher));
         self.histories.hash(&mut hasher);
         hasher.finish()
     }

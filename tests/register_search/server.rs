@@ -110,17 +110,28 @@ impl Server {
             let source = changed(*script, changes);
             let words: [&[u8]; 3] = [b"SCRIPT", b"LOAD", source.as_bytes()];
             let loaded = keyspace.execute(NOW, &mut caller, &words);
-            let OwnedReply::Bulk(digest) = loaded else { panic!("{loaded:?}") };
+            let OwnedReply::Bulk(digest) = loaded else {
+                panic!("{loaded:?}")
+            };
             digests.insert(script.sha1.into(), digest);
         }
         Self {
             keyspace,
             caller,
             digests,
-            nodes: Numbered { things: Vec::new(), numbers: HashMap::new() },
-            commands: Numbered { things: Vec::new(), numbers: HashMap::new() },
+            nodes: Numbered {
+                things: Vec::new(),
+                numbers: HashMap::new(),
+            },
+            commands: Numbered {
+                things: Vec::new(),
+                numbers: HashMap::new(),
+            },
             asked: Vec::new(),
-            answers: Numbered { things: Vec::new(), numbers: HashMap::new() },
+            answers: Numbered {
+                things: Vec::new(),
+                numbers: HashMap::new(),
+            },
             replies: Vec::new(),
             seen: HashMap::new(),
         }
@@ -135,22 +146,41 @@ impl Server {
     pub(crate) fn formed(&mut self, index: usize, nodes: usize) -> NodeState {
         let (epoch, id) = (epoch(nodes), index as u64 + 1);
         let run = index as u8 * 16;
-        let member = Member { epoch, run_id: run_id(run), id, is_durable: false };
+        let member = Member {
+            epoch,
+            run_id: run_id(run),
+            id,
+            is_durable: false,
+        };
         let mark = member.to_bytes().to_vec();
         let keys = Keys::from([(keys(0).mark.to_vec(), mark)]);
-        self.nodes.number(Kept { keys, run, joins: 0 })
+        self.nodes.number(Kept {
+            keys,
+            run,
+            joins: 0,
+        })
     }
 
     /// A node that has lost all its keys.
     pub(crate) fn emptied(&mut self, node: NodeState) -> NodeState {
         let kept = self.nodes.things[node as usize].clone();
-        self.nodes.number(Kept { keys: Keys::new(), ..kept })
+        self.nodes.number(Kept {
+            keys: Keys::new(),
+            ..kept
+        })
     }
 
     /// A node whose server was started again, with the keys that it had in an older state.
     pub(crate) fn restarted(&mut self, node: NodeState, older: NodeState) -> NodeState {
-        let (now, older) = (&self.nodes.things[node as usize], &self.nodes.things[older as usize]);
-        let kept = Kept { keys: older.keys.clone(), run: now.run + 1, joins: now.joins };
+        let (now, older) = (
+            &self.nodes.things[node as usize],
+            &self.nodes.things[older as usize],
+        );
+        let kept = Kept {
+            keys: older.keys.clone(),
+            run: now.run + 1,
+            joins: now.joins,
+        };
         self.nodes.number(kept)
     }
 
@@ -172,14 +202,21 @@ impl Server {
     /// The names of the registers that a node has keys of.
     pub(crate) fn names(&self, node: NodeState) -> Vec<Arc<[u8]>> {
         let keys = self.nodes.things[node as usize].keys.keys();
-        keys.filter_map(|key| Some(Arc::from(key.strip_prefix(RegisterKeys::PROMISE)?))).collect()
+        keys.filter_map(|key| Some(Arc::from(key.strip_prefix(RegisterKeys::PROMISE)?)))
+            .collect()
     }
 
     /// How a node looks.
     pub(crate) fn look(&self, index: usize, node: NodeState) -> NodeMark {
-        let Kept { keys: kept, run, .. } = &self.nodes.things[node as usize];
+        let Kept {
+            keys: kept, run, ..
+        } = &self.nodes.things[node as usize];
         let mark = kept.get(&*keys(0).mark).map(|mark| Arc::from(&mark[..]));
-        NodeMark { node: Node::new(index), mark, run_id: run_id(*run).into() }
+        NodeMark {
+            node: Node::new(index),
+            mark,
+            run_id: run_id(*run).into(),
+        }
     }
 
     pub(crate) fn reply(&self, answer: Answer) -> &RegisterReply {
@@ -207,7 +244,11 @@ impl Server {
             return *done;
         }
         self.write(node);
-        let Kept { run, joins, keys: before } = self.nodes.things[node as usize].clone();
+        let Kept {
+            run,
+            joins,
+            keys: before,
+        } = self.nodes.things[node as usize].clone();
         let reply = self.send(command, run, joins);
         let answer = self.answers.number(format!("{reply:?}"));
         if answer as usize == self.replies.len() {
@@ -218,7 +259,14 @@ impl Server {
             RegisterCommand::Mark(MarkStep::Join { .. }) if keys != before => joins + 1,
             _ => joins,
         };
-        let done = (self.nodes.number(Kept { keys, run, joins: joins_now }), answer);
+        let done = (
+            self.nodes.number(Kept {
+                keys,
+                run,
+                joins: joins_now,
+            }),
+            answer,
+        );
         self.seen.insert((node, command), done);
         done
     }
@@ -235,7 +283,9 @@ impl Server {
         reply.encode(Protocol::Resp3, &mut bytes);
         let (reply, _) = decode(&bytes).expect("a reply").expect("all of it");
         let read = read(&request, PROOF, &reply, None);
-        let said = read.unwrap_or_else(|why| panic!("{why:?} of {reply:?}")).said;
+        let said = read
+            .unwrap_or_else(|why| panic!("{why:?} of {reply:?}"))
+            .said;
         said.and_then(|said| said.get().cloned()).expect("a reply")
     }
 
@@ -243,7 +293,8 @@ impl Server {
     fn write(&mut self, node: NodeState) {
         self.keyspace.execute(NOW, &mut self.caller, &[b"FLUSHALL"]);
         for (key, value) in &self.nodes.things[node as usize].keys {
-            self.keyspace.execute(NOW, &mut self.caller, &[b"SET", key, value]);
+            self.keyspace
+                .execute(NOW, &mut self.caller, &[b"SET", key, value]);
         }
     }
 
@@ -258,8 +309,17 @@ impl Server {
 
 /// The first epoch of this many nodes.
 pub(crate) fn epoch(nodes: usize) -> Epoch {
-    let group = Group { id: 5, epoch: EPOCH, token: 6 };
-    Epoch { group, members: (0..nodes).map(|node| place_at(node, node as u64 + 1)).collect() }
+    let group = Group {
+        id: 5,
+        epoch: EPOCH,
+        token: 6,
+    };
+    Epoch {
+        group,
+        members: (0..nodes)
+            .map(|node| place_at(node, node as u64 + 1))
+            .collect(),
+    }
 }
 
 /// The place of this member, which is this node.
@@ -283,9 +343,18 @@ fn keys(register: u8) -> RegisterKeys {
 }
 
 fn request(asked: &Asked, run: u8) -> engine::Request {
-    let Asked { register, mark, command } = asked.clone();
+    let Asked {
+        register,
+        mark,
+        command,
+    } = asked.clone();
     let (keys, run_id) = (keys(register), run_id(run).into());
-    let request = RegisterRequest { keys, epoch: mark, run_id, command };
+    let request = RegisterRequest {
+        keys,
+        epoch: mark,
+        run_id,
+        command,
+    };
     let rules = Rules::new(3, Drift::from_factor(0.01).expect("a factor"));
     engine::Request::to_all(&rules, NOW, engine::Command::Custom(Arc::new(request)))
 }

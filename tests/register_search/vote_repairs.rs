@@ -75,14 +75,18 @@ impl Walk<'_> {
         }
         let goal = if is_voted { Goal::Finish } else { Goal::Vote };
         let goals = std::iter::repeat_n(goal, SIDES).chain(others.iter().copied());
-        let actors: Vec<Actor> =
-            goals.enumerate().map(|(index, goal)| Actor::new(&self.search, index, goal)).collect();
+        let actors: Vec<Actor> = goals
+            .enumerate()
+            .map(|(index, goal)| Actor::new(&self.search, index, goal))
+            .collect();
         World {
             older: nodes.iter().map(|node| vec![*node]).collect(),
             nodes,
             rounds: vec![None; actors.len() + repairers],
             actors,
-            repairers: (0..repairers).map(|index| Repairer::new(index, count)).collect(),
+            repairers: (0..repairers)
+                .map(|index| Repairer::new(index, count))
+                .collect(),
             sent,
             finished: BTreeMap::new(),
             told: Told::new(SIDES, is_voted),
@@ -93,7 +97,10 @@ impl Walk<'_> {
     }
 
     fn number(&mut self, group: &Group, command: &RegisterCommand) -> Command {
-        let asked = ask_all(1, 0, group, command).remove(0).1.expect("a command");
+        let asked = ask_all(1, 0, group, command)
+            .remove(0)
+            .1
+            .expect("a command");
         self.search.server.command(asked)
     }
 
@@ -129,8 +136,16 @@ impl Walk<'_> {
             world.older[node].push(state);
         }
         let asked = self.search.server.asked(command).clone();
-        let RegisterCommand::Raise(levels) = &asked.command else { return answer };
-        let has_keys = |it| self.search.server.names(it).iter().any(|name| **name == *RECORD);
+        let RegisterCommand::Raise(levels) = &asked.command else {
+            return answer;
+        };
+        let has_keys = |it| {
+            self.search
+                .server
+                .names(it)
+                .iter()
+                .any(|name| **name == *RECORD)
+        };
         world.told.is_removed |= has_keys(before) && !has_keys(state);
         let first = vec![None; self.count];
         let finished = world.finished.entry(command).or_insert(first);
@@ -151,7 +166,9 @@ impl Walk<'_> {
 
     fn view(&self, world: &World) -> Option<MembershipView> {
         let nodes = world.nodes.iter().enumerate();
-        let seen = nodes.map(|(index, node)| self.search.server.look(index, *node)).collect();
+        let seen = nodes
+            .map(|(index, node)| self.search.server.look(index, *node))
+            .collect();
         MembershipView::new(seen, self.count).ok()
     }
 
@@ -159,12 +176,17 @@ impl Walk<'_> {
         let round = world.rounds[index].take().expect("a round");
         let heard = |node: usize| round.answers[node].filter(|_| heard >> node & 1 == 1);
         let places = 0..self.count;
-        let listed = places.clone().find(|node| round.asked[*node] == Some(LIST)).map(heard);
+        let listed = places
+            .clone()
+            .find(|node| round.asked[*node] == Some(LIST))
+            .map(heard);
         let reply = |it| self.search.server.reply(it).clone();
         let replies = places.map(|node| heard(node).filter(|_| listed.is_none()).map(reply));
         let replies = Replies(replies.collect());
         if let Some(repairer) = index.checked_sub(world.actors.len()) {
-            let names = listed.flatten().map(|state| self.search.server.names(state));
+            let names = listed
+                .flatten()
+                .map(|state| self.search.server.names(state));
             if let Ok(ask) = world.repairers[repairer].hear(&replies, names, self.mistake) {
                 self.ask(world, index, ask);
             }
@@ -206,7 +228,12 @@ impl Walk<'_> {
         let node = random.below(self.count);
         if random.one_in(12) {
             let command = random.pick(&world.sent.to(node).collect::<Vec<_>>());
-            if !world.rounds.iter().flatten().any(|it| it.awaits(command, node)) {
+            if !world
+                .rounds
+                .iter()
+                .flatten()
+                .any(|it| it.awaits(command, node))
+            {
                 self.carry_out(world, command, node);
             }
             return Ok(());
@@ -228,11 +255,17 @@ impl Walk<'_> {
         if index == world.stopped && world.is_lost && !is_refilled {
             return Ok(());
         }
-        let Some(round) = &world.rounds[index] else { return self.begin(world, index, random) };
+        let Some(round) = &world.rounds[index] else {
+            return self.begin(world, index, random);
+        };
         let waiting: Vec<usize> = round.unanswered().collect();
         if waiting.is_empty() || round.is_decided() && random.one_in(3) {
             let loses = index < clients && random.one_in(8);
-            let heard = if loses { random.number() as u8 } else { u8::MAX };
+            let heard = if loses {
+                random.number() as u8
+            } else {
+                u8::MAX
+            };
             let heard = round.answered() & heard;
             return self.hear(world, index, heard);
         }
@@ -260,15 +293,26 @@ impl Walk<'_> {
         if actor.has_begun || !random.one_in(4) {
             return Ok(());
         }
-        world.told.has_voted.iter_mut().skip(index).take(1).for_each(|voted| *voted = true);
+        world
+            .told
+            .has_voted
+            .iter_mut()
+            .skip(index)
+            .take(1)
+            .for_each(|voted| *voted = true);
         let command = actor.begin(&self.search).expect("it asks the nodes");
         self.act(world, index, Err(command))
     }
 
     /// Each majority of the nodes that have votes serves a new client.
     fn check(&mut self, world: &World) -> Result<(), Violation> {
-        let Some(view) = self.view(world) else { return Ok(()) };
-        let voters = view.voters(view.epoch()).iter().fold(0, |bits, it| bits | 1 << it.index());
+        let Some(view) = self.view(world) else {
+            return Ok(());
+        };
+        let voters = view
+            .voters(view.epoch())
+            .iter()
+            .fold(0, |bits, it| bits | 1 << it.index());
         let majority = self.count / 2 + 1;
         let majorities = (0..=self.all())
             .filter(|nodes| nodes.count_ones() as usize == majority && nodes & !voters == 0);
@@ -298,7 +342,11 @@ impl Walk<'_> {
             }
             next = client.hear(&self.search, Replies(replies));
         }
-        world.told.judge(&world.actors, (goal, index % SIDES), next.expect("it has ended"))
+        world.told.judge(
+            &world.actors,
+            (goal, index % SIDES),
+            next.expect("it has ended"),
+        )
     }
 
     /// Takes random steps until something is wrong. Returns how many nodes were given a vote.
@@ -321,32 +369,55 @@ fn votes_are_kept_while_nodes_are_refilled() {
     let mut repairs = 0;
     let mut searches = [3, 5].map(|count| {
         let search = Search::new(Mistake::None, SIDES, &[], ROUNDS);
-        Walk { search, mistake: None, count }
+        Walk {
+            search,
+            mistake: None,
+            count,
+        }
     });
     for seed in first..first + walks {
         let random = &mut Chance::new(seed);
         let walk = &mut searches[usize::from(random.one_in(3))];
-        walk.search.stage = if random.one_in(3) { Stage::Finish } else { Stage::Vote };
+        walk.search.stage = if random.one_in(3) {
+            Stage::Finish
+        } else {
+            Stage::Vote
+        };
         let others: [&[Goal]; 5] = [&[], &[Abort], &[Abort, Read], &[Read], &[Abort, Abort]];
         let world = walk.first(random.pick(&others), random.below(5), 1 + random.below(2));
         let found = walk.go(world, random);
         repairs += found.unwrap_or_else(|violation| panic!("seed {seed}: {violation:?}"));
     }
     eprintln!("{walks} walks, {repairs} repairs");
-    assert!(repairs > walks / 8, "walks with few repairs prove little: {repairs}");
+    assert!(
+        repairs > walks / 8,
+        "walks with few repairs prove little: {repairs}"
+    );
 }
 
 #[test]
 fn a_refill_that_loses_votes_is_found() {
-    for mistake in [RepairMistake::CopiedFromOne, RepairMistake::RefillKeepsEpoch] {
+    for mistake in [
+        RepairMistake::CopiedFromOne,
+        RepairMistake::RefillKeepsEpoch,
+    ] {
         let search = Search::new(Mistake::None, SIDES, &[], ROUNDS);
-        let mut walk = Walk { search, mistake: Some(mistake), count: 3 };
+        let mut walk = Walk {
+            search,
+            mistake: Some(mistake),
+            count: 3,
+        };
         let found = (0..100_000).find_map(|seed| {
             let random = &mut Chance::new(seed);
             let world = walk.first(&[Goal::Abort], 1, 1);
-            walk.go(world, random).err().map(|violation| (seed, violation))
+            walk.go(world, random)
+                .err()
+                .map(|violation| (seed, violation))
         });
         eprintln!("{mistake:?}: {found:?}");
-        assert!(found.is_some_and(|(_, it)| it != Violation::Stuck), "{mistake:?}: {found:?}");
+        assert!(
+            found.is_some_and(|(_, it)| it != Violation::Stuck),
+            "{mistake:?}: {found:?}"
+        );
     }
 }

@@ -78,7 +78,16 @@ impl Actor {
         }
         let (name, drafts) = (NAMES[index % search.sides], Vec::new());
         let (phase, rounds_left) = (Phase::Idle, search.rounds);
-        Self { name, goal, phase, proposer, group, drafts, rounds_left, has_begun: false }
+        Self {
+            name,
+            goal,
+            phase,
+            proposer,
+            group,
+            drafts,
+            rounds_left,
+            has_begun: false,
+        }
     }
 
     /// Goes on with the group in another epoch: what it sends there.
@@ -99,7 +108,12 @@ impl Actor {
     /// The command in one round that it begins with.
     pub(crate) fn begin(&mut self, search: &Search<'_>) -> Option<RegisterCommand> {
         self.has_begun = true;
-        let raise = |to| search.record().raised(self.name, to).expect("it takes part");
+        let raise = |to| {
+            search
+                .record()
+                .raised(self.name, to)
+                .expect("it takes part")
+        };
         let (phase, command) = match self.goal {
             Goal::Vote => (Phase::Raising, RegisterCommand::Raise(raise(VOTED))),
             Goal::Finish => (Phase::Raising, RegisterCommand::Raise(raise(FINISHED))),
@@ -123,7 +137,9 @@ impl Actor {
         &mut self,
         search: &Search<'_>,
     ) -> Result<Option<RecordState>, RegisterCommand> {
-        let Phase::Changing(change) = &mut self.phase else { unreachable!("a change") };
+        let Phase::Changing(change) = &mut self.phase else {
+            unreachable!("a change")
+        };
         loop {
             match change.poll() {
                 ChangeStep::Send(command) => return Err(command),
@@ -155,9 +171,15 @@ impl Actor {
             change.handle(&replies);
             return self.go_on(search);
         }
-        let agreed = replies.agreed().map(|state| state.map(|accepted| accepted.ballot));
+        let agreed = replies
+            .agreed()
+            .map(|state| state.map(|accepted| accepted.ballot));
         let Some(ballot) = agreed else {
-            return if replies.are_enough() { self.change(search) } else { Ok(None) };
+            return if replies.are_enough() {
+                self.change(search)
+            } else {
+                Ok(None)
+            };
         };
         let value = ballot.and_then(|ballot| match search.mistake {
             Mistake::CountedOnce => newest(&replies, ballot),
@@ -165,12 +187,16 @@ impl Actor {
         });
         let record = value.and_then(|value| Record::read(value.bytes()).expect("a record"));
         let is_raised = |level| {
-            record.as_ref().is_none_or(|record| record.has(self.name, level).expect("a name"))
+            record
+                .as_ref()
+                .is_none_or(|record| record.has(self.name, level).expect("a name"))
         };
         match self.goal {
             Goal::Vote if !is_raised(VOTED) => self.change(search),
             Goal::Finish if !is_raised(FINISHED) => self.change(search),
-            _ => Ok(Some(Record::look(record.as_ref(), self.name).expect("a name"))),
+            _ => Ok(Some(
+                Record::look(record.as_ref(), self.name).expect("a name"),
+            )),
         }
     }
 }
@@ -202,7 +228,13 @@ pub(crate) fn draw_up(draft: &mut Draft, goal: Goal, name: &str, mistake: Mistak
 pub(crate) fn alike(replies: &mut Replies) {
     let mut first = None;
     for reply in replies.0.iter_mut().flatten() {
-        let RegisterReply::Promise { accepted: Some(accepted), .. } = reply else { continue };
+        let RegisterReply::Promise {
+            accepted: Some(accepted),
+            ..
+        } = reply
+        else {
+            continue;
+        };
         let first = first.get_or_insert_with(|| accepted.clone());
         if first.ballot == accepted.ballot {
             *accepted = first.clone();
@@ -214,7 +246,9 @@ pub(crate) fn alike(replies: &mut Replies) {
 pub(crate) fn of_one_ballot(replies: &mut Replies) {
     let mut first = None;
     for reply in replies.0.iter_mut().flatten() {
-        let RegisterReply::State(Some(accepted)) = reply else { continue };
+        let RegisterReply::State(Some(accepted)) = reply else {
+            continue;
+        };
         accepted.ballot = *first.get_or_insert(accepted.ballot);
     }
 }
@@ -222,5 +256,10 @@ pub(crate) fn of_one_ballot(replies: &mut Replies) {
 /// The value with the votes that any node has.
 pub(crate) fn newest(replies: &Replies, ballot: Ballot) -> Option<Stored> {
     let one = |reply: &RegisterReply| Replies(vec![Some(reply.clone())]).value(ballot);
-    replies.0.iter().flatten().filter_map(one).max_by_key(|value| value.bytes().to_vec())
+    replies
+        .0
+        .iter()
+        .flatten()
+        .filter_map(one)
+        .max_by_key(|value| value.bytes().to_vec())
 }

@@ -74,7 +74,13 @@ pub(crate) struct Search<'a> {
 
 impl<'a> Search<'a> {
     pub(crate) fn new(mistake: Mistake, sides: usize, others: &'a [Goal], rounds: u8) -> Self {
-        let change = |from, to| vec![ScriptChange { scripts: &[RAISE], from, to }];
+        let change = |from, to| {
+            vec![ScriptChange {
+                scripts: &[RAISE],
+                from,
+                to,
+            }]
+        };
         let mut server = Server::new(&match mistake {
             Mistake::RaisedBelowPromise => change(" or promise ~= follows", ""),
             Mistake::NoFloor => vec![ScriptChange {
@@ -87,11 +93,15 @@ impl<'a> Search<'a> {
         let mut proposer = Proposer::new(Token::new([b'0'; Token::LEN]));
         proposer.enter(&epoch(NODES).group);
         let mut create = Change::create(proposer);
-        let ChangeStep::Draft(mut draft) = create.poll() else { unreachable!("a draft") };
+        let ChangeStep::Draft(mut draft) = create.poll() else {
+            unreachable!("a draft")
+        };
         let record = Record::begin(&NAMES[..sides], 0).expect("there can be these");
         draft.put(record.to_bytes().into(), None);
         create.propose(draft);
-        let ChangeStep::Send(command) = create.poll() else { unreachable!("an accept") };
+        let ChangeStep::Send(command) = create.poll() else {
+            unreachable!("an accept")
+        };
         create.handle(&Replies(vec![Some(RegisterReply::Done); NODES]));
         let created = command_of(&mut server, &command);
         let creator = create.into_proposer();
@@ -126,7 +136,10 @@ impl<'a> Search<'a> {
         if *left > 0 {
             *left -= 1;
             let asked = vec![Some(number); NODES];
-            world.rounds[actor] = Some(Round { asked, ..Round::new(NODES) });
+            world.rounds[actor] = Some(Round {
+                asked,
+                ..Round::new(NODES)
+            });
         }
     }
 
@@ -162,8 +175,13 @@ impl<'a> Search<'a> {
         let has_keys = |state| !self.server.names(state).is_empty();
         world.told.is_removed |= has_keys(world.nodes[node]) && !has_keys(state);
         world.nodes[node] = state;
-        let side = self.finishing.iter().position(|finishing| *finishing == command);
-        let Some(finished) = side.map(|side| &mut world.finished[side]) else { return answer };
+        let side = self
+            .finishing
+            .iter()
+            .position(|finishing| *finishing == command);
+        let Some(finished) = side.map(|side| &mut world.finished[side]) else {
+            return answer;
+        };
         if finished[node].is_none() {
             finished[node] = Some(answer);
             let replies = finished.iter().flatten();
@@ -220,7 +238,9 @@ impl<'a> Search<'a> {
             next = client.hear(self, Replies(replies));
         }
         let told = next.expect("it has ended");
-        world.told.judge(&world.actors, (goal, index % self.sides), told)
+        world
+            .told
+            .judge(&world.actors, (goal, index % self.sides), told)
     }
 }
 
@@ -246,8 +266,10 @@ impl Model for Search<'_> {
             created = self.server.run(created, all).0;
         }
         let goals = std::iter::repeat_n(goal, self.sides).chain(self.others.iter().copied());
-        let actors: Vec<Actor> =
-            goals.enumerate().map(|(index, goal)| Actor::new(self, index, goal)).collect();
+        let actors: Vec<Actor> = goals
+            .enumerate()
+            .map(|(index, goal)| Actor::new(self, index, goal))
+            .collect();
         let mut sent = Sent::default();
         sent.send(self.created, (1 << NODES) - 1);
         World {
@@ -265,7 +287,11 @@ impl Model for Search<'_> {
         let mut steps = Vec::new();
         for node in 0..NODES {
             for command in world.sent.to(node) {
-                let is_awaited = world.rounds.iter().flatten().any(|it| it.awaits(command, node));
+                let is_awaited = world
+                    .rounds
+                    .iter()
+                    .flatten()
+                    .any(|it| it.awaits(command, node));
                 let is_first = |side: usize| {
                     self.finishing[side] == command && world.finished[side][node].is_none()
                 };
@@ -296,7 +322,13 @@ impl Model for Search<'_> {
     fn take(&mut self, world: &mut World, step: &Step) -> Result<(), Violation> {
         match *step {
             Step::Begin(actor) => {
-                world.told.has_voted.iter_mut().skip(actor).take(1).for_each(|voted| *voted = true);
+                world
+                    .told
+                    .has_voted
+                    .iter_mut()
+                    .skip(actor)
+                    .take(1)
+                    .for_each(|voted| *voted = true);
                 let mut it = world.actors[actor].clone();
                 let command = it.begin(self).expect("it asks the nodes");
                 world.actors[actor] = it;
@@ -337,7 +369,12 @@ impl Model for Search<'_> {
         };
         let mut columns: Vec<_> = (0..NODES).map(column).collect();
         columns.sort();
-        let World { sent, digests, told, .. } = world;
+        let World {
+            sent,
+            digests,
+            told,
+            ..
+        } = world;
         let mut hasher = DefaultHasher::new();
         (columns, sent, digests, told).hash(&mut hasher);
         hasher.finish()
@@ -386,19 +423,40 @@ fn votes_have_one_decision_in_all_schedules() {
     for (name, sides, others, stage, rounds) in [
         ("two sides vote in one round", 2, &[][..], Vote, 1),
         ("two sides finish in one round", 2, &[], Finish, 1),
-        ("two sides vote in one round, one aborts in two", 2, &[Abort], Vote, 2),
-        ("two sides finish in one round, one aborts in two", 2, &[Abort], Finish, 2),
+        (
+            "two sides vote in one round, one aborts in two",
+            2,
+            &[Abort],
+            Vote,
+            2,
+        ),
+        (
+            "two sides finish in one round, one aborts in two",
+            2,
+            &[Abort],
+            Finish,
+            2,
+        ),
         ("two sides vote", 2, &[], Vote, 4),
         ("two sides vote, one reads", 2, &[Read], Vote, 3),
         ("two sides vote, one aborts", 2, &[Abort], Vote, 3),
         ("two sides vote, two abort", 2, &[Abort, Abort], Vote, 3),
         ("three sides vote, one aborts", 3, &[Abort], Vote, 3),
         ("two sides vote and finish", 2, &[], VoteAndFinish, 2),
-        ("two sides vote and finish, one aborts", 2, &[Abort], VoteAndFinish, 3),
+        (
+            "two sides vote and finish, one aborts",
+            2,
+            &[Abort],
+            VoteAndFinish,
+            3,
+        ),
         ("two sides finish, one aborts", 2, &[Abort], Finish, 3),
         ("three sides finish", 3, &[], Finish, 2),
     ] {
-        let plan = Search { stage, ..Search::new(Mistake::None, sides, others, rounds) };
+        let plan = Search {
+            stage,
+            ..Search::new(Mistake::None, sides, others, rounds)
+        };
         let found = search(name, plan, STATES);
         assert!(matches!(found, Found::Nothing { .. }), "{name}: {found:?}");
     }
@@ -418,9 +476,15 @@ fn each_mistake_about_votes_is_found() {
         (Mistake::ForgottenInTwoBallots, Finish),
         (Mistake::NoFloor, Finish),
     ] {
-        let mut plan = Search { stage, ..Search::new(mistake, 2, &[Goal::Abort], 3) };
+        let mut plan = Search {
+            stage,
+            ..Search::new(mistake, 2, &[Goal::Abort], 3)
+        };
         let found = (0..100_000).find_map(|seed| walk(&mut plan, &mut Chance::new(seed)).err());
         eprintln!("{mistake:?}: {found:?}");
-        assert!(found.is_some_and(|it| it != Violation::Stuck), "{mistake:?}: {found:?}");
+        assert!(
+            found.is_some_and(|it| it != Violation::Stuck),
+            "{mistake:?}: {found:?}"
+        );
     }
 }

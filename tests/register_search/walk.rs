@@ -25,8 +25,19 @@ pub(crate) struct Totals {
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { walks, steps, made, saw, nothing, unknown, repairs } = self;
-        write!(f, "{walks} walks, {steps} steps; {made} changes, {saw} looks, ")?;
+        let Self {
+            walks,
+            steps,
+            made,
+            saw,
+            nothing,
+            unknown,
+            repairs,
+        } = self;
+        write!(
+            f,
+            "{walks} walks, {steps} steps; {made} changes, {saw} looks, "
+        )?;
         write!(
             f,
             "{nothing} calls without effect, {unknown} whose effect is unknown, {repairs} repairs"
@@ -152,19 +163,23 @@ fn any_step(world: &World, plan: &Plan, random: &mut Chance, server: &mut Server
         1 => {
             let round = world.rounds[actor].as_ref()?;
             let answered = round.answered();
-            let heard = if random.one_in(2) { answered } else { answered & random.number() as u8 };
+            let heard = if random.one_in(2) {
+                answered
+            } else {
+                answered & random.number() as u8
+            };
             (round.is_decided() || random.one_in(8)).then_some(Step::Hear(actor, heard))
         }
         2 | 3 => {
             let waiting: Vec<usize> = world.rounds[actor].as_ref()?.unanswered().collect();
             (!waiting.is_empty()).then(|| Step::Arrive(actor, random.pick(&waiting)))
         }
-        4 if plan.repairers.is_empty() && random.one_in(8) || !plan.repairers.is_empty() => {
-            world.can_lose(node, plan).then(|| match plan.comes_back_older && !random.one_in(3) {
+        4 if plan.repairers.is_empty() && random.one_in(8) || !plan.repairers.is_empty() => world
+            .can_lose(node, plan)
+            .then(|| match plan.comes_back_older && !random.one_in(3) {
                 true => Step::Restart(node, random.below(world.older(node))),
                 false => Step::Lose(node),
-            })
-        }
+            }),
         _ => {
             let late = world.sent.to(node);
             let late: Vec<_> = late.filter(|it| world.matters(*it, node, server)).collect();

@@ -52,7 +52,9 @@ impl World {
             actors: Vec::new(),
             digests: Vec::new(),
             rounds_left: Vec::new(),
-            histories: (0..plan.registers).map(|_| Rc::new(History::new())).collect(),
+            histories: (0..plan.registers)
+                .map(|_| Rc::new(History::new()))
+                .collect(),
             losses_left: plan.losses,
             lost: 0,
         };
@@ -88,7 +90,9 @@ impl World {
 
     /// What the actor calls next, if it is a client.
     pub(crate) fn next_call(&self, plan: &Plan, actor: usize) -> Option<Call> {
-        let Actor::Client(client) = &self.actors[actor] else { return None };
+        let Actor::Client(client) = &self.actors[actor] else {
+            return None;
+        };
         Some(plan.clients[actor][usize::from(client.begun)])
     }
 
@@ -124,7 +128,12 @@ impl World {
 
     /// Does it change anything that the node carries this out?
     pub(crate) fn matters(&self, command: Command, node: usize, server: &mut Server) -> bool {
-        if self.rounds.iter().flatten().any(|round| round.awaits(command, node)) {
+        if self
+            .rounds
+            .iter()
+            .flatten()
+            .any(|round| round.awaits(command, node))
+        {
             return false;
         }
         self.deletions.await_node(command, node)
@@ -194,11 +203,22 @@ impl World {
             Some(Mistake::CollectsAtMajority) => self.nodes.len() / 2 + 1,
             _ => self.nodes.len(),
         };
-        if self.deletions.is_complete(command, node, server.is_done(answer), needed) {
+        if self
+            .deletions
+            .is_complete(command, node, server.is_done(answer), needed)
+        {
             let deletion = server.asked(command).clone();
-            let RegisterCommand::Accept { ballot, .. } = deletion.command else { unreachable!() };
+            let RegisterCommand::Accept { ballot, .. } = deletion.command else {
+                unreachable!()
+            };
             let command = RegisterCommand::Collect(Some(ballot));
-            self.sent.send(server.command(Asked { command, ..deletion }), self.all());
+            self.sent.send(
+                server.command(Asked {
+                    command,
+                    ..deletion
+                }),
+                self.all(),
+            );
         }
         answer
     }
@@ -234,13 +254,17 @@ impl World {
         let round = self.rounds[actor].take().expect("a round");
         let heard = |node: usize| round.answers[node].filter(|_| nodes >> node & 1 == 1);
         let places = || 0..round.answers.len();
-        let listed = places().find(|node| round.asked[*node] == Some(LIST)).map(heard);
+        let listed = places()
+            .find(|node| round.asked[*node] == Some(LIST))
+            .map(heard);
         if let Actor::Repairer(_) = &self.actors[actor] {
             let replies = places().map(|node| heard(node).filter(|_| listed.is_none()));
             let replies = replies.map(|it| it.map(|answer| server.reply(answer).clone()));
             let replies = Replies(replies.collect());
             let names = listed.flatten().map(|state| server.names(state));
-            let next = self.actors[actor].as_repairer().hear(&replies, names, plan.mistake);
+            let next = self.actors[actor]
+                .as_repairer()
+                .hear(&replies, names, plan.mistake);
             self.go_on(actor, next, server);
             return Ok(None);
         }

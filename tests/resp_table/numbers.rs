@@ -28,7 +28,10 @@ pub(super) fn integer_rows() -> Vec<Row> {
         row(":9223372036854775807\r\n", Is(Value::Integer(i64::MAX), 0)),
         row(":-9223372036854775808\r\n", Is(Value::Integer(i64::MIN), 0)),
         row(":-9223372036854775809\r\n", Fails(Fault::BadInteger)),
-        row(":".to_owned() + &"7".repeat(10_000_000), Fails(Fault::LineTooLong)),
+        row(
+            ":".to_owned() + &"7".repeat(10_000_000),
+            Fails(Fault::LineTooLong),
+        ),
         // As a reply to a release script: well formed, so the session must reject it.
         row(":2\r\n", Is(Value::Integer(2), 0)),
     ]

@@ -35,7 +35,10 @@ pub(crate) enum Phase {
 
 impl Phase {
     pub(crate) fn is_queued(self) -> bool {
-        matches!(self, Self::Joining | Self::Looking | Self::Waiting | Self::Claiming)
+        matches!(
+            self,
+            Self::Joining | Self::Looking | Self::Waiting | Self::Claiming
+        )
     }
 }
 
@@ -104,7 +107,10 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(index: usize, scheme: &Scheme) -> Self {
-        let token = Token { client: index as u8, attempt: 0 };
+        let token = Token {
+            client: index as u8,
+            attempt: 0,
+        };
         Self {
             phase: Phase::Idle,
             calls_left: scheme.calls,
@@ -146,7 +152,11 @@ impl Client {
     pub(crate) fn note(&self, link: &mut Link, reply: Reply, scheme: &Scheme) {
         let is_trusting = scheme.makes(Mistake::QuarantineReserves);
         let (command, outcome, counts) = match reply {
-            Reply::Outcome { command, outcome, counts } => (command, outcome, counts),
+            Reply::Outcome {
+                command,
+                outcome,
+                counts,
+            } => (command, outcome, counts),
             Reply::Push { id, word, counts } => {
                 if id == self.id && self.phase.is_queued() {
                     match word {

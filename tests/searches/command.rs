@@ -14,16 +14,38 @@ use redlatch_protocol::time::Time;
 use std::time::Duration;
 
 /// An attempt that nobody makes, for a round that withdraws none.
-const NONE: Token = Token { client: u8::MAX, attempt: 0 };
+const NONE: Token = Token {
+    client: u8::MAX,
+    attempt: 0,
+};
 
 /// What the library sends.
 pub(crate) fn sent(request: Request, is_mute: bool) -> engine::Request {
     let ttl = millis(LONG);
-    let claim = |lock, before| Command::Claim(Claim { lock, ttl, fence: 0, before });
-    let keep = |lock, restores| Command::Keep(Keep { lock, ttl, restores, reclaims: false });
+    let claim = |lock, before| {
+        Command::Claim(Claim {
+            lock,
+            ttl,
+            fence: 0,
+            before,
+        })
+    };
+    let keep = |lock, restores| {
+        Command::Keep(Keep {
+            lock,
+            ttl,
+            restores,
+            reclaims: false,
+        })
+    };
     let command = match request {
         Request::Try { token, want } => claim(lock(token, want, None), Before::Nothing),
-        Request::Queue { id, number, withdraw, want } => Command::Queue(QueueEntry {
+        Request::Queue {
+            id,
+            number,
+            withdraw,
+            want,
+        } => Command::Queue(QueueEntry {
             lock: lock(withdraw.unwrap_or(NONE), want, None),
             ttl,
             waiter: id.wide(),
@@ -31,15 +53,28 @@ pub(crate) fn sent(request: Request, is_mute: bool) -> engine::Request {
             since: SINCE,
             lease: millis(lease(want)),
             lease_in_front: millis(lease(want)),
-            claim: ClaimTime { notified: millis(CLAIM), asking: millis(2 * CLAIM) },
+            claim: ClaimTime {
+                notified: millis(CLAIM),
+                asking: millis(2 * CLAIM),
+            },
             channel: (!is_mute).then(|| channel(id.client)),
         }),
-        Request::Turn { id, token, want, slot } => {
-            claim(lock(token, want, slot), Before::Turn(id.wide()))
-        }
+        Request::Turn {
+            id,
+            token,
+            want,
+            slot,
+        } => claim(lock(token, want, slot), Before::Turn(id.wide())),
         Request::Extend { token, want, slot } => keep(lock(token, want, slot), false),
-        Request::Restore { token, want, slot, .. } => keep(lock(token, want, slot), true),
-        Request::Release { id, token, want, keeps } => Command::Remove(Removal {
+        Request::Restore {
+            token, want, slot, ..
+        } => keep(lock(token, want, slot), true),
+        Request::Release {
+            id,
+            token,
+            want,
+            keeps,
+        } => Command::Remove(Removal {
             lock: lock(token, want, None),
             ttl,
             keep_for: keeps.then(|| millis(CLAIM)),
@@ -60,7 +95,10 @@ pub(crate) fn subscription(client: u8) -> engine::Request {
 }
 
 fn channel(client: u8) -> Channel {
-    Channel { number: client.into(), is_sharded: false }
+    Channel {
+        number: client.into(),
+        is_sharded: false,
+    }
 }
 
 pub(crate) fn of_all_nodes(command: Command) -> engine::Request {
@@ -76,16 +114,21 @@ fn lock(token: Token, want: Want, slot: Slot) -> LockId {
     let share = match want {
         Want::Exclusive | Want::Second | Want::Both => None,
         Want::Reader => Some(engine::Share::Reader),
-        Want::Permit(of) => {
-            Some(engine::Share::Permit { of: of.into(), number: slot.map(u32::from) })
-        }
+        Want::Permit(of) => Some(engine::Share::Permit {
+            of: of.into(),
+            number: slot.map(u32::from),
+        }),
     };
     let mut keys = want.locks().iter().map(|index| NAMES[*index].into());
     let key = keys.next().expect("at least one");
     let mut attributes = LockAttributes::default();
     (attributes.share, attributes.more_keys) = (share, keys.collect());
     let attributes = (attributes != LockAttributes::default()).then(|| attributes.into());
-    LockId { key, token: token.wide(), attributes }
+    LockId {
+        key,
+        token: token.wide(),
+        attributes,
+    }
 }
 
 /// The answer that this means.
@@ -99,7 +142,9 @@ pub(crate) fn outcome(request: Request, reply: NodeReply) -> Outcome {
         }
         (_, _, None) => Outcome::Granted(reply.permit.map(|permit| permit as u8)),
         (_, _, Some(view)) => {
-            let ends = view.left.is_some_and(|left| left < Duration::from_millis(LONG / 2));
+            let ends = view
+                .left
+                .is_some_and(|left| left < Duration::from_millis(LONG / 2));
             Outcome::Place(Place {
                 number: reply.counter.expect("a number") as u8,
                 before: view.place as u8,

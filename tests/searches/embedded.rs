@@ -48,18 +48,25 @@ impl Embedded {
         let options = NodeOptions::default().wall_clock(Time::from_millis(0), 0);
         let mut keyspace = Keyspace::new(options);
         let caller = keyspace.connect();
-        let mut node = Self { keyspace, caller, digests: HashMap::new() };
+        let mut node = Self {
+            keyspace,
+            caller,
+            digests: HashMap::new(),
+        };
         for script in script::ALL {
             let source = changed(*script, changes);
             let loaded = node.ask(&[b"SCRIPT", b"LOAD", source.as_bytes()]);
-            let OwnedReply::Bulk(digest) = loaded else { panic!("{loaded:?}") };
+            let OwnedReply::Bulk(digest) = loaded else {
+                panic!("{loaded:?}")
+            };
             node.digests.insert(script.sha1.into(), digest);
         }
         node
     }
 
     fn ask(&mut self, words: &[&[u8]]) -> OwnedReply {
-        self.keyspace.execute(Time::from_millis(NOW), &mut self.caller, words)
+        self.keyspace
+            .execute(Time::from_millis(NOW), &mut self.caller, words)
     }
 
     /// The node has these keys, and no others.
@@ -84,10 +91,17 @@ impl Embedded {
     pub(crate) fn read(&self) -> Keys {
         let now = Time::from_millis(NOW);
         let keys = self.keyspace.live_keys(now).map(|key| {
-            let value = key.value.map(|text| Value::Text(text.to_vec())).unwrap_or_else(|| {
-                let members = self.keyspace.live_members(now, key.database, key.key);
-                Value::Set(members.map(|(member, score)| (member.to_vec(), score)).collect())
-            });
+            let value = key
+                .value
+                .map(|text| Value::Text(text.to_vec()))
+                .unwrap_or_else(|| {
+                    let members = self.keyspace.live_members(now, key.database, key.key);
+                    Value::Set(
+                        members
+                            .map(|(member, score)| (member.to_vec(), score))
+                            .collect(),
+                    )
+                });
             let left = key.remaining.expect("every key expires").as_millis();
             (key.key.to_vec(), (value, left as u64))
         });
@@ -113,7 +127,8 @@ impl Embedded {
     /// A connection that has sent this command.
     pub(crate) fn connect(&mut self, request: &engine::Request) -> ConnectionState {
         let mut link = self.keyspace.connect();
-        self.keyspace.execute(Time::from_millis(NOW), &mut link, &words(&bytes(request)));
+        self.keyspace
+            .execute(Time::from_millis(NOW), &mut link, &words(&bytes(request)));
         link
     }
 }

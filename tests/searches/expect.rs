@@ -24,7 +24,12 @@ pub(crate) fn sound_walks(walks: u64, scheme: fn(&mut Chance) -> Scheme) {
     let (seeds, fresh) = seeds(walks);
     let mut totals = Totals::default();
     for seed in seeds {
-        if let Err(Failure { what, scheme, trace }) = walk(seed, scheme, &mut totals) {
+        if let Err(Failure {
+            what,
+            scheme,
+            trace,
+        }) = walk(seed, scheme, &mut totals)
+        {
             let story = story::tell(&scheme, &shrink(&scheme, what, &trace));
             panic!("{what:?} in the walk of seed {seed}, {scheme:?}:\n{story}");
         }

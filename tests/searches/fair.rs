@@ -28,7 +28,10 @@ pub(crate) fn run(
 ) -> Result<u32, Violation> {
     let length = trace.len();
     // Those who cannot take their turn keep others waiting for a while.
-    let are_prompt = world.clients.iter().all(|client| client.pace == Pace::Prompt);
+    let are_prompt = world
+        .clients
+        .iter()
+        .all(|client| client.pace == Pace::Prompt);
     if are_prompt && scheme.has_shares() {
         keep_shares(world.clone(), scheme, random, trace)?;
         trace.truncate(length);
@@ -108,13 +111,18 @@ fn is_look_of_waiter(world: &World, step: Step) -> bool {
 }
 
 fn first_waiter(world: &World) -> Option<&Client> {
-    let waiters = world.clients.iter().filter(|client| client.phase.is_queued());
+    let waiters = world
+        .clients
+        .iter()
+        .filter(|client| client.phase.is_queued());
     waiters.min_by_key(|client| (client.number, client.id))
 }
 
 /// Is there a waiter whom no holder excludes, and nobody before it in the queue?
 fn waits_for_shares(world: &World) -> bool {
-    let Some(first) = first_waiter(world) else { return false };
+    let Some(first) = first_waiter(world) else {
+        return false;
+    };
     let holders = || world.clients.iter().filter(|client| client.holds());
     match first.want {
         Want::Exclusive | Want::Second | Want::Both => holders().count() == 0,
@@ -128,8 +136,12 @@ fn waits_for_shares(world: &World) -> bool {
 
 /// Does somebody try in vain to take a permit, although the same slot is free on a majority?
 fn is_slot_free(world: &World, scheme: &Scheme) -> bool {
-    let Some(first) = first_waiter(world) else { return false };
-    let Want::Permit(permits) = first.want else { return false };
+    let Some(first) = first_waiter(world) else {
+        return false;
+    };
+    let Want::Permit(permits) = first.want else {
+        return false;
+    };
     let is_free = |site: &&Site, slot: u8| {
         let node = &site.node.locks[0];
         let is_attempt = |share: &Share| {
@@ -138,8 +150,10 @@ fn is_slot_free(world: &World, scheme: &Scheme) -> bool {
             owner.token == share.token && owner.phase.is_queued()
         };
         // Shares of the dead count until they end.
-        let given =
-            node.holders.iter().filter(|share| share.end != End::Over && !is_attempt(share));
+        let given = node
+            .holders
+            .iter()
+            .filter(|share| share.end != End::Over && !is_attempt(share));
         let given: Vec<u8> = given.filter_map(|share| share.slot).collect();
         let lives = |waiter: &Waiter| !waiter.has_lease() || world.is_waiting(waiter.id);
         let is_open = !site.is_down
@@ -151,6 +165,12 @@ fn is_slot_free(world: &World, scheme: &Scheme) -> bool {
             || node.holders.iter().any(|share| share.token == first.token);
         is_open && is_there && !given.contains(&slot) && given.len() < permits.into()
     };
-    let count = |slot| world.sites.iter().filter(|site| is_free(site, slot)).count();
+    let count = |slot| {
+        world
+            .sites
+            .iter()
+            .filter(|site| is_free(site, slot))
+            .count()
+    };
     (0..permits).any(|slot| count(slot) >= scheme.quorum())
 }

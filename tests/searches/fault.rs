@@ -115,14 +115,27 @@ impl World {
                 self.cut(node, client, true);
                 return self.decide(client, scheme);
             }
-            Fault::Late { node, client, index, again } => {
+            Fault::Late {
+                node,
+                client,
+                index,
+                again,
+            } => {
                 let late = &mut self.sites[node].links[client].late;
-                let request = if again { late[index] } else { late.remove(index) };
+                let request = if again {
+                    late[index]
+                } else {
+                    late.remove(index)
+                };
                 if !self.sites[node].is_down {
                     self.run(node, request, scheme);
                 }
             }
-            Fault::Never { node, client, index } => {
+            Fault::Never {
+                node,
+                client,
+                index,
+            } => {
                 self.sites[node].links[client].late.remove(index);
             }
             Fault::EndToken(node, token) => {
@@ -151,7 +164,11 @@ impl World {
             }
             Fault::FalsePush(node, client) => {
                 let id = self.clients[client].id;
-                let push = Reply::Push { id, word: Word::Reserved, counts: true };
+                let push = Reply::Push {
+                    id,
+                    word: Word::Reserved,
+                    counts: true,
+                };
                 self.sites[node].links[client].replies.push(push);
             }
             Fault::EndLease(node, place) => {
@@ -233,11 +250,15 @@ impl World {
             Reply::Push { .. } => None,
         });
         let unanswered: Vec<Command> = carried.chain(link.commands.iter().copied()).collect();
-        if unanswered.iter().any(|command| command.round == state.round) {
+        if unanswered
+            .iter()
+            .any(|command| command.round == state.round)
+        {
             link.answer = Answer::NoVote;
         }
         if arrives_late {
-            link.late.extend(link.commands.iter().map(|command| command.request));
+            link.late
+                .extend(link.commands.iter().map(|command| command.request));
             link.late.sort_unstable();
         } else {
             link.late.clear();
@@ -246,7 +267,9 @@ impl World {
         if state.phase.is_queued() {
             link.asks = Some(Word::AskNow);
         }
-        let removals = unanswered.into_iter().filter(|command| command.request.is_removal());
+        let removals = unanswered
+            .into_iter()
+            .filter(|command| command.request.is_removal());
         link.commands = match state.phase {
             Phase::Dead => Vec::new(),
             _ => removals.collect(),
@@ -255,7 +278,8 @@ impl World {
 
     fn restart(&mut self, node: usize, scheme: &Scheme) -> Result<(), Violation> {
         let site = &mut self.sites[node];
-        site.forgotten.extend(std::mem::take(&mut site.node).tokens());
+        site.forgotten
+            .extend(std::mem::take(&mut site.node).tokens());
         self.order = Order::None;
         for client in 0..self.clients.len() {
             self.cut(node, client, false);

@@ -21,7 +21,11 @@ use world::Scheme;
 const LOST_DATA: Scheme = Scheme::SOUND;
 
 /// Nodes keep their data, and the clients' clocks do not agree.
-const WRONG_CLOCKS: Scheme = Scheme { loses_data: false, clocks_disagree: true, ..Scheme::SOUND };
+const WRONG_CLOCKS: Scheme = Scheme {
+    loses_data: false,
+    clocks_disagree: true,
+    ..Scheme::SOUND
+};
 
 /// The number of states that plain `cargo test` searches: about a second in a debug build.
 const STATES: u64 = 15_000;
@@ -34,7 +38,10 @@ fn tokens_are_unique_and_grow_in_every_history() {
     let states = models::budget("REDLATCH_STATES", STATES) as usize;
     for scheme in [LOST_DATA, WRONG_CLOCKS] {
         for has_late_claims in [false, true] {
-            let mut scheme = Scheme { has_late_claims, ..scheme };
+            let mut scheme = Scheme {
+                has_late_claims,
+                ..scheme
+            };
             let found = explore(&mut scheme, states, Order::Breadth);
             eprintln!("{found}");
             assert!(matches!(found, Found::Nothing { .. }), "{found:?}");
@@ -47,7 +54,10 @@ fn tokens_are_unique_and_grow_in_every_history() {
 fn expect_broken(mistake: &str, mut scheme: Scheme, order: Order) {
     let found = explore(&mut scheme, ENOUGH, order);
     eprintln!("{mistake}: {found}");
-    assert!(matches!(found, Found::Violation { .. }), "{mistake}: {found}");
+    assert!(
+        matches!(found, Found::Violation { .. }),
+        "{mistake}: {found}"
+    );
 }
 
 /// A mistake of a node.
@@ -86,10 +96,20 @@ fn each_part_of_the_scheme_is_needed() {
     );
     expect_broken(
         "there is no write-back",
-        Scheme { never_confirms: true, ..WRONG_CLOCKS },
+        Scheme {
+            never_confirms: true,
+            ..WRONG_CLOCKS
+        },
         Order::Depth,
     );
-    expect_broken("counters begin at one", Scheme { has_no_seed: true, ..LOST_DATA }, Order::Depth);
+    expect_broken(
+        "counters begin at one",
+        Scheme {
+            has_no_seed: true,
+            ..LOST_DATA
+        },
+        Order::Depth,
+    );
     // A claim in flight while a node lost its data starts a counter below tokens that were given
     // meanwhile. Later claims must not count from there.
     let only_the_missing = Scheme {
@@ -100,5 +120,9 @@ fn each_part_of_the_scheme_is_needed() {
         ),
         ..LOST_DATA
     };
-    expect_broken("a seed counts only where there is no counter", only_the_missing, Order::Breadth);
+    expect_broken(
+        "a seed counts only where there is no counter",
+        only_the_missing,
+        Order::Breadth,
+    );
 }

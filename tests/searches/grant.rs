@@ -36,7 +36,11 @@ impl World {
     }
 
     fn check_holders(&self) -> Result<(), Violation> {
-        let holders: Vec<&Client> = self.clients.iter().filter(|client| client.holds()).collect();
+        let holders: Vec<&Client> = self
+            .clients
+            .iter()
+            .filter(|client| client.holds())
+            .collect();
         for (index, holder) in holders.iter().enumerate() {
             let mut others = holders[..index].iter().map(|other| other.want);
             let is_beside = |want: Want| !want.is_share() || !holder.want.is_share();
@@ -45,8 +49,15 @@ impl World {
             }
         }
         for holder in &holders {
-            let Want::Permit(permits) = holder.want else { continue };
-            if holders.iter().filter(|other| other.want == holder.want).count() > permits.into() {
+            let Want::Permit(permits) = holder.want else {
+                continue;
+            };
+            if holders
+                .iter()
+                .filter(|other| other.want == holder.want)
+                .count()
+                > permits.into()
+            {
                 return Err(Violation::TooManyPermits);
             }
             let is_twin = |other: &&&Client| other.slot.is_some() && other.slot == holder.slot;
@@ -76,7 +87,10 @@ impl World {
     }
 
     fn is_permit_left(&self, want: Want) -> bool {
-        let holders = self.clients.iter().filter(|client| client.holds() && client.want == want);
+        let holders = self
+            .clients
+            .iter()
+            .filter(|client| client.holds() && client.want == want);
         matches!(want, Want::Permit(permits) if holders.count() < permits.into())
     }
 

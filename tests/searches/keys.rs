@@ -25,11 +25,18 @@ const FLOOR_LASTS: u64 = 2000;
 /// The state of the node that has these keys. Panics if there is anything that no state expresses.
 pub(crate) fn read(keys: &Keys, is_mute: bool) -> Node {
     let of = |lock: &[u8]| {
-        let own = keys.iter().filter_map(|(key, value)| Some((key.strip_prefix(lock)?, value)));
-        own.map(|(key, value)| (key.to_vec(), value.clone())).collect()
+        let own = keys
+            .iter()
+            .filter_map(|(key, value)| Some((key.strip_prefix(lock)?, value)));
+        own.map(|(key, value)| (key.to_vec(), value.clone()))
+            .collect()
     };
     let locks = [0, 1].map(|index| read_lock(of(NAMES[index]), index, is_mute));
-    assert!(keys.keys().all(|key| NAMES.iter().any(|name| key.starts_with(name))), "{keys:?}");
+    assert!(
+        keys.keys()
+            .all(|key| NAMES.iter().any(|name| key.starts_with(name))),
+        "{keys:?}"
+    );
     Node { locks }
 }
 
@@ -72,9 +79,13 @@ fn read_lock(mut keys: Keys, index: usize, is_mute: bool) -> Lock {
     });
     let mut holders: Vec<Share> = holders.collect();
     holders.sort_unstable();
-    let permits = set(PERMITS).into_iter().map(|(name, slot)| (slot as u8, Token::read(&name)));
+    let permits = set(PERMITS)
+        .into_iter()
+        .map(|(name, slot)| (slot as u8, Token::read(&name)));
     let is_stale = |(slot, token): &(u8, Token)| {
-        !holders.iter().any(|share| share.slot == Some(*slot) && share.token == *token)
+        !holders
+            .iter()
+            .any(|share| share.slot == Some(*slot) && share.token == *token)
     };
     let queue = set(QUEUE).into_iter().map(|(name, number)| {
         let entry = match keys.get(&[LEASE.as_bytes(), &name].concat()) {
@@ -82,9 +93,15 @@ fn read_lock(mut keys: Keys, index: usize, is_mute: bool) -> Lock {
             Some((Value::Text(text), _)) if text.is_empty() => Entry::Served,
             Some((value, _)) => Entry::For(want(value, index)),
         };
-        Waiter { number: number as u8, id: Token::read(&name), entry }
+        Waiter {
+            number: number as u8,
+            id: Token::read(&name),
+            entry,
+        }
     });
-    let called = set(CALLED).into_iter().map(|(name, ends)| (Token::read(&name), ends < NOW));
+    let called = set(CALLED)
+        .into_iter()
+        .map(|(name, ends)| (Token::read(&name), ends < NOW));
     let mut called: Vec<(Token, bool)> = called.collect();
     called.sort_unstable();
     let floor = match keys.get(FLOOR.as_bytes()) {
@@ -93,14 +110,26 @@ fn read_lock(mut keys: Keys, index: usize, is_mute: bool) -> Lock {
     };
     let (key, stale) = (key(&keys), permits.filter(is_stale).collect());
     let queue = queue.collect();
-    let lock = Lock { key, holders, stale, queue, called, floor };
+    let lock = Lock {
+        key,
+        holders,
+        stale,
+        queue,
+        called,
+        floor,
+    };
     assert_eq!(write_lock(&lock, is_mute), keys, "{lock:?}");
     lock
 }
 
 fn key(keys: &Keys) -> Key {
-    let Some((Value::Text(value), left)) = keys.get(&[][..]) else { return Key::Free };
-    let time = |grace: u64| Time { has_grace: grace > 0, left: *left };
+    let Some((Value::Text(value), left)) = keys.get(&[][..]) else {
+        return Key::Free;
+    };
+    let time = |grace: u64| Time {
+        has_grace: grace > 0,
+        left: *left,
+    };
     if let Some(rest) = value.strip_prefix(RESERVED) {
         let (name, grace) = rest.split_at(20);
         Key::Reserved(Token::read(name), time(number(grace)))
@@ -114,12 +143,17 @@ fn key(keys: &Keys) -> Key {
 }
 
 fn number<T: std::str::FromStr<Err: std::fmt::Debug>>(digits: &[u8]) -> T {
-    from_utf8(digits).expect("digits").parse().expect("a number")
+    from_utf8(digits)
+        .expect("digits")
+        .parse()
+        .expect("a number")
 }
 
 /// What a waiter waits for, in the words of its entry.
 fn want(entry: &Value, index: usize) -> Want {
-    let Value::Text(text) = entry else { panic!("{entry:?}") };
+    let Value::Text(text) = entry else {
+        panic!("{entry:?}")
+    };
     let mut words = from_utf8(text).expect("our entry").split(' ');
     let first = words.next().expect("a word");
     match first.split_once('s') {
@@ -144,7 +178,10 @@ fn write_lock(lock: &Lock, is_mute: bool) -> Keys {
         }
         Key::Left(token, time) => {
             let grace: &[u8] = if time.has_grace { b"1000:" } else { b"0:" };
-            Some(([b"redlatch:left:", grace, &token.name()].concat(), time.left))
+            Some((
+                [b"redlatch:left:", grace, &token.name()].concat(),
+                time.left,
+            ))
         }
         Key::Shared => Some((SHARED.to_vec(), shares_left)),
     };
@@ -159,19 +196,45 @@ fn write_lock(lock: &Lock, is_mute: bool) -> Keys {
             End::Soon => NOW + CLAIM,
             End::Later => NOW + LONG,
         };
-        ([digits.as_bytes(), b":", &share.token.name()].concat(), ends)
+        (
+            [digits.as_bytes(), b":", &share.token.name()].concat(),
+            ends,
+        )
     };
-    set(HOLDERS, lock.holders.iter().map(member).collect(), shares_left);
-    let given = lock.holders.iter().filter_map(|share| Some((share.slot?, share.token)));
+    set(
+        HOLDERS,
+        lock.holders.iter().map(member).collect(),
+        shares_left,
+    );
+    let given = lock
+        .holders
+        .iter()
+        .filter_map(|share| Some((share.slot?, share.token)));
     let index = given.chain(lock.stale.iter().copied());
-    set(PERMITS, index.map(|(slot, token)| (token.name(), slot.into())).collect(), shares_left);
+    set(
+        PERMITS,
+        index
+            .map(|(slot, token)| (token.name(), slot.into()))
+            .collect(),
+        shares_left,
+    );
     let ends = |is_over| if is_over { NOW - 1 } else { NOW + CLAIM };
     set(
         CALLED,
-        lock.called.iter().map(|(id, is_over)| (id.name(), ends(*is_over))).collect(),
+        lock.called
+            .iter()
+            .map(|(id, is_over)| (id.name(), ends(*is_over)))
+            .collect(),
         CLAIM + GRACE,
     );
-    set(QUEUE, lock.queue.iter().map(|it| (it.id.name(), it.number.into())).collect(), LONG);
+    set(
+        QUEUE,
+        lock.queue
+            .iter()
+            .map(|it| (it.id.name(), it.number.into()))
+            .collect(),
+        LONG,
+    );
     for waiter in lock.queue.iter().filter(|waiter| waiter.has_lease()) {
         let name = [LEASE.as_bytes(), &waiter.id.name()].concat();
         keys.insert(name, (Value::Text(entry(waiter, is_mute)), lasts(waiter)));
@@ -199,7 +262,11 @@ fn entry(waiter: &Waiter, is_mute: bool) -> Vec<u8> {
         Entry::For(Want::Permit(permits)) => format!("s{permits}"),
     };
     let client = waiter.id.client;
-    let channel = if is_mute { String::new() } else { format!("redlatch:{client:016x}") };
+    let channel = if is_mute {
+        String::new()
+    } else {
+        format!("redlatch:{client:016x}")
+    };
     // A waiter that has to ask needs longer for its claim.
     let claim = if is_mute { 2 * CLAIM } else { CLAIM };
     format!("{SINCE}{mode} {claim} {} {channel} ", lasts(waiter)).into_bytes()

@@ -106,12 +106,16 @@ impl Mistake {
                 change(&[GIVE], "\nreserve()\n", "\ncall('DEL', key)\n"),
             ]
             .concat(),
-            Self::LookKeepsOut => {
-                change(&[QUEUE], "if not is_late then", "if not is_late and not was_out then")
-            }
-            Self::ClaimIgnoresHead => {
-                change(&[CLAIM], "not value and head and head ~= waiter then", "false then")
-            }
+            Self::LookKeepsOut => change(
+                &[QUEUE],
+                "if not is_late then",
+                "if not is_late and not was_out then",
+            ),
+            Self::ClaimIgnoresHead => change(
+                &[CLAIM],
+                "not value and head and head ~= waiter then",
+                "false then",
+            ),
             Self::ClaimLeavesQueue => change(
                 &[CLAIM],
                 "redis.call('SET', lease, '', 'PX', left)",
@@ -124,9 +128,11 @@ impl Mistake {
                  if is_mine then redis.call('PEXPIRE', key, 3000) end\n",
             ),
             Self::LateStays => change(&[QUEUE], "if late and (late", "if nil and (late"),
-            Self::NextIsNotTold => {
-                change(NOTIFYING, "tell_at(1, 'w' .. claim)", "call('ZCARD', queue) > 1")
-            }
+            Self::NextIsNotTold => change(
+                NOTIFYING,
+                "tell_at(1, 'w' .. claim)",
+                "call('ZCARD', queue) > 1",
+            ),
             Self::UnheardStays => change(NOTIFYING, "waiter .. word) ~= 0)", "waiter .. word))"),
             Self::LateGetsNewNumber => change(
                 &[QUEUE],
@@ -139,23 +145,31 @@ impl Mistake {
                 "if grace and (left <= 0 or first ~= waiter) then",
             ),
             Self::CallerIsLate => change(&[QUEUE], "return late == caller", "return true"),
-            Self::WholeSetIsRenewed => {
-                change(&[QUEUE], "if ends then\ncall('PEXPIRE'", "if true then\ncall('PEXPIRE'")
-            }
-            Self::ClaimsFirstOfSet => {
-                change(&[CLAIM], "if value and (from == ''", "if i == 1 and value and (from == ''")
-            }
-            Self::SetLeavesFirst => {
-                change(&[GIVE], "if waiter ~= '' then", "if waiter ~= '' and name == KEYS[1] then")
-            }
+            Self::WholeSetIsRenewed => change(
+                &[QUEUE],
+                "if ends then\ncall('PEXPIRE'",
+                "if true then\ncall('PEXPIRE'",
+            ),
+            Self::ClaimsFirstOfSet => change(
+                &[CLAIM],
+                "if value and (from == ''",
+                "if i == 1 and value and (from == ''",
+            ),
+            Self::SetLeavesFirst => change(
+                &[GIVE],
+                "if waiter ~= '' then",
+                "if waiter ~= '' and name == KEYS[1] then",
+            ),
             Self::PartIsSet => change(
                 &[QUEUE],
                 "(ends and 0 or 1) + (is_out and 2 or 0) + (mine[1] and 4 * late or 0)",
                 "(mine[1] and 1 or 0) + (is_out and 2 or 0)",
             ),
-            Self::SetHasManyNumbers => {
-                change(&[QUEUE], "if locks > 1 and number_asked == '0' then", "if false then")
-            }
+            Self::SetHasManyNumbers => change(
+                &[QUEUE],
+                "if locks > 1 and number_asked == '0' then",
+                "if false then",
+            ),
             _ => self.changes_about_shares(),
         }
     }

@@ -48,7 +48,10 @@ impl Time {
     /// What remains after a step, if the key is still there.
     fn next(self) -> Option<Self> {
         let passed = if self.is_over() { GRACE } else { CLAIM } + 1;
-        Some(Self { left: self.left.checked_sub(passed)?, ..self })
+        Some(Self {
+            left: self.left.checked_sub(passed)?,
+            ..self
+        })
     }
 }
 
@@ -119,7 +122,9 @@ impl Lock {
             _ => None,
         };
         let shares = self.holders.iter().filter(|share| share.end != End::Over);
-        held.into_iter().chain(shares.map(|share| share.token)).collect()
+        held.into_iter()
+            .chain(shares.map(|share| share.token))
+            .collect()
     }
 
     /// Those who can claim something now, and lose that with time.
@@ -172,7 +177,10 @@ impl Lock {
     }
 
     fn end_shares(&mut self, ends: impl Fn(&Share) -> bool) {
-        self.holders.iter_mut().filter(|share| ends(share)).for_each(|it| it.end = End::Over);
+        self.holders
+            .iter_mut()
+            .filter(|share| ends(share))
+            .for_each(|it| it.end = End::Over);
         if self.key == Key::Shared && self.holders.iter().all(|it| it.end == End::Over) {
             self.key = Key::Free;
             self.holders.clear();
@@ -185,12 +193,14 @@ impl Lock {
         if self.is_over() && self.called.iter().all(|(_, is_over)| *is_over) {
             self.called.clear();
         }
-        self.called.iter_mut().for_each(|(_, is_over)| *is_over = true);
+        self.called
+            .iter_mut()
+            .for_each(|(_, is_over)| *is_over = true);
         self.end_shares(|share| share.end == End::Soon);
         self.key = match self.key {
-            Key::Reserved(id, time) => {
-                time.next().map_or(Key::Free, |time| Key::Reserved(id, time))
-            }
+            Key::Reserved(id, time) => time
+                .next()
+                .map_or(Key::Free, |time| Key::Reserved(id, time)),
             Key::Left(token, time) => time.next().map_or(Key::Free, |time| Key::Left(token, time)),
             other => other,
         };
@@ -251,7 +261,9 @@ impl Node {
 
     /// Is it free for who wants this?
     pub(crate) fn is_free_for(&self, want: Want) -> bool {
-        want.locks().iter().all(|index| self.locks[*index].is_free())
+        want.locks()
+            .iter()
+            .all(|index| self.locks[*index].is_free())
     }
 
     pub(crate) fn is_free(&self) -> bool {
@@ -264,7 +276,9 @@ impl Node {
 
     /// Does a key last that does not end with time?
     pub(crate) fn is_kept(&self) -> bool {
-        self.locks.iter().any(|lock| !lock.is_free() && !lock.is_passing())
+        self.locks
+            .iter()
+            .any(|lock| !lock.is_free() && !lock.is_passing())
     }
 
     pub(crate) fn is_left(&self) -> bool {
@@ -278,7 +292,10 @@ impl Node {
     /// Time passes. What is kept after its time is kept for longer than the rest lasts.
     pub(crate) fn end_reservation(&mut self) {
         let are_all_over = self.is_over();
-        let passing = self.locks.iter_mut().filter(|lock| are_all_over || !lock.is_over());
+        let passing = self
+            .locks
+            .iter_mut()
+            .filter(|lock| are_all_over || !lock.is_over());
         passing.for_each(Lock::end_reservation);
     }
 

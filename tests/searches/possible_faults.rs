@@ -24,7 +24,9 @@ impl World {
         let mut index = 0;
         steps.retain(|step| {
             index += 1;
-            let Step::Fault(fault) = step else { return true };
+            let Step::Fault(fault) = step else {
+                return true;
+            };
             let is_paid = fault.is_consequence() || self.faults_left > 0;
             index <= first || is_paid && scheme.allows(fault.kind())
         });
@@ -40,14 +42,22 @@ impl World {
         if !holds && !scheme.is_plain(client) {
             steps.push(Step::Fault(Fault::GiveUp(client)));
         }
-        let is_last = self.clients.iter().filter(|client| client.is_good()).count() <= 1;
+        let is_last = self
+            .clients
+            .iter()
+            .filter(|client| client.is_good())
+            .count()
+            <= 1;
         if phase == Phase::Waiting && self.clients[client].is_good() && !is_last {
             // One that asks again and again is only late when it claims.
             let paces = [Pace::Minority, Pace::Late, Pace::Idle];
             // Several that renew their entries on one node have it reserved for them in turns.
             let is_first = |pace| self.clients.iter().all(|client| client.pace != pace);
             let paces = &paces[..if scheme.is_mute { 2 } else { 3 }];
-            for pace in paces.iter().filter(|pace| is_first(**pace) || **pace != Pace::Minority) {
+            for pace in paces
+                .iter()
+                .filter(|pace| is_first(**pace) || **pace != Pace::Minority)
+            {
                 steps.push(Step::Fault(Fault::Slow(client, *pace)));
             }
         }
@@ -81,9 +91,18 @@ impl World {
         }
         for index in 0..link.late.len() {
             for again in [false, true] {
-                steps.push(Step::Fault(Fault::Late { node, client, index, again }));
+                steps.push(Step::Fault(Fault::Late {
+                    node,
+                    client,
+                    index,
+                    again,
+                }));
             }
-            steps.push(Step::Fault(Fault::Never { node, client, index }));
+            steps.push(Step::Fault(Fault::Never {
+                node,
+                client,
+                index,
+            }));
         }
     }
 

@@ -15,7 +15,11 @@ const STATES: u64 = 1000;
 
 #[test]
 fn all_histories_of_two_clients_without_faults_are_sound() {
-    expect::sound("two clients without faults", &Scheme::sound(&[Exclusive; 2]), usize::MAX);
+    expect::sound(
+        "two clients without faults",
+        &Scheme::sound(&[Exclusive; 2]),
+        usize::MAX,
+    );
 }
 
 #[test]
@@ -34,33 +38,62 @@ fn random_walks_are_sound() {
 
 /// Histories of this many clients, each of which wants the lock this often.
 fn walked(clients: usize, calls: u8) -> Scheme {
-    Scheme { calls, looks_max: 1000, ..Scheme::sound(&vec![Exclusive; clients]) }
+    Scheme {
+        calls,
+        looks_max: 1000,
+        ..Scheme::sound(&vec![Exclusive; clients])
+    }
 }
 
 #[test]
 fn two_clients_hold_the_lock_if_a_rule_of_claims_is_left_out() {
-    broken(Mistake::ReservationIsGrant, Violation::TwoHolders, walked(3, 1));
+    broken(
+        Mistake::ReservationIsGrant,
+        Violation::TwoHolders,
+        walked(3, 1),
+    );
     let expiring = walked(3, 1).with_faults(3, &[Kind::Token, Kind::Death]);
-    broken(Mistake::ValidityFromAnswers, Violation::TwoHolders, expiring);
+    broken(
+        Mistake::ValidityFromAnswers,
+        Violation::TwoHolders,
+        expiring,
+    );
 }
 
 #[test]
 fn waiters_are_overtaken_if_a_rule_of_order_is_left_out() {
     broken(Mistake::NumberOfOneNode, Violation::Overtaken, walked(3, 2));
-    broken(Mistake::ReleaseForgetsQueue, Violation::Overtaken, walked(3, 2));
+    broken(
+        Mistake::ReleaseForgetsQueue,
+        Violation::Overtaken,
+        walked(3, 2),
+    );
     let claims_fail = walked(2, 3).with_faults(10, &[Kind::Timeout]);
     broken(Mistake::ClaimLeavesQueue, Violation::Overtaken, claims_fail);
     let reservations_expire = walked(3, 2).with_faults(30, &[Kind::Reservation, Kind::Push]);
-    broken_from(3800, Mistake::ClaimIgnoresHead, Violation::Overtaken, reservations_expire);
+    broken_from(
+        3800,
+        Mistake::ClaimIgnoresHead,
+        Violation::Overtaken,
+        reservations_expire,
+    );
 }
 
 #[test]
 fn waiters_wait_for_ever_if_a_rule_of_looks_is_left_out() {
-    broken(Mistake::ReservationsStay, Violation::WaitsForEver, walked(3, 1));
+    broken(
+        Mistake::ReservationsStay,
+        Violation::WaitsForEver,
+        walked(3, 1),
+    );
     let queues_are_lost = walked(3, 1).with_faults(3, &[Kind::QueueLoss]);
     broken(Mistake::LookKeepsOut, Violation::LiesFree, queues_are_lost);
     let nodes_restart = walked(3, 1).with_faults(3, &[Kind::Restart, Kind::Token, Kind::Death]);
-    broken(Mistake::QuarantineReserves, Violation::WaitsForEver, nodes_restart);
+    broken(
+        Mistake::QuarantineReserves,
+        Violation::WaitsForEver,
+        nodes_restart,
+    );
 }
 
 /// Waiters that die, or live and take nothing.
@@ -72,8 +105,16 @@ fn the_lock_lies_free_if_a_rule_of_passing_is_left_out() {
     broken(Mistake::RenewalProlongs, Violation::LiesFree, bad.clone());
     broken(Mistake::LateStays, Violation::LiesFree, bad.clone());
     broken_from(1400, Mistake::NextIsNotTold, Violation::LiesFree, bad);
-    let slow = Scheme { nodes: 5, ..walked(2, 3).with_faults(1, &[Kind::Slow]) };
-    broken_from(14_300, Mistake::MissesInRowCountOnce, Violation::LiesFree, slow);
+    let slow = Scheme {
+        nodes: 5,
+        ..walked(2, 3).with_faults(1, &[Kind::Slow])
+    };
+    broken_from(
+        14_300,
+        Mistake::MissesInRowCountOnce,
+        Violation::LiesFree,
+        slow,
+    );
     let row = walked(5, 1).with_faults(4, &[Kind::Death]);
     broken_from(2800, Mistake::UnheardStays, Violation::LiesFree, row);
 }
@@ -81,7 +122,11 @@ fn the_lock_lies_free_if_a_rule_of_passing_is_left_out() {
 #[test]
 fn waiters_are_overtaken_if_a_rule_of_passing_is_left_out() {
     let late = walked(3, 2).with_faults(4, &[Kind::Reservation]);
-    broken(Mistake::LateGetsNewNumber, Violation::Overtaken, late.clone());
+    broken(
+        Mistake::LateGetsNewNumber,
+        Violation::Overtaken,
+        late.clone(),
+    );
     broken(Mistake::CallerIsLate, Violation::Overtaken, late);
     broken(Mistake::PassesInTime, Violation::Overtaken, walked(3, 2));
 }

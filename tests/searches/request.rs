@@ -8,10 +8,7 @@ use crate::want::Want;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Request {
     /// An attempt of a client that has no place in the queue.
-    Try {
-        token: Token,
-        want: Want,
-    },
+    Try { token: Token, want: Want },
     /// The number is zero for a waiter that has none.
     Queue {
         id: Token,

@@ -62,7 +62,11 @@ pub(crate) fn run(
             take_all(&mut world, scheme, stops, trace)?;
             arrive(&mut world, scheme, random, trace)?;
         }
-        free_for = if world.lies_free() && !was_held { free_for + 1 } else { 0 };
+        free_for = if world.lies_free() && !was_held {
+            free_for + 1
+        } else {
+            0
+        };
         if free_for > free_max && scheme.has_time() && !scheme.may_spin() {
             return Err(Violation::LiesFree);
         }
@@ -75,13 +79,21 @@ pub(crate) fn run(
         }
         if is_over {
             let is_clean = world.is_clean() || scheme.has_time() && !has_waiters(&world);
-            return if is_clean { Ok(period) } else { Err(Violation::Residue) };
+            return if is_clean {
+                Ok(period)
+            } else {
+                Err(Violation::Residue)
+            };
         }
-        let ends_token = ends.iter().any(|step| matches!(step, Step::Fault(Fault::EndToken(..))));
+        let ends_token = ends
+            .iter()
+            .any(|step| matches!(step, Step::Fault(Fault::EndToken(..))));
         let mut looks = Vec::new();
         world.looks(scheme, &mut looks);
         looks.retain(|step| {
-            let Step::Look(client) = *step else { return false };
+            let Step::Look(client) = *step else {
+                return false;
+            };
             let waited = period + 1 - looked[client];
             let looks = match world.clients[client].pace {
                 Pace::Minority => waited >= PAUSE,
@@ -137,14 +149,26 @@ fn arrive(
             return Ok(was_held);
         }
         take_all(world, scheme, vec![random.pick(&steps)], trace)?;
-        was_held |= world.clients.iter().any(|client| client.phase == Phase::Holding);
+        was_held |= world
+            .clients
+            .iter()
+            .any(|client| client.phase == Phase::Holding);
     }
-    if scheme.may_spin() { Ok(was_held) } else { Err(Violation::WaitsForEver) }
+    if scheme.may_spin() {
+        Ok(was_held)
+    } else {
+        Err(Violation::WaitsForEver)
+    }
 }
 
 /// For how many periods the lock may lie free in what follows.
 fn free_max(world: &World, scheme: &Scheme) -> u32 {
-    let is_alone = world.clients.iter().filter(|client| client.pace != Pace::Prompt).count() <= 1;
+    let is_alone = world
+        .clients
+        .iter()
+        .filter(|client| client.pace != Pace::Prompt)
+        .count()
+        <= 1;
     let cost = |client: &Client| match client.phase {
         Phase::Dead => 1,
         _ => client.pace.cost(),
@@ -162,9 +186,17 @@ fn free_max(world: &World, scheme: &Scheme) -> u32 {
         ];
         !calm.contains(kind)
     };
-    let disturbed = if scheme.kinds.iter().any(disturbs) { 2 * INTERVAL } else { 0 };
+    let disturbed = if scheme.kinds.iter().any(disturbs) {
+        2 * INTERVAL
+    } else {
+        0
+    };
     // As does who stands behind several that nothing reaches, and that are told in vain.
-    let bad = world.clients.iter().filter(|client| !client.is_good()).count();
+    let bad = world
+        .clients
+        .iter()
+        .filter(|client| !client.is_good())
+        .count();
     let renewals = disturbed + if bad > 1 { INTERVAL } else { 0 };
     // Several that come back again and again, as often as the others ask, have no such limit.
     if scheme.is_mute && !is_alone {
@@ -173,7 +205,11 @@ fn free_max(world: &World, scheme: &Scheme) -> u32 {
     // A reservation lasts longer for waiters that have to ask, and a part of a set
     // that waits in vain.
     let length = if scheme.is_mute { 2 } else { 1 };
-    let parts = if scheme.has_sets() { (PART / CLAIM) as u32 } else { 0 };
+    let parts = if scheme.has_sets() {
+        (PART / CLAIM) as u32
+    } else {
+        0
+    };
     length * (FREE_MAX + world.clients.iter().map(cost).sum::<u32>()) + renewals + parts
 }
 
@@ -181,9 +217,15 @@ fn free_max(world: &World, scheme: &Scheme) -> u32 {
 /// the token ends that it waits for, or sees that the key is gone.
 fn is_called_on(world: &World, client: usize, ends_token: bool) -> bool {
     let place = world.clients[client].place;
-    let was_told = world.sites.iter().any(|site| site.links[client].asks.is_some());
+    let was_told = world
+        .sites
+        .iter()
+        .any(|site| site.links[client].asks.is_some());
     let want = world.clients[client].awaited;
-    let free = world.sites.iter().filter(|site| site.node.is_free_for(want) && !site.is_down);
+    let free = world
+        .sites
+        .iter()
+        .filter(|site| site.node.is_free_for(want) && !site.is_down);
     let sees = place == 0 && free.count() * 2 > world.sites.len();
     was_told || sees || ends_token && place <= IN_FRONT
 }
@@ -199,8 +241,17 @@ pub(crate) fn stopped_faults(world: &World, random: &mut Chance) -> Vec<Step> {
         for (client, link) in site.links.iter().enumerate() {
             // The first one always, as those behind move up.
             faults.extend(link.late.iter().map(|_| match random.one_in(2) {
-                true => Fault::Late { node, client, index: 0, again: false },
-                false => Fault::Never { node, client, index: 0 },
+                true => Fault::Late {
+                    node,
+                    client,
+                    index: 0,
+                    again: false,
+                },
+                false => Fault::Never {
+                    node,
+                    client,
+                    index: 0,
+                },
             }));
             let is_dead = world.clients[client].phase == Phase::Dead;
             if is_dead && link.is_heard && link.commands.is_empty() && random.one_in(2) {
@@ -216,7 +267,9 @@ fn stops(world: &World) -> Vec<Step> {
     let clients = world.clients.iter().enumerate();
     let bad = clients.filter(|(_, client)| client.pace != Pace::Prompt);
     let living = bad.filter(|(_, client)| client.phase != Phase::Dead);
-    living.map(|(client, _)| Step::Fault(Fault::Stop(client))).collect()
+    living
+        .map(|(client, _)| Step::Fault(Fault::Stop(client)))
+        .collect()
 }
 
 /// The attempts of those that are always late.
@@ -225,7 +278,8 @@ fn timeouts(world: &World) -> Vec<Step> {
     let late = clients.filter(|(_, client)| {
         client.pace == Pace::Late && matches!(client.phase, Phase::Trying | Phase::Claiming)
     });
-    late.map(|(client, _)| Step::Fault(Fault::TimeOut(client))).collect()
+    late.map(|(client, _)| Step::Fault(Fault::TimeOut(client)))
+        .collect()
 }
 
 /// What runs out because nobody renews it, in the period with this number.

@@ -63,11 +63,18 @@ impl Scheme {
             let clients = 5 + random.below(4);
             let faults_max = 2 + random.below(clients - 2) as u8;
             let kinds = [Kind::Death, Kind::Slow, Kind::Token];
-            let scheme = Self { looks_max: 1000, ..Self::sound(&vec![Exclusive; clients]) };
+            let scheme = Self {
+                looks_max: 1000,
+                ..Self::sound(&vec![Exclusive; clients])
+            };
             return scheme.with_faults(faults_max, &kinds[..1 + random.below(3)]);
         }
         let scheme = Self::any(|clients, _| vec![Exclusive; clients], random);
-        Self { keeps: random.one_in(8), is_mute: random.one_in(8), ..scheme }
+        Self {
+            keeps: random.one_in(8),
+            is_mute: random.one_in(8),
+            ..scheme
+        }
     }
 
     /// One of many sizes, in which clients want different things.
@@ -75,13 +82,19 @@ impl Scheme {
         let scheme = Self::any(any_wants, random);
         // Another program's release tells nobody, which the bound on time does not allow for.
         let keeps = random.one_in(8) && !scheme.has_plain_client;
-        Self { extends: true, keeps, ..scheme }
+        Self {
+            extends: true,
+            keeps,
+            ..scheme
+        }
     }
 
     /// One of many sizes, in which clients want one of two locks or both.
     pub(crate) fn any_sets(random: &mut Chance) -> Self {
         let wants = |clients, random: &mut Chance| {
-            (0..clients).map(|_| random.pick(&[Exclusive, Second, Both, Both])).collect()
+            (0..clients)
+                .map(|_| random.pick(&[Exclusive, Second, Both, Both]))
+                .collect()
         };
         Self::any(wants, random)
     }
@@ -97,7 +110,11 @@ impl Scheme {
         Self {
             nodes,
             calls: 1 + random.below(3) as u8,
-            faults_max: if has_faults { 1 + random.below(20) as u8 } else { 0 },
+            faults_max: if has_faults {
+                1 + random.below(20) as u8
+            } else {
+                0
+            },
             kinds: if has_faults { kinds } else { Vec::new() },
             looks_max: 1000,
             extends_at_end: has_faults,
@@ -107,17 +124,28 @@ impl Scheme {
     }
 
     pub(crate) fn with_faults(self, faults_max: u8, kinds: &[Kind]) -> Self {
-        Self { faults_max, kinds: kinds.to_vec(), ..self }
+        Self {
+            faults_max,
+            kinds: kinds.to_vec(),
+            ..self
+        }
     }
 
     pub(crate) fn with(self, mistake: Mistake) -> Self {
-        Self { mistake: Some(mistake), ..self }
+        Self {
+            mistake: Some(mistake),
+            ..self
+        }
     }
 
     /// How often waiters may look when faults have stopped. If they never look, and nothing is
     /// lost, pushes must be enough.
     pub(crate) fn looks_at_end(&self) -> u16 {
-        if self.kinds.is_empty() && self.looks_max == 0 { 0 } else { u16::MAX }
+        if self.kinds.is_empty() && self.looks_max == 0 {
+            0
+        } else {
+            u16::MAX
+        }
     }
 
     /// May attempts fail again and again until time passes? Nodes may have different slots free,

@@ -38,7 +38,11 @@ impl Model for &Scheme {
         let is_end = steps.iter().all(|step| matches!(step, Step::Fault(_)));
         if self.faults_max > 0 {
             let is_sampled = is_end || number % 64 == 0;
-            return if is_sampled { end(self, world, number as u64).0 } else { Ok(()) };
+            return if is_sampled {
+                end(self, world, number as u64).0
+            } else {
+                Ok(())
+            };
         }
         match is_end {
             true if !world.is_over() => Err(Violation::WaitsForEver),
@@ -68,7 +72,10 @@ fn bad_end(scheme: &Scheme, what: Violation, world: &World) -> Option<Vec<Step>>
 /// which it ends so, if it needs one.
 pub(crate) fn shrink(mut scheme: &Scheme, what: Violation, trace: &[Step]) -> Vec<Step> {
     // A history that does not need a fair schedule to its end is easier to follow.
-    let needs_end = trace.iter().try_fold(World::new(scheme), taken(scheme)).is_ok();
+    let needs_end = trace
+        .iter()
+        .try_fold(World::new(scheme), taken(scheme))
+        .is_ok();
     let mut shorter = explore::shorten(&mut scheme, &what, trace, |scheme, world| {
         needs_end && bad_end(scheme, what, world).is_some()
     });

@@ -45,15 +45,26 @@ pub(crate) fn run(node: &Node, request: Request, hearing: u8, scheme: &Scheme) -
     if let Request::Delete(token) = request {
         let mut node = node.clone();
         let key = &mut node.locks[0].key;
-        *key = if *key == Key::Held(token) { Key::Free } else { *key };
-        return Done { node, outcome: Outcome::Removed, told: Vec::new() };
+        *key = if *key == Key::Held(token) {
+            Key::Free
+        } else {
+            *key
+        };
+        return Done {
+            node,
+            outcome: Outcome::Removed,
+            told: Vec::new(),
+        };
     }
     let kind = (scheme.mistake, scheme.is_mute);
     SERVERS.with_borrow_mut(|servers| {
-        let found = servers.iter().position(|(it, _)| *it == kind).unwrap_or_else(|| {
-            servers.push((kind, Server::new(scheme)));
-            servers.len() - 1
-        });
+        let found = servers
+            .iter()
+            .position(|(it, _)| *it == kind)
+            .unwrap_or_else(|| {
+                servers.push((kind, Server::new(scheme)));
+                servers.len() - 1
+            });
         servers[found].1.run(node, request, hearing)
     })
 }
@@ -70,7 +81,12 @@ impl Server {
     fn new(scheme: &Scheme) -> Self {
         let changes = scheme.mistake.map_or_else(Vec::new, Mistake::changes);
         let (node, is_mute) = (Embedded::new(&changes), scheme.is_mute);
-        Self { node, links: BTreeMap::new(), is_mute, seen: HashMap::new() }
+        Self {
+            node,
+            links: BTreeMap::new(),
+            is_mute,
+            seen: HashMap::new(),
+        }
     }
 
     fn run(&mut self, node: &Node, request: Request, hearing: u8) -> Done {
@@ -94,12 +110,24 @@ impl Server {
         self.node.write(&keys::write(node, self.is_mute));
         assert_eq!(self.read(), *node, "what was written");
         let outcome = outcome(*request, self.node.send(&sent(*request, self.is_mute)));
-        if let Request::Restore { id: Some(id), want, .. } = *request {
+        if let Request::Restore {
+            id: Some(id), want, ..
+        } = *request
+        {
             // The waiter leaves the queue.
-            let leave = Request::Release { id: Some(id), token: id, want, keeps: false };
+            let leave = Request::Release {
+                id: Some(id),
+                token: id,
+                want,
+                keeps: false,
+            };
             self.node.send(&sent(leave, self.is_mute));
         }
-        Done { node: self.read(), outcome, told: self.told() }
+        Done {
+            node: self.read(),
+            outcome,
+            told: self.told(),
+        }
     }
 
     fn read(&self) -> Node {
@@ -116,15 +144,21 @@ impl Server {
             hears(*client)
         });
         for client in (0..8).filter(|client| hears(*client)) {
-            self.links.entry(client).or_insert_with(|| self.node.connect(&subscription(client)));
+            self.links
+                .entry(client)
+                .or_insert_with(|| self.node.connect(&subscription(client)));
         }
     }
 
     fn told(&mut self) -> Vec<(Token, Word)> {
         let mut told = Vec::new();
         while let Some((link, message)) = self.node.keyspace.poll_push() {
-            let OwnedReply::Push(parts) = message else { panic!("{message:?}") };
-            let [_, _, OwnedReply::Bulk(text)] = &parts[..] else { panic!("{parts:?}") };
+            let OwnedReply::Push(parts) = message else {
+                panic!("{message:?}")
+            };
+            let [_, _, OwnedReply::Bulk(text)] = &parts[..] else {
+                panic!("{parts:?}")
+            };
             let (name, word) = text.split_at(engine::Token::LEN);
             let word = match word {
                 b"r" => Word::Reserved,

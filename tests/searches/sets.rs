@@ -17,14 +17,24 @@ const STATES: u64 = 400;
 const PAIRS: [[Want; 2]; 2] = [[Both, Second], [Both, Both]];
 
 /// What can happen to a waiter that the other one must get over.
-const KINDS: [Kind; 6] =
-    [Kind::Death, Kind::Push, Kind::Cut, Kind::Reservation, Kind::Lease, Kind::Patience];
+const KINDS: [Kind; 6] = [
+    Kind::Death,
+    Kind::Push,
+    Kind::Cut,
+    Kind::Reservation,
+    Kind::Lease,
+    Kind::Patience,
+];
 
 #[test]
 #[ignore = "it takes minutes without --release"]
 fn all_histories_of_two_clients_without_faults_are_sound() {
     for pair in PAIRS {
-        expect::sound(&format!("{pair:?} without faults"), &Scheme::sound(&pair), usize::MAX);
+        expect::sound(
+            &format!("{pair:?} without faults"),
+            &Scheme::sound(&pair),
+            usize::MAX,
+        );
     }
 }
 
@@ -46,17 +56,29 @@ fn random_walks_are_sound() {
 
 /// Histories of clients that want this, each one of them this often.
 fn walked(wants: &[Want], calls: u8) -> Scheme {
-    Scheme { calls, looks_max: 1000, ..Scheme::sound(wants) }
+    Scheme {
+        calls,
+        looks_max: 1000,
+        ..Scheme::sound(wants)
+    }
 }
 
 #[test]
 fn each_rule_of_sets_is_needed() {
     let wants = [Both, Exclusive, Second, Both];
     let calm = walked(&wants, 2);
-    broken(Mistake::SetHasManyNumbers, Violation::Overtaken, calm.clone());
+    broken(
+        Mistake::SetHasManyNumbers,
+        Violation::Overtaken,
+        calm.clone(),
+    );
     broken(Mistake::SetLeavesFirst, Violation::Residue, calm.clone());
     let dying = calm.with_faults(4, &[Kind::Reservation, Kind::Token, Kind::Death]);
-    broken(Mistake::ClaimsFirstOfSet, Violation::TwoHolders, dying.clone());
+    broken(
+        Mistake::ClaimsFirstOfSet,
+        Violation::TwoHolders,
+        dying.clone(),
+    );
     broken(Mistake::PartIsSet, Violation::WaitsForEver, dying);
     let apart = walked(&[Both, Second, Both, Both], 2).with_faults(4, &[Kind::Down, Kind::Slow]);
     let hasty = walked(&wants, 2).with_faults(4, &[Kind::Patience]);

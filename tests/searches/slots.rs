@@ -7,7 +7,10 @@ use crate::token::Token;
 /// The slots that are free on a majority, as bits.
 pub(crate) fn free_slots(places: &[Place], scheme: &Scheme) -> u8 {
     let count = |bit: &u8| places.iter().filter(|place| place.free & bit != 0).count();
-    (0..8).map(|slot| 1 << slot).filter(|bit| count(bit) >= scheme.quorum()).sum()
+    (0..8)
+        .map(|slot| 1 << slot)
+        .filter(|bit| count(bit) >= scheme.quorum())
+        .sum()
 }
 
 /// The slot that a turn is for. The first turn names none, so that nodes on which the same slots

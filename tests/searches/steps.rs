@@ -14,7 +14,10 @@ impl World {
     pub(crate) fn begin(&mut self, client: usize, scheme: &Scheme) {
         let joined =
             |index: &usize| self.clients[*index].has_joined && self.is_firm(*index, scheme);
-        let before = (0..self.clients.len()).filter(joined).map(|index| 1 << index).sum();
+        let before = (0..self.clients.len())
+            .filter(joined)
+            .map(|index| 1 << index)
+            .sum();
         let state = &mut self.clients[client];
         state.want = scheme.want(client, scheme.calls - state.calls_left);
         (state.awaited, state.is_patient) = (state.want, true);
@@ -26,16 +29,24 @@ impl World {
         (state.misses, state.is_out, state.place) = (0, false, 0);
         let (token, want) = (state.token, state.want);
         self.forget_hints(client);
-        self.sites.iter_mut().for_each(|site| site.links[client].is_firm = false);
+        self.sites
+            .iter_mut()
+            .for_each(|site| site.links[client].is_firm = false);
         self.ask(client, Request::Try { token, want });
     }
 
     /// Decides as far as the answers go.
     pub(crate) fn decide(&mut self, client: usize, scheme: &Scheme) -> Result<(), Violation> {
         let quorum = scheme.quorum();
-        let answers: Vec<Answer> =
-            self.sites.iter().map(|site| site.links[client].answer).collect();
-        let pending = answers.iter().filter(|answer| **answer == Answer::Pending).count();
+        let answers: Vec<Answer> = self
+            .sites
+            .iter()
+            .map(|site| site.links[client].answer)
+            .collect();
+        let pending = answers
+            .iter()
+            .filter(|answer| **answer == Answer::Pending)
+            .count();
         let (yes, slot) = count_votes(&answers, scheme);
         let places: Vec<Place> = answers.iter().filter_map(|answer| answer.place()).collect();
         match self.clients[client].phase {
@@ -52,7 +63,11 @@ impl World {
                 let numbers = || places.iter().map(|place| place.number);
                 let largest = numbers().max().unwrap_or(0);
                 let takes_first = scheme.makes(Mistake::NumberOfOneNode);
-                self.clients[client].number = if takes_first { places[0].number } else { largest };
+                self.clients[client].number = if takes_first {
+                    places[0].number
+                } else {
+                    largest
+                };
                 if numbers().all(|number| number == largest) {
                     self.placed(client, &places, scheme);
                 } else {
@@ -82,7 +97,11 @@ impl World {
         // Who is late itself is out twice for one miss: when it is told, and when it comes back.
         let is_miss = is_out && !state.is_out;
         state.misses += u8::from(is_miss);
-        state.is_out = if scheme.makes(Mistake::MissesInRowCountOnce) { is_out } else { is_miss };
+        state.is_out = if scheme.makes(Mistake::MissesInRowCountOnce) {
+            is_out
+        } else {
+            is_miss
+        };
         state.place = places.iter().map(|place| place.before).max().unwrap_or(0);
         state.free = free_slots(places, scheme);
         if state.misses >= MISSES_MAX {
@@ -115,7 +134,12 @@ impl World {
         let state = &mut self.clients[client];
         state.awaited = alone;
         let (round, id, token) = (state.round, Some(state.id), state.token);
-        let request = Request::Release { id, token, want: other, keeps: false };
+        let request = Request::Release {
+            id,
+            token,
+            want: other,
+            keeps: false,
+        };
         for site in &mut self.sites {
             site.links[client].commands.push(Command { round, request });
         }
@@ -157,7 +181,12 @@ impl World {
             if is_missing && !link.restores {
                 link.restores = true;
                 let id = id.filter(|_| link.answer == Answer::No);
-                let request = Request::Restore { id, token, want, slot };
+                let request = Request::Restore {
+                    id,
+                    token,
+                    want,
+                    slot,
+                };
                 link.commands.push(Command { round, request });
             }
         }
@@ -216,8 +245,18 @@ impl World {
         };
         let withdraw = Some(state.token).filter(|_| !stays);
         let (id, number, want) = (state.id, state.number, state.awaited);
-        self.sites.iter_mut().for_each(|site| site.links[client].asks = None);
-        self.ask(client, Request::Queue { id, number, withdraw, want });
+        self.sites
+            .iter_mut()
+            .for_each(|site| site.links[client].asks = None);
+        self.ask(
+            client,
+            Request::Queue {
+                id,
+                number,
+                withdraw,
+                want,
+            },
+        );
     }
 
     /// A waiter looks, or a holder renews.
@@ -236,7 +275,11 @@ impl World {
         client: usize,
         scheme: &Scheme,
     ) -> Result<(), Violation> {
-        let hints = self.sites.iter().filter(|site| site.links[client].is_hinted).count();
+        let hints = self
+            .sites
+            .iter()
+            .filter(|site| site.links[client].is_hinted)
+            .count();
         let state = &mut self.clients[client];
         let is_ready = state.phase == Phase::Waiting && state.pace != Pace::Idle;
         if !is_ready || hints < scheme.quorum() {
@@ -254,7 +297,15 @@ impl World {
         }
         let free = std::mem::take(&mut state.free);
         let slot = chosen_slot(id, token, free);
-        self.ask(client, Request::Turn { id, token, want, slot });
+        self.ask(
+            client,
+            Request::Turn {
+                id,
+                token,
+                want,
+                slot,
+            },
+        );
         Ok(())
     }
 
@@ -270,7 +321,12 @@ impl World {
             Request::Delete(token)
         } else {
             let keeps = scheme.keeps && was_holding;
-            Request::Release { id: Some(id).filter(|_| state.was_queued), token, want, keeps }
+            Request::Release {
+                id: Some(id).filter(|_| state.was_queued),
+                token,
+                want,
+                keeps,
+            }
         };
         self.ask(client, request);
     }

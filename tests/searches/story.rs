@@ -16,7 +16,10 @@ pub(crate) fn tell_from(scheme: &Scheme, trace: &[Step], from: usize) -> String 
         let line = match *step {
             Step::Carry(node, client) => {
                 let command = world.sites[node].links[client].commands.first();
-                format!("node {node} carries out {:?}", command.map(|command| command.request))
+                format!(
+                    "node {node} carries out {:?}",
+                    command.map(|command| command.request)
+                )
             }
             Step::Receive(node, client) => {
                 let reply = world.sites[node].links[client].replies.first();

@@ -24,7 +24,10 @@ impl Token {
     }
 
     pub(crate) fn read(name: &[u8]) -> Self {
-        let token = Self { client: name[0], attempt: u16::from_be_bytes([name[4], name[5]]) };
+        let token = Self {
+            client: name[0],
+            attempt: u16::from_be_bytes([name[4], name[5]]),
+        };
         assert_eq!(token.name(), name, "a name of ours");
         token
     }

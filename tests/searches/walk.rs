@@ -27,8 +27,19 @@ pub(crate) struct Totals {
 
 impl fmt::Display for Totals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { walks, steps, grants, overtaking, faults, ends, periods_max } = self;
-        writeln!(f, "{walks} walks, {steps} steps, {grants} grants, {overtaking} overtaking")?;
+        let Self {
+            walks,
+            steps,
+            grants,
+            overtaking,
+            faults,
+            ends,
+            periods_max,
+        } = self;
+        writeln!(
+            f,
+            "{walks} walks, {steps} steps, {grants} grants, {overtaking} overtaking"
+        )?;
         writeln!(f, "{ends} fair ends, after at most {periods_max} periods")?;
         write!(f, "faults: {faults:?}")
     }
@@ -53,7 +64,11 @@ pub(crate) fn walk(
     let mut trace = Vec::new();
     totals.walks += 1;
     let walked = follow(&scheme, &mut random, &mut trace, totals);
-    walked.map_err(|what| Failure { what, scheme, trace })
+    walked.map_err(|what| Failure {
+        what,
+        scheme,
+        trace,
+    })
 }
 
 /// Follows a walk, and notes its steps.
@@ -67,7 +82,9 @@ pub(crate) fn follow(
     let calm = 3 + random.below(30);
     let length = 20 + random.below(60 * scheme.clients);
     for _ in 0..length {
-        let Some(step) = choose(&world, scheme, calm, random) else { break };
+        let Some(step) = choose(&world, scheme, calm, random) else {
+            break;
+        };
         trace.push(step);
         totals.steps += 1;
         if let Step::Fault(fault) = step {

@@ -24,7 +24,11 @@ pub(crate) struct Command {
 pub(crate) enum Reply {
     /// To a command. The grant or the reservation of a node that may have forgotten a token does
     /// not count.
-    Outcome { command: Command, outcome: Outcome, counts: bool },
+    Outcome {
+        command: Command,
+        outcome: Outcome,
+        counts: bool,
+    },
     /// The node cannot be reached.
     Unreachable(Command),
     /// The node has a word for this waiter.
@@ -94,11 +98,29 @@ pub(crate) enum Step {
 impl World {
     pub(crate) fn new(scheme: &Scheme) -> Self {
         let links = vec![Link::default(); scheme.clients];
-        let sites = vec![Site { links, ..Site::default() }; scheme.nodes];
-        let clients = (0..scheme.clients).map(|index| Client::new(index, scheme)).collect();
-        let order = if scheme.has_plain_client { Order::OfClaims } else { Order::Strict };
+        let sites = vec![
+            Site {
+                links,
+                ..Site::default()
+            };
+            scheme.nodes
+        ];
+        let clients = (0..scheme.clients)
+            .map(|index| Client::new(index, scheme))
+            .collect();
+        let order = if scheme.has_plain_client {
+            Order::OfClaims
+        } else {
+            Order::Strict
+        };
         let (faults_left, looks_left) = (scheme.faults_max, scheme.looks_max);
-        Self { sites, clients, order, faults_left, looks_left }
+        Self {
+            sites,
+            clients,
+            order,
+            faults_left,
+            looks_left,
+        }
     }
 
     /// The same state with the nodes in one order: their names make no difference.
@@ -132,7 +154,9 @@ impl World {
     /// The looks that are possible. Who is told to look may do so at any time.
     pub(crate) fn looks(&self, scheme: &Scheme, steps: &mut Vec<Step>) {
         let is_told = |client: usize| {
-            self.sites.iter().any(|site| site.links[client].asks == Some(Word::AskNow))
+            self.sites
+                .iter()
+                .any(|site| site.links[client].asks == Some(Word::AskNow))
         };
         let may_look = |client: &usize| {
             let phase = self.clients[*client].phase;
@@ -179,7 +203,11 @@ impl World {
             link.is_heard |= matches!(command.request, Request::Queue { .. });
             let outcome = self.run(node, command.request, scheme);
             let counts = self.sites[node].forgotten.is_empty();
-            Reply::Outcome { command, outcome, counts }
+            Reply::Outcome {
+                command,
+                outcome,
+                counts,
+            }
         };
         // The answer to a removal matters only if a connection may end before it arrives.
         let is_cut = scheme.allows(Kind::Cut) || scheme.allows(Kind::Restart);
@@ -192,9 +220,14 @@ impl World {
     pub(crate) fn run(&mut self, node: usize, request: Request, scheme: &Scheme) -> Outcome {
         let site = &mut self.sites[node];
         let hearing = site.links.iter().enumerate();
-        let hearing = hearing.map(|(client, link)| u8::from(link.is_heard) << client).sum();
-        let Done { node: changed, outcome, told } =
-            server::run(&site.node, request, hearing, scheme);
+        let hearing = hearing
+            .map(|(client, link)| u8::from(link.is_heard) << client)
+            .sum();
+        let Done {
+            node: changed,
+            outcome,
+            told,
+        } = server::run(&site.node, request, hearing, scheme);
         site.node = changed;
         let counts = site.forgotten.is_empty();
         for (id, word) in told {
@@ -229,7 +262,11 @@ impl World {
 
     /// Has the waiter its place on a majority?
     pub(crate) fn is_firm(&self, client: usize, scheme: &Scheme) -> bool {
-        self.sites.iter().filter(|site| site.links[client].is_firm).count() >= scheme.quorum()
+        self.sites
+            .iter()
+            .filter(|site| site.links[client].is_firm)
+            .count()
+            >= scheme.quorum()
     }
 
     fn receive(&mut self, node: usize, client: usize, scheme: &Scheme) -> Result<(), Violation> {
@@ -253,7 +290,10 @@ impl World {
     /// pass.
     pub(crate) fn has_ended(&self, token: Token) -> bool {
         let owner = &self.clients[usize::from(token.client)];
-        let is_present = matches!(owner.phase, Phase::Trying | Phase::Claiming | Phase::Holding);
+        let is_present = matches!(
+            owner.phase,
+            Phase::Trying | Phase::Claiming | Phase::Holding
+        );
         owner.token != token || !is_present
     }
 
@@ -269,7 +309,9 @@ impl World {
             Phase::Idle => client.calls_left == 0,
             phase => phase == Phase::Dead,
         };
-        self.clients.iter().all(|client| client.pace != Pace::Prompt || is_done(client))
+        self.clients
+            .iter()
+            .all(|client| client.pace != Pace::Prompt || is_done(client))
     }
 
     /// Is the lock free although somebody waits who can take it?
@@ -285,6 +327,8 @@ impl World {
     }
 
     pub(crate) fn is_clean(&self) -> bool {
-        self.sites.iter().all(|site| site.is_down || site.node.is_empty())
+        self.sites
+            .iter()
+            .all(|site| site.is_down || site.node.is_empty())
     }
 }

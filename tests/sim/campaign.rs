@@ -25,7 +25,9 @@ const FAILURES_MAX: usize = 5;
 
 fn failures_max() -> usize {
     let text = env::var("REDLATCH_FAILURES").ok();
-    text.map_or(FAILURES_MAX, |most| most.parse().expect("REDLATCH_FAILURES is a number"))
+    text.map_or(FAILURES_MAX, |most| {
+        most.parse().expect("REDLATCH_FAILURES is a number")
+    })
 }
 
 /// The result of a campaign.
@@ -52,7 +54,9 @@ pub(crate) fn run(
 /// The message of a panic.
 fn words(cause: &(dyn Any + Send)) -> String {
     let text = cause.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("a panic").to_owned()
+    text.or_else(|| cause.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic")
+        .to_owned()
 }
 
 impl Campaign {

@@ -177,19 +177,34 @@ impl Checker {
     pub(crate) fn held_by_foreigner(&mut self, resource: u64, token: Name, now: u64, until: u64) {
         if let Some(owner) = self.owners.get_mut(&token) {
             owner.holds.push(self.holds.len());
-            self.holds.push(Hold { resource, token, from: now, until, share: None });
+            self.holds.push(Hold {
+                resource,
+                token,
+                from: now,
+                until,
+                share: None,
+            });
         }
     }
 
     /// A client believes from now on that it holds a lock of these resources.
     pub(crate) fn granted(&mut self, resources: &[u64], grant: &Grant) {
-        let Grant { token, now, until, fence, share, .. } = *grant;
+        let Grant {
+            token,
+            now,
+            until,
+            fence,
+            share,
+            ..
+        } = *grant;
         if let Some(Share::Permit { of, number }) = share {
             if number.is_none_or(|number| number >= of) {
                 let text = format!("{grant:?} is none of them");
                 self.report_violation(Invariant::MutualExclusion, text);
             }
-            self.owners.entry(token).and_modify(|owner| owner.permit = number);
+            self.owners
+                .entry(token)
+                .and_modify(|owner| owner.permit = number);
         }
         for resource in resources {
             self.fences.extend(fence.map(|_| (*resource, *grant)));
@@ -197,7 +212,13 @@ impl Checker {
                 continue;
             };
             owner.holds.push(self.holds.len());
-            self.holds.push(Hold { resource: *resource, token, from: now, until, share });
+            self.holds.push(Hold {
+                resource: *resource,
+                token,
+                from: now,
+                until,
+                share,
+            });
         }
         self.expect_kept(token, until);
     }
@@ -212,8 +233,13 @@ impl Checker {
     }
 
     fn change(&mut self, token: Name, change: impl Fn(&mut Hold)) {
-        let Some(owner) = self.owners.get(&token) else { return };
-        owner.holds.iter().for_each(|index| change(&mut self.holds[*index]));
+        let Some(owner) = self.owners.get(&token) else {
+            return;
+        };
+        owner
+            .holds
+            .iter()
+            .for_each(|index| change(&mut self.holds[*index]));
     }
 
     /// A client believes that it holds a lock until then: a majority of nodes must keep it.
@@ -229,7 +255,10 @@ impl Checker {
 
     /// A client does not use its lock any more.
     pub(crate) fn left(&mut self, token: Name, now: u64) {
-        let owner = self.owners.get(&token).filter(|_| self.order.soon.is_some());
+        let owner = self
+            .owners
+            .get(&token)
+            .filter(|_| self.order.soon.is_some());
         let hold = owner.and_then(|owner| self.holds.get(*owner.holds.first()?));
         let is_long = |hold: &&Hold| hold.share.is_none() && now > hold.from + LONG;
         if let (Some(owner), Some(_)) = (owner, hold.filter(is_long)) {
@@ -241,7 +270,10 @@ impl Checker {
 
     /// Until when does a client believe that it holds this lock? Zero if none does.
     pub(crate) fn held_until(&self, token: Name) -> u64 {
-        let hold = self.owners.get(&token).and_then(|owner| owner.holds.first());
+        let hold = self
+            .owners
+            .get(&token)
+            .and_then(|owner| owner.holds.first());
         hold.map_or(0, |hold| self.holds[*hold].until)
     }
 
@@ -253,7 +285,11 @@ impl Checker {
     /// The client's clock stopped: it believes for longer that it holds its locks.
     pub(crate) fn client_clock_stopped(&mut self, client: (usize, u64), now: u64, pause: u64) {
         for hold in self.holds.iter_mut().filter(|hold| hold.until > now) {
-            if self.owners.get(&hold.token).is_some_and(|owner| owner.client == client) {
+            if self
+                .owners
+                .get(&hold.token)
+                .is_some_and(|owner| owner.client == client)
+            {
                 hold.until += pause;
             }
         }
@@ -284,7 +320,11 @@ impl Checker {
 
     pub(crate) fn died(&mut self, client: (usize, u64), now: u64) {
         for hold in &mut self.holds {
-            if self.owners.get(&hold.token).is_some_and(|owner| owner.client == client) {
+            if self
+                .owners
+                .get(&hold.token)
+                .is_some_and(|owner| owner.client == client)
+            {
                 hold.until = hold.until.min(now);
             }
         }

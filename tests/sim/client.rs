@@ -72,14 +72,23 @@ enum Link {
 
 impl Client {
     pub(crate) fn new(name: (usize, u64), clock: Clock, context: &mut Context) -> Self {
-        let Options { nodes, node_timeout, .. } = context.options;
+        let Options {
+            nodes,
+            node_timeout,
+            ..
+        } = context.options;
         let factor = match context.options.mistake {
             Some(Mistake::DriftIgnored) => 0.0,
             _ => 0.01,
         };
-        let mut rules = Rules::new(nodes, Drift::from_factor(factor).expect("within the limits"));
+        let mut rules = Rules::new(
+            nodes,
+            Drift::from_factor(factor).expect("within the limits"),
+        );
         (rules.node_timeout, rules.connect_timeout) = (node_timeout, node_timeout * 10);
-        let queues = !context.random.chance(context.options.queueing.unqueued_permille);
+        let queues = !context
+            .random
+            .chance(context.options.queueing.unqueued_permille);
         rules.waiter_lease = context.options.queueing.waiter_lease.filter(|_| queues);
         let sessions = (0..nodes).map(|node| {
             let mut options = SessionOptions::new(&format!("node {node}"), context.random.number());
@@ -93,12 +102,19 @@ impl Client {
             Session::new(options)
         });
         let sessions = sessions.collect();
-        let limit = HandoffLimit { count: context.options.handoffs_max, ..HandoffLimit::DEFAULT };
+        let limit = HandoffLimit {
+            count: context.options.handoffs_max,
+            ..HandoffLimit::DEFAULT
+        };
         let (token, owner_process) = (CancelToken::new(), Arc::new(OwnerProcess::here()));
         let rules = Arc::new(rules);
         // Histories of locks draw as many numbers as they would without it.
         let uses_registers = context.options.registers.is_some();
-        let random = Random::new(if uses_registers { context.random.number() } else { 0 });
+        let random = Random::new(if uses_registers {
+            context.random.number()
+        } else {
+            0
+        });
         let walls_apart = context.options.walls_apart;
         Self {
             name,
@@ -126,7 +142,8 @@ impl Client {
 
     /// Runs one of its threads, which is taken out of the client meanwhile, because it uses it.
     pub(crate) fn run_worker(&mut self, context: &mut Context, worker: usize) {
-        self.registers.set_time(self.now(context), self.wall(context));
+        self.registers
+            .set_time(self.now(context), self.wall(context));
         let idle = Worker::new(worker);
         let mut running = std::mem::replace(&mut self.workers[worker], idle);
         clock::set_now(self.now(context));
@@ -140,8 +157,16 @@ impl Client {
     /// The threads in the wait queues look what has become of them.
     fn look(&mut self, context: &mut Context) {
         clock::set_now(self.now(context));
-        let Self { workers, wait_queues, clock, name, .. } = self;
-        workers.iter_mut().for_each(|worker| worker.look(wait_queues, clock, *name, context));
+        let Self {
+            workers,
+            wait_queues,
+            clock,
+            name,
+            ..
+        } = self;
+        workers
+            .iter_mut()
+            .for_each(|worker| worker.look(wait_queues, clock, *name, context));
     }
 
     pub(crate) fn now(&self, context: &Context) -> Time {
@@ -158,8 +183,19 @@ impl Client {
         context: &mut Context,
         work: impl FnOnce(&mut Driver<'_, Rounds<usize>, Sockets<'_>>) -> T,
     ) -> T {
-        let Self { name, clock, links, rounds, .. } = self;
-        let mut sockets = Sockets { name: *name, clock: *clock, links, context };
+        let Self {
+            name,
+            clock,
+            links,
+            rounds,
+            ..
+        } = self;
+        let mut sockets = Sockets {
+            name: *name,
+            clock: *clock,
+            links,
+            context,
+        };
         work(&mut Driver::new(rounds, &mut sockets))
     }
 
@@ -228,7 +264,9 @@ impl Client {
         if !self.is_driven() {
             return;
         }
-        let Some(deadline) = self.rounds.next_deadline() else { return };
+        let Some(deadline) = self.rounds.next_deadline() else {
+            return;
+        };
         let now = context.queue.now();
         // After a tick no deadline has passed, unless the client is one that forgets to tick.
         let due = self.clock.when(deadline);
@@ -260,7 +298,14 @@ impl Client {
             let delay = context.network.scheduling_delay(&mut context.random);
             self.workers[worker].hand(result, delay);
             let (client, life) = self.name;
-            context.queue.after(delay, Event::Work { client, life, worker });
+            context.queue.after(
+                delay,
+                Event::Work {
+                    client,
+                    life,
+                    worker,
+                },
+            );
         }
     }
 }

@@ -38,7 +38,11 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn new(offset: u64, drift: i64) -> Self {
-        Self { offset, drift, stopped: 0 }
+        Self {
+            offset,
+            drift,
+            stopped: 0,
+        }
     }
 
     /// Its time at this true time.

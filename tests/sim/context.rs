@@ -63,7 +63,12 @@ impl Context {
     pub(crate) fn trace(&self, text: impl FnOnce() -> String) {
         if self.is_traced {
             let now = self.queue.now();
-            eprintln!("{:>6}.{:06} ms  {}", now / 1_000_000, now % 1_000_000, text());
+            eprintln!(
+                "{:>6}.{:06} ms  {}",
+                now / 1_000_000,
+                now % 1_000_000,
+                text()
+            );
         }
     }
 

@@ -41,7 +41,11 @@ mod tally;
 mod worker;
 
 #[path = "../../src/cancel_token.rs"]
-#[allow(dead_code, unreachable_pub, reason = "a simulated client wakes its threads itself")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    reason = "a simulated client wakes its threads itself"
+)]
 mod cancel_token;
 #[path = "../../src/owner_process.rs"]
 mod owner_process;
@@ -49,7 +53,10 @@ mod owner_process;
 #[allow(dead_code, reason = "simulated threads are no threads")]
 mod taker;
 #[path = "../../src/wait_queue/queue.rs"]
-#[allow(dead_code, reason = "simulated threads do not sleep, nor wait for themselves")]
+#[allow(
+    dead_code,
+    reason = "simulated threads do not sleep, nor wait for themselves"
+)]
 mod wait_queue;
 
 use campaign::{Campaign, run};
@@ -83,13 +90,18 @@ const BROKEN_ONCE: [u64; 2] = [90_406, 175_274];
 
 /// The seed of the history to replay, if only one is wanted.
 fn replayed() -> Option<u64> {
-    env::var("REDLATCH_SEED").ok().map(|seed| seed.parse().expect("REDLATCH_SEED is a number"))
+    env::var("REDLATCH_SEED")
+        .ok()
+        .map(|seed| seed.parse().expect("REDLATCH_SEED is a number"))
 }
 
 /// The assumptions that the history to be replayed may break.
 fn replayed_assumption() -> BrokenAssumption {
-    let named =
-        |name: &String| BrokenAssumption::ALL.into_iter().find(|it| format!("{it:?}") == *name);
+    let named = |name: &String| {
+        BrokenAssumption::ALL
+            .into_iter()
+            .find(|it| format!("{it:?}") == *name)
+    };
     let name = env::var("REDLATCH_BROKEN").unwrap_or("None".to_owned());
     named(&name).expect("REDLATCH_BROKEN names what the history may break")
 }
@@ -110,8 +122,11 @@ fn expect_none_broken(seeds: Range<u64>, focus: BrokenAssumption) -> Tally {
     let mut text = String::new();
     for (seed, violations) in &failures {
         let how_to = how_to(*seed);
-        write!(text, "seed {seed}: {violations:?}\nREDLATCH_BROKEN={focus:?} {how_to}\n")
-            .expect("a String takes all");
+        write!(
+            text,
+            "seed {seed}: {violations:?}\nREDLATCH_BROKEN={focus:?} {how_to}\n"
+        )
+        .expect("a String takes all");
     }
     assert!(failures.is_empty(), "{text}");
     assert_eq!(tally.histories, seeds.end - seeds.start);
@@ -122,30 +137,84 @@ fn expect_none_broken(seeds: Range<u64>, focus: BrokenAssumption) -> Tally {
 fn expect_promises_kept(seeds: Range<u64>) {
     let tally = expect_none_broken(seeds.clone(), BrokenAssumption::None);
     let histories = seeds.end - seeds.start;
-    assert!(tally.grants > 0, "histories without any grant prove nothing");
+    assert!(
+        tally.grants > 0,
+        "histories without any grant prove nothing"
+    );
     if histories >= FULL {
         // Fewer histories need not contain everything.
         assert!(tally.grants > histories, "nor those with few grants");
-        assert!(tally.extensions > histories / 10, "nor those with few extensions");
-        assert!(tally.handoffs > histories / 10, "nor those with few handoffs");
-        assert!(tally.fenced > histories / 10, "nor those with few fencing tokens");
-        assert!(tally.of_several > histories / 15, "nor those with few locks of several resources");
-        assert!(tally.from_queue > histories, "nor those with few turns of waiters");
-        assert!(tally.pushes > histories, "nor those with few messages to waiters");
-        assert!(tally.in_order > histories, "nor those whose order is not checked");
-        assert!(tally.awaited_releases > histories, "nor those where nobody is woken");
+        assert!(
+            tally.extensions > histories / 10,
+            "nor those with few extensions"
+        );
+        assert!(
+            tally.handoffs > histories / 10,
+            "nor those with few handoffs"
+        );
+        assert!(
+            tally.fenced > histories / 10,
+            "nor those with few fencing tokens"
+        );
+        assert!(
+            tally.of_several > histories / 15,
+            "nor those with few locks of several resources"
+        );
+        assert!(
+            tally.from_queue > histories,
+            "nor those with few turns of waiters"
+        );
+        assert!(
+            tally.pushes > histories,
+            "nor those with few messages to waiters"
+        );
+        assert!(
+            tally.in_order > histories,
+            "nor those whose order is not checked"
+        );
+        assert!(
+            tally.awaited_releases > histories,
+            "nor those where nobody is woken"
+        );
         assert!(tally.readers > histories, "nor those with few readers");
         assert!(tally.permits > histories / 2, "nor those with few permits");
-        assert!(tally.shares_from_queue > histories / 5, "nor those with few turns for shares");
-        assert!(tally.shares_in_order > histories / 5, "nor those whose shares come in no order");
-        assert!(tally.extended_shares > histories / 10, "nor those with few extended shares");
-        assert!(tally.split_permits > histories / 50, "nor those with few split permits");
-        assert!(tally.restored_permits > histories / 40, "nor those with few restored permits");
+        assert!(
+            tally.shares_from_queue > histories / 5,
+            "nor those with few turns for shares"
+        );
+        assert!(
+            tally.shares_in_order > histories / 5,
+            "nor those whose shares come in no order"
+        );
+        assert!(
+            tally.extended_shares > histories / 10,
+            "nor those with few extended shares"
+        );
+        assert!(
+            tally.split_permits > histories / 50,
+            "nor those with few split permits"
+        );
+        assert!(
+            tally.restored_permits > histories / 40,
+            "nor those with few restored permits"
+        );
         let (held, bare) = tally.held;
-        assert!(held > histories / 10, "nor those with few locks that are held for long");
-        assert!(bare * 50 < held, "locks are not on all nodes: {bare} of {held}");
-        assert!(tally.examined > histories / 2, "nor those with few examinations");
-        assert!(tally.kinds() >= KINDS_MIN, "nor those with few faults: {tally}");
+        assert!(
+            held > histories / 10,
+            "nor those with few locks that are held for long"
+        );
+        assert!(
+            bare * 50 < held,
+            "locks are not on all nodes: {bare} of {held}"
+        );
+        assert!(
+            tally.examined > histories / 2,
+            "nor those with few examinations"
+        );
+        assert!(
+            tally.kinds() >= KINDS_MIN,
+            "nor those with few faults: {tally}"
+        );
     }
 }
 
@@ -154,7 +223,10 @@ fn expect_kept_with(focus: BrokenAssumption, seeds: Range<u64>) {
     for seed in seeds {
         let seen = broken(seed..seed + 1, focus, None);
         let how_to = how_to(seed);
-        assert!(seen.is_empty(), "{seen:?}\nREDLATCH_BROKEN={focus:?} {how_to}");
+        assert!(
+            seen.is_empty(),
+            "{seen:?}\nREDLATCH_BROKEN={focus:?} {how_to}"
+        );
     }
 }
 
@@ -222,7 +294,11 @@ fn histories_of_fresh_seeds_keep_all_guarantees() {
 #[test]
 fn the_same_seed_gives_the_same_history() {
     for seed in 0..5 {
-        let digest = |seed| Simulation::new(seed, BrokenAssumption::None, None, false).run().digest;
+        let digest = |seed| {
+            Simulation::new(seed, BrokenAssumption::None, None, false)
+                .run()
+                .digest
+        };
         assert_eq!(digest(seed), digest(seed));
         assert_ne!(digest(seed), digest(seed + 1));
     }
@@ -248,11 +324,26 @@ fn no_failover_of_a_group_gives_a_lock_away() {
     if replayed().is_none() {
         let histories = count(GROUPS);
         let tally = expect_none_broken(0..histories, BrokenAssumption::NoneWithGroups);
-        assert!(tally.elections > histories, "histories with few failovers prove nothing");
-        assert!(tally.grants_after > histories, "nor those with few grants after one");
-        assert!(tally.extensions_after > histories, "nor those with few extensions");
-        assert!(tally.reclaimed > histories / 10, "nor those where few locks are reclaimed");
-        assert!(tally.moves > histories / 10, "nor those where few servers are left");
+        assert!(
+            tally.elections > histories,
+            "histories with few failovers prove nothing"
+        );
+        assert!(
+            tally.grants_after > histories,
+            "nor those with few grants after one"
+        );
+        assert!(
+            tally.extensions_after > histories,
+            "nor those with few extensions"
+        );
+        assert!(
+            tally.reclaimed > histories / 10,
+            "nor those where few locks are reclaimed"
+        );
+        assert!(
+            tally.moves > histories / 10,
+            "nor those where few servers are left"
+        );
     }
 }
 
@@ -309,10 +400,17 @@ fn outside_the_assumptions_two_clients_can_hold_one_lock() {
     ] {
         // An unsolicited reply must arrive between a command and its reply, on a majority: the
         // histories before the 340th took long, and none of them has that.
-        let seeds = if broken_assumption == BrokenAssumption::Strays { 340..6_340 } else { 0..200 };
+        let seeds = if broken_assumption == BrokenAssumption::Strays {
+            340..6_340
+        } else {
+            0..200
+        };
         let seen = first_broken(seeds, broken_assumption, None, Invariant::MutualExclusion);
         eprintln!("{broken_assumption:?} breaks exclusion by seed {seen:?}");
-        assert!(seen.is_some(), "{broken_assumption:?} is harmless, or the simulator blind");
+        assert!(
+            seen.is_some(),
+            "{broken_assumption:?} is harmless, or the simulator blind"
+        );
     }
 }
 
@@ -326,6 +424,10 @@ fn every_mistake_is_caught() {
 #[test]
 fn every_mistake_about_groups_is_caught() {
     for mistake in mistake::OF_GROUPS {
-        expect_caught(mistake, BrokenAssumption::NoneWithGroups, Invariant::MutualExclusion);
+        expect_caught(
+            mistake,
+            BrokenAssumption::NoneWithGroups,
+            Invariant::MutualExclusion,
+        );
     }
 }

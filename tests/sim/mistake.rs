@@ -112,8 +112,11 @@ pub(crate) const OF_GROUPS: [Mistake; 5] = [
 ];
 
 /// Those about transactions.
-pub(crate) const OF_TRANSACTIONS: [Mistake; 3] =
-    [Mistake::RolledBackAlone, Mistake::CommittedAborted, Mistake::RecordRemovedEarly];
+pub(crate) const OF_TRANSACTIONS: [Mistake; 3] = [
+    Mistake::RolledBackAlone,
+    Mistake::CommittedAborted,
+    Mistake::RecordRemovedEarly,
+];
 
 /// Those about registers. Each breaks their order.
 pub(crate) const OF_REGISTERS: [Mistake; 9] = [

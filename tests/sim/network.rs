@@ -103,7 +103,9 @@ impl Network {
             clogs: vec![[0; 2]; options.clients * options.nodes],
             nodes: options.nodes,
             delay: options.delay,
-            links: options.has_steady_links.then(|| vec![0; options.clients * options.nodes]),
+            links: options
+                .has_steady_links
+                .then(|| vec![0; options.clients * options.nodes]),
             tail_permille: options.tail_permille,
             split_permille: options.split_permille,
             window: options.window,
@@ -141,7 +143,11 @@ impl Network {
             delay *= random.between(2, 40);
         }
         let clog = self.clogs[ends.0 * self.nodes + ends.1][side as usize];
-        if self.has_faults_ended { queue.now() + delay } else { queue.now().max(clog) + delay }
+        if self.has_faults_ended {
+            queue.now() + delay
+        } else {
+            queue.now().max(clog) + delay
+        }
     }
 
     fn delay_of_link(&mut self, random: &mut Random, ends: (usize, usize)) -> u64 {
@@ -204,7 +210,11 @@ impl Network {
             return bytes.len();
         }
         let used = pipe.bytes.len() - pipe.read;
-        let room = if side == Side::Node { self.window.saturating_sub(used) } else { usize::MAX };
+        let room = if side == Side::Node {
+            self.window.saturating_sub(used)
+        } else {
+            usize::MAX
+        };
         let taken = bytes.len().min(room);
         let mut left = taken;
         self.connections[connection].pipes[side as usize].take_up(&bytes[..taken]);
@@ -229,10 +239,17 @@ impl Network {
         side: Side,
         piece: Piece,
     ) {
-        let ends = (self.connections[connection].client, self.connections[connection].node);
+        let ends = (
+            self.connections[connection].client,
+            self.connections[connection].node,
+        );
         let arrival = self.arrival(queue, random, ends, side);
         let entry = &self.connections[connection];
-        let held_until = if side == Side::Node { entry.held_until } else { 0 };
+        let held_until = if side == Side::Node {
+            entry.held_until
+        } else {
+            0
+        };
         let stalled_until = entry.stalled_until.max(held_until);
         let pipe = &mut self.connections[connection].pipes[side as usize];
         pipe.last_arrival = pipe.last_arrival.max(arrival).max(stalled_until);
@@ -259,7 +276,11 @@ impl Network {
     pub(crate) fn read(&mut self, connection: usize, side: Side, most: usize) -> Read<'_> {
         let pipe = &mut self.connections[connection].pipes[side as usize];
         if pipe.read == pipe.arrived {
-            return if pipe.is_finished { Read::Finished } else { Read::Empty };
+            return if pipe.is_finished {
+                Read::Finished
+            } else {
+                Read::Empty
+            };
         }
         let start = pipe.read;
         pipe.read = pipe.arrived.min(start.saturating_add(most));
@@ -291,7 +312,9 @@ impl Network {
             connection.setup == Setup::Made
                 && connection.pipes.iter().all(|pipe| !pipe.is_swallowing)
         };
-        (0..self.connections.len()).filter(|index| works(&self.connections[*index])).collect()
+        (0..self.connections.len())
+            .filter(|index| works(&self.connections[*index]))
+            .collect()
     }
 
     /// A delay of a thread or a node that is normally short.

@@ -108,7 +108,9 @@ impl Node {
 
     /// The commands that it refuses now.
     fn trouble(&self, context: &Context) -> Option<Trouble> {
-        self.trouble.filter(|(_, until)| context.queue.now() < *until).map(|(trouble, _)| trouble)
+        self.trouble
+            .filter(|(_, until)| context.queue.now() < *until)
+            .map(|(trouble, _)| trouble)
     }
 
     pub(crate) fn refuse(&mut self, trouble: Option<Trouble>, until: u64) {
@@ -121,7 +123,9 @@ impl Node {
             return;
         }
         // Taken out while its commands run.
-        let Some(served) = self.served.get_mut(&connection) else { return };
+        let Some(served) = self.served.get_mut(&connection) else {
+            return;
+        };
         let mut bytes = std::mem::take(&mut served.bytes);
         let is_over = loop {
             match context.network.read(connection, Side::Node, usize::MAX) {
@@ -155,7 +159,12 @@ impl Node {
             context.repeat(connection, &replies[before..]);
             left = rest.len();
         }
-        let Context { network, queue, random, .. } = context;
+        let Context {
+            network,
+            queue,
+            random,
+            ..
+        } = context;
         network.send(queue, random, connection, Side::Client, &replies);
         left
     }
@@ -168,7 +177,10 @@ impl Node {
         out: &mut Vec<u8>,
     ) {
         context.tally.commands += 1;
-        if let Some(trouble) = self.trouble(context).filter(|trouble| trouble.refuses(words)) {
+        if let Some(trouble) = self
+            .trouble(context)
+            .filter(|trouble| trouble.refuses(words))
+        {
             let removed = Command::of(words).and_then(|command| command.removed());
             if let Some(token) = removed.filter(|_| trouble.is_permanent) {
                 // The library sends no more commands to such a node: its keys stay until their ttl
@@ -192,7 +204,10 @@ impl Node {
         let reply = match Command::of(words) {
             Some(command) if self.is_of_group() && is_script(words, script::KEEP) => {
                 // An extension may reclaim the lock, and is one all the same.
-                let command = Command { kind: Kind::Extend, ..command };
+                let command = Command {
+                    kind: Kind::Extend,
+                    ..command
+                };
                 self.execute(context, connection, words, &command)
             }
             Some(command) => self.execute(context, connection, words, &command),
@@ -214,7 +229,9 @@ impl Node {
         };
         let reply = self.reign_as_greeted(context, connection, words, reply);
         self.note(context, connection, words, &reply);
-        let Some(served) = self.served.get(&connection) else { return };
+        let Some(served) = self.served.get(&connection) else {
+            return;
+        };
         reply.encode(served.state.protocol, out);
         if context.options.has(Mistake::AnsweredTwice) && words[0] == b"SET" {
             reply.encode(served.state.protocol, out);
@@ -257,7 +274,12 @@ impl Node {
     fn end_connections(&mut self, context: &mut Context, is_reset: impl Fn(&mut Context) -> bool) {
         for connection in std::mem::take(&mut self.served).into_keys() {
             let is_reset = is_reset(context);
-            let Context { network, queue, random, .. } = context;
+            let Context {
+                network,
+                queue,
+                random,
+                ..
+            } = context;
             network.forget(queue, random, connection, is_reset);
         }
     }
@@ -281,7 +303,8 @@ impl Node {
         let now = self.clock.read(now);
         let mut stranger = self.keyspace.connect();
         if let Some(password) = self.password {
-            self.keyspace.execute(now, &mut stranger, &[b"AUTH", password.as_bytes()]);
+            self.keyspace
+                .execute(now, &mut stranger, &[b"AUTH", password.as_bytes()]);
         }
         let before = self.before(now);
         let reply = self.keyspace.execute(now, &mut stranger, words);
@@ -297,7 +320,9 @@ impl Node {
         let now = self.clock.read(now);
         let holders = |key: &[u8]| {
             let key = key.to_vec();
-            self.holders(now, &key).into_iter().map(move |holder| (key.clone(), holder.token))
+            self.holders(now, &key)
+                .into_iter()
+                .map(move |holder| (key.clone(), holder.token))
         };
         keys.flat_map(|key| holders(key.key)).collect()
     }
@@ -305,6 +330,7 @@ impl Node {
     /// The locks that have a set of holders.
     pub(crate) fn shared_locks(&self, now: u64) -> Vec<Vec<u8>> {
         let keys = self.keyspace.live_keys(self.clock.read(now));
-        keys.filter_map(|key| key.key.strip_suffix(HOLDERS).map(<[u8]>::to_vec)).collect()
+        keys.filter_map(|key| key.key.strip_suffix(HOLDERS).map(<[u8]>::to_vec))
+            .collect()
     }
 }

@@ -115,10 +115,18 @@ impl Options {
         let wait_for_all = random.chance(150);
         // With `wait_for_all`, a client waits that long for nodes that are down: a ttl must be
         // longer.
-        let timeout_max = if wait_for_all { ttl.0.min(ttl.1) / 4 } else { u64::MAX };
+        let timeout_max = if wait_for_all {
+            ttl.0.min(ttl.1) / 4
+        } else {
+            u64::MAX
+        };
         let node_timeout = random.pick(&[5_u64, 20, 50, 50, 50, 200]).min(timeout_max);
         let with_twins = broken_assumption == BrokenAssumption::NoneWithTwins;
-        let sizes: &[_] = if with_twins { &[3, 3, 4, 5] } else { &[1, 2, 3, 3, 3, 4, 5, 5, 6, 7] };
+        let sizes: &[_] = if with_twins {
+            &[3, 3, 4, 5]
+        } else {
+            &[1, 2, 3, 3, 3, 4, 5, 5, 6, 7]
+        };
         let nodes = random.pick(sizes);
         let mut options = Self {
             broken_assumption,
@@ -220,19 +228,32 @@ impl Options {
     pub(crate) fn longest_reservation_millis(&self) -> u64 {
         let claim = self.node_timeout * 3 + Duration::from_millis(2 * 100);
         // It outlasts a quarantine, which is as long as the longest ttl and a second.
-        let guard = self.quarantine().map(|quarantine| quarantine.as_millis() as u64 + 1_000);
+        let guard = self
+            .quarantine()
+            .map(|quarantine| quarantine.as_millis() as u64 + 1_000);
         let quarantine = guard.unwrap_or(0);
-        let left = if self.sharing.keep_permille > 0 { self.ttl.1 } else { 0 };
+        let left = if self.sharing.keep_permille > 0 {
+            self.ttl.1
+        } else {
+            0
+        };
         // What is reserved for a set lasts as long as its entry in front.
-        let lease = self.queueing.waiter_lease.filter(|_| self.several_permille > 0);
+        let lease = self
+            .queueing
+            .waiter_lease
+            .filter(|_| self.several_permille > 0);
         let claim = quarantine + claim.as_millis() as u64;
         left.max(claim).max(lease.map_or(0, Ttl::as_millis)) + 1_000
     }
 
     /// How old a server must be, or the reign of a group, before its grants count.
     pub(crate) fn quarantine(&self) -> Option<Duration> {
-        let bound = self.groups.as_ref().map_or(Duration::ZERO, |groups| groups.bound);
-        self.restart_guard.then(|| Duration::from_millis(self.ttl.1) + bound)
+        let bound = self
+            .groups
+            .as_ref()
+            .map_or(Duration::ZERO, |groups| groups.bound);
+        self.restart_guard
+            .then(|| Duration::from_millis(self.ttl.1) + bound)
     }
 
     /// The longest ttl, in true time by the slowest clock.
@@ -254,7 +275,10 @@ fn twins(random: &mut Random, nodes: usize, permille: u64) -> Option<(usize, usi
         return None;
     }
     let first = random.below(nodes as u64 - 1) as usize;
-    Some((first, random.between(first as u64 + 1, nodes as u64 - 1) as usize))
+    Some((
+        first,
+        random.between(first as u64 + 1, nodes as u64 - 1) as usize,
+    ))
 }
 
 /// Some of the kinds of fault, and those that the broken assumption needs.

@@ -16,7 +16,11 @@ pub(crate) enum Event {
     /// A client's event loop wakes up.
     Drive { client: usize, life: u64 },
     /// One of a client's threads wakes up.
-    Work { client: usize, life: u64, worker: usize },
+    Work {
+        client: usize,
+        life: u64,
+        worker: usize,
+    },
     /// A fault is injected.
     Fault,
     /// The nodes look for expired keys.
@@ -32,7 +36,11 @@ pub(crate) enum Event {
     /// The next write arrives at a replica, over this link.
     Replicate { server: usize, link: u64 },
     /// The acknowledgement of a write arrives at the master.
-    Acked { server: usize, link: u64, offset: u64 },
+    Acked {
+        server: usize,
+        link: u64,
+        offset: u64,
+    },
     /// A server of a group learns who is the master.
     Follow { server: usize },
     /// A command that blocks a connection has waited for as long as it may.
@@ -86,7 +94,11 @@ impl Queue {
 
     pub(crate) fn at(&mut self, time: u64, event: Event) {
         self.serial += 1;
-        self.events.push(Entry { time: time.max(self.now), serial: self.serial, event });
+        self.events.push(Entry {
+            time: time.max(self.now),
+            serial: self.serial,
+            event,
+        });
     }
 
     pub(crate) fn after(&mut self, delay: u64, event: Event) {

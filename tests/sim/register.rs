@@ -67,11 +67,29 @@ pub(crate) fn epoch_key() -> Vec<u8> {
 pub(crate) fn formed(run_ids: &[String], durable: &[bool]) -> Vec<Vec<u8>> {
     let place = |node| repair::named(Node::new(node), node as u64 + 1);
     let members = (0..run_ids.len()).map(place).collect();
-    let epoch = Epoch { group: Group { id: 5, epoch: 1, token: 6 }, members };
-    let marks = run_ids.iter().zip(durable).zip(1..).map(|((run_id, is_durable), id)| {
-        let (run_id, is_durable) = (run_id.clone(), *is_durable);
-        Member { epoch: epoch.clone(), run_id, id, is_durable }.to_bytes().to_vec()
-    });
+    let epoch = Epoch {
+        group: Group {
+            id: 5,
+            epoch: 1,
+            token: 6,
+        },
+        members,
+    };
+    let marks = run_ids
+        .iter()
+        .zip(durable)
+        .zip(1..)
+        .map(|((run_id, is_durable), id)| {
+            let (run_id, is_durable) = (run_id.clone(), *is_durable);
+            Member {
+                epoch: epoch.clone(),
+                run_id,
+                id,
+                is_durable,
+            }
+            .to_bytes()
+            .to_vec()
+        });
     marks.collect()
 }
 
@@ -83,24 +101,39 @@ fn from_transaction(number: usize) -> u64 {
 /// Begins a call of a thread.
 pub(crate) fn begin(shared: &Rc<Shared>, worker: usize, register: u64, call: Call, id: Id) -> Task {
     let line = Line::default();
-    let caller = Caller { shared: Rc::clone(shared), line: line.clone(), worker };
+    let caller = Caller {
+        shared: Rc::clone(shared),
+        line: line.clone(),
+        worker,
+    };
     Task::new(id, line, operate(caller, register, call, id))
 }
 
 async fn operate(caller: Caller, register: u64, call: Call, id: Id) -> Outcome {
     let name = format!("{register}").into_bytes();
     let result = match call {
-        Call::Read => caller.read(&name).await.map(|value| Outcome::Is(value.as_ref().map(seen))),
+        Call::Read => caller
+            .read(&name)
+            .await
+            .map(|value| Outcome::Is(value.as_ref().map(seen))),
         Call::Participate(call) => caller.participate(call).await,
         Call::Repair => caller.repair().await.map(Outcome::Repaired),
         _ => {
             let slot = caller.shared.slot(register);
-            caller.run(&slot, &name, move |draft| write(draft, call, id)).await
+            caller
+                .run(&slot, &name, move |draft| write(draft, call, id))
+                .await
         }
     };
     result.unwrap_or_else(|failure| match failure {
-        Failure::Unknown | Failure::NoQuorum { may_have_happened: true } => Outcome::Unsure,
-        Failure::NoQuorum { may_have_happened: false } | Failure::Other => Outcome::Failed,
+        Failure::Unknown
+        | Failure::NoQuorum {
+            may_have_happened: true,
+        } => Outcome::Unsure,
+        Failure::NoQuorum {
+            may_have_happened: false,
+        }
+        | Failure::Other => Outcome::Failed,
     })
 }
 
@@ -124,13 +157,21 @@ fn write(draft: &mut Draft, call: Call, id: Id) -> Outcome {
         }
         Call::Delete => {
             draft.delete();
-            return Outcome::Made { before, version: None };
+            return Outcome::Made {
+                before,
+                version: None,
+            };
         }
         Call::Fenced(token) => Some(token),
         _ => None,
     };
-    let mut ids = before.as_ref().map_or(Vec::new(), |before| before.ids.clone());
+    let mut ids = before
+        .as_ref()
+        .map_or(Vec::new(), |before| before.ids.clone());
     ids.push(id);
     let version = draft.put(to_bytes(&ids).into(), token);
-    Outcome::Made { before, version: Some(version.as_u64()) }
+    Outcome::Made {
+        before,
+        version: Some(version.as_u64()),
+    }
 }

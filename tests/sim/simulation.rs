@@ -67,7 +67,11 @@ impl Simulation {
         let mut context = Context::new(options, random, is_traced);
         context.trace(|| format!("{:#?}", context.options));
         let password = context.options.password;
-        let size = context.options.groups.as_ref().map_or(1, |groups| groups.size);
+        let size = context
+            .options
+            .groups
+            .as_ref()
+            .map_or(1, |groups| groups.size);
         let mut shown = clock(&mut context, false);
         let nodes = (0..context.options.servers())
             .map(|server| {
@@ -92,17 +96,25 @@ impl Simulation {
         for index in 0..simulation.context.options.clients {
             simulation.start_client(index, 0);
         }
-        let pause = simulation.context.random.below(simulation.context.options.fault_pause);
+        let pause = simulation
+            .context
+            .random
+            .below(simulation.context.options.fault_pause);
         simulation.context.queue.after(pause, Event::Fault);
         simulation.start_idle_clients();
         simulation.form_registers();
-        simulation.context.queue.after(simulation.context.options.queueing.sweep, Event::Sweep);
+        simulation
+            .context
+            .queue
+            .after(simulation.context.options.queueing.sweep, Event::Sweep);
         simulation
     }
 
     pub(crate) fn run(mut self) -> HistoryResult {
-        let (faults_end_at, events_max) =
-            (self.context.options.faults_end_at, self.context.options.events_max);
+        let (faults_end_at, events_max) = (
+            self.context.options.faults_end_at,
+            self.context.options.events_max,
+        );
         self.run_until(faults_end_at, |it| it.context.tally.events >= events_max);
         let healed = self.heal();
         self.expect_locks(&healed);
@@ -110,7 +122,13 @@ impl Simulation {
         self.expect_nothing_forgotten(&healed);
         self.expect_nothing_under_way();
         self.context.checker.conclude(self.context.queue.now());
-        let Context { checker, digest, network, mut tally, .. } = self.context;
+        let Context {
+            checker,
+            digest,
+            network,
+            mut tally,
+            ..
+        } = self.context;
         tally.in_order = checker.order.checked;
         tally.shares_in_order = checker.order.checked_shares;
         tally.split_permits = checker.split_permits;
@@ -120,7 +138,11 @@ impl Simulation {
         }
         tally.faults("segment cut up", network.splits);
         tally.faults("segment late", network.tails);
-        HistoryResult { checker, digest, tally }
+        HistoryResult {
+            checker,
+            digest,
+            tally,
+        }
     }
 
     /// Processes events until `end`, or until `is_enough`. Returns whether it was.
@@ -140,7 +162,11 @@ impl Simulation {
             Event::Arrive { connection, side } => self.arrive(connection, side),
             Event::Stray { stray } => self.stray(stray),
             Event::Drive { client, life } => self.drive(client, life),
-            Event::Work { client, life, worker } => self.work(client, life, worker),
+            Event::Work {
+                client,
+                life,
+                worker,
+            } => self.work(client, life, worker),
             Event::Fault => self.fault(),
             Event::Sweep => self.sweep(),
             Event::Foreign { turn } => self.foreign(turn),
@@ -148,7 +174,11 @@ impl Simulation {
             Event::Thaw { node } => self.thaw(node),
             Event::Restart { node } => self.restart(node),
             Event::Replicate { server, link } => self.replicate(server, link),
-            Event::Acked { server, link, offset } => self.acknowledge(server, link, offset),
+            Event::Acked {
+                server,
+                link,
+                offset,
+            } => self.acknowledge(server, link, offset),
             Event::Follow { server } => self.follow(server),
             Event::Unblock { connection } => self.unblock(connection),
             Event::Rebirth { client } => {
@@ -166,7 +196,9 @@ impl Simulation {
 
     /// The servers remove expired keys, as Redis does ten times per second.
     fn sweep(&mut self) {
-        self.context.queue.after(self.context.options.queueing.sweep, Event::Sweep);
+        self.context
+            .queue
+            .after(self.context.options.queueing.sweep, Event::Sweep);
         for node in &mut self.nodes {
             node.sweep(&mut self.context);
         }
@@ -177,7 +209,14 @@ impl Simulation {
         let client = Client::new((index, life), clock, &mut self.context);
         for worker in 0..client.workers.len() {
             let pause = self.context.random.below(20 * MILLIS);
-            self.context.queue.after(pause, Event::Work { client: index, life, worker });
+            self.context.queue.after(
+                pause,
+                Event::Work {
+                    client: index,
+                    life,
+                    worker,
+                },
+            );
         }
         if index < self.clients.len() {
             self.clients[index] = client;
@@ -226,7 +265,15 @@ impl Simulation {
     }
 
     fn work(&mut self, client: usize, life: u64, worker: usize) {
-        if self.runs(client, life, Event::Work { client, life, worker }) {
+        if self.runs(
+            client,
+            life,
+            Event::Work {
+                client,
+                life,
+                worker,
+            },
+        ) {
             self.clients[client].run_worker(&mut self.context, worker);
         }
     }

@@ -47,7 +47,11 @@ impl Stray {
             false => (What::Push, &PUSHES[..]),
         };
         let bytes = context.random.pick(texts).to_vec();
-        Self { connection, bytes, what }
+        Self {
+            connection,
+            bytes,
+            what,
+        }
     }
 
     /// Is it an error? An error does not say which command it is the reply to.
@@ -59,10 +63,20 @@ impl Stray {
 impl Context {
     /// Sends an unsolicited reply.
     pub(crate) fn send_stray(&mut self, stray: Stray) {
-        let most =
-            self.random.pick(&[100 * MICROS, 5 * MILLIS, 60 * MILLIS, 60 * MILLIS, 400 * MILLIS]);
+        let most = self.random.pick(&[
+            100 * MICROS,
+            5 * MILLIS,
+            60 * MILLIS,
+            60 * MILLIS,
+            400 * MILLIS,
+        ]);
         let delay = self.random.below(most);
-        self.queue.after(delay, Event::Stray { stray: self.strays.len() });
+        self.queue.after(
+            delay,
+            Event::Stray {
+                stray: self.strays.len(),
+            },
+        );
         self.strays.push(stray);
     }
 
@@ -70,7 +84,11 @@ impl Context {
     pub(crate) fn repeat(&mut self, connection: usize, reply: &[u8]) {
         let is_repeating = self.network.connections[connection].repeated_until > self.queue.now();
         if is_repeating && !reply.is_empty() && self.random.chance(700) {
-            let stray = Stray { connection, bytes: reply.to_vec(), what: What::Repeated };
+            let stray = Stray {
+                connection,
+                bytes: reply.to_vec(),
+                what: What::Repeated,
+            };
             self.send_stray(stray);
         }
     }

@@ -100,7 +100,10 @@ impl RegisterCalls {
 impl Tally {
     /// The counts of one history that begins.
     pub(crate) fn one() -> Self {
-        Self { histories: 1, ..Self::default() }
+        Self {
+            histories: 1,
+            ..Self::default()
+        }
     }
 
     /// A fault was injected.
@@ -147,14 +150,29 @@ impl Tally {
         self.reclaimed += other.reclaimed;
         self.moves += other.moves;
         self.registers.add(&other.registers);
-        other.faults.iter().for_each(|(name, count)| self.faults(name, *count));
+        other
+            .faults
+            .iter()
+            .for_each(|(name, count)| self.faults(name, *count));
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { histories, events, grants, extensions, handoffs, fenced, of_several, .. } = self;
-        write!(f, "{histories} histories, {events} events, {grants} grants, ")?;
+        let Self {
+            histories,
+            events,
+            grants,
+            extensions,
+            handoffs,
+            fenced,
+            of_several,
+            ..
+        } = self;
+        write!(
+            f,
+            "{histories} histories, {events} events, {grants} grants, "
+        )?;
         write!(f, "{extensions} extensions, {handoffs} handoffs, ")?;
         write!(
             f,

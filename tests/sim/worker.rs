@@ -78,7 +78,10 @@ pub(crate) struct Worker {
 }
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there are a handful of them in a simulation")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are a handful of them in a simulation"
+)]
 enum State {
     /// Idle until it is woken.
     Idle,
@@ -148,7 +151,9 @@ impl Worker {
 
     /// Does it hold this lock?
     pub(crate) fn holds(&self, token: Name) -> bool {
-        self.held.as_ref().is_some_and(|held| name(held.token.as_bytes()) == token)
+        self.held
+            .as_ref()
+            .is_some_and(|held| name(held.token.as_bytes()) == token)
     }
 
     /// Is it idle, without a lock?
@@ -235,7 +240,14 @@ impl Worker {
 
     fn sleep(&self, client: &Client, context: &mut Context, until: u64) {
         let ((client, life), worker) = (client.name, self.index);
-        context.queue.at(until, Event::Work { client, life, worker });
+        context.queue.at(
+            until,
+            Event::Work {
+                client,
+                life,
+                worker,
+            },
+        );
     }
 
     /// The main loop.

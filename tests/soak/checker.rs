@@ -81,8 +81,16 @@ fn read(text: &str, found: &mut Findings) -> Vec<Held> {
         let section = (number(1), number(2), number(3));
         if words[0] == "in" {
             let (from, until) = (number(4), number(5));
-            let held = Held { from, until, count: None, is_open: true };
-            assert!(sections.insert(section, held).is_none(), "{section:?} begins twice");
+            let held = Held {
+                from,
+                until,
+                count: None,
+                is_open: true,
+            };
+            assert!(
+                sections.insert(section, held).is_none(),
+                "{section:?} begins twice"
+            );
         } else {
             let held = sections.get_mut(&section).expect("what ends has begun");
             held.until = number(4);
@@ -109,7 +117,14 @@ mod tests {
     }
 
     fn inside(journal: &Journal, process: u64, from: u64, end: u64, count: u64) {
-        journal.entered((process, 0, 0), Span { granted: from, until: 99, latest: 99 });
+        journal.entered(
+            (process, 0, 0),
+            Span {
+                granted: from,
+                until: 99,
+                latest: 99,
+            },
+        );
         journal.set_count(count);
         journal.left((process, 0, 0), end, count);
     }
@@ -121,7 +136,10 @@ mod tests {
             inside(journal, 2, 20, 30, 2);
         });
         assert_eq!((clean.sections, clean.counted), (2, 2));
-        assert_eq!((clean.overlaps, clean.open, clean.torn, clean.lost_updates), (0, 0, 0, 0));
+        assert_eq!(
+            (clean.overlaps, clean.open, clean.torn, clean.lost_updates),
+            (0, 0, 0, 0)
+        );
 
         let overlapping = judged(|journal| {
             inside(journal, 1, 10, 20, 1);
@@ -137,9 +155,19 @@ mod tests {
         // A killed client may have incremented the counter, and holds the lock until its validity
         // ends.
         let killed = judged(|journal| {
-            journal.entered((3, 0, 0), Span { granted: 5, until: 15, latest: 15 });
+            journal.entered(
+                (3, 0, 0),
+                Span {
+                    granted: 5,
+                    until: 15,
+                    latest: 15,
+                },
+            );
             inside(journal, 1, 10, 20, 2);
         });
-        assert_eq!((killed.open, killed.overlaps, killed.lost_updates), (1, 1, 0));
+        assert_eq!(
+            (killed.open, killed.overlaps, killed.lost_updates),
+            (1, 1, 0)
+        );
     }
 }

@@ -32,15 +32,25 @@ const THREADS: u64 = 3;
 const LEAST: Duration = Duration::from_millis(300);
 
 /// The counters of a process, in this order.
-pub(crate) const TALLY: [&str; 7] =
-    ["taken", "extended", "held by others", "no quorum", "too late", "lost", "froze"];
+pub(crate) const TALLY: [&str; 7] = [
+    "taken",
+    "extended",
+    "held by others",
+    "no quorum",
+    "too late",
+    "lost",
+    "froze",
+];
 
 #[derive(Default)]
 struct Tally([AtomicU64; TALLY.len()]);
 
 impl Tally {
     fn add(&self, what: &str) {
-        let index = TALLY.iter().position(|name| *name == what).expect("it is in the list");
+        let index = TALLY
+            .iter()
+            .position(|name| *name == what)
+            .expect("it is in the list");
         self.0[index].fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -62,12 +72,19 @@ pub(crate) fn run(urls: &str) {
     let folder = PathBuf::from(env::var_os(FOLDER).expect("it is given a folder"));
     let number = env::var(NUMBER).expect("it is given a number");
     let builder = without_restart_guard(urls.split(' ')).client_name("soak");
-    let builder = builder.node_timeout(Duration::from_millis(150)).max_ttl(TTL_MAX);
+    let builder = builder
+        .node_timeout(Duration::from_millis(150))
+        .max_ttl(TTL_MAX);
     let builder = builder.retry(Duration::from_millis(1), Duration::from_millis(30));
     let process = Process {
         number: number.parse().expect("a number"),
-        client: builder.restart_guard(true).build().expect("the settings are good"),
-        journals: (0..RESOURCES.len()).map(|index| Journal::open(&folder, index)).collect(),
+        client: builder
+            .restart_guard(true)
+            .build()
+            .expect("the settings are good"),
+        journals: (0..RESOURCES.len())
+            .map(|index| Journal::open(&folder, index))
+            .collect(),
         freezing: RwLock::new(()),
         is_over: AtomicBool::new(false),
         tally: Tally::default(),
@@ -82,7 +99,9 @@ pub(crate) fn run(urls: &str) {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         process.is_over.store(true, Ordering::SeqCst);
         // A scope does not report the message of a thread's panic.
-        threads.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().expect("no thread panics"));
     });
     process.report(&folder);
 }
@@ -96,7 +115,12 @@ impl Process {
             let ttl = chance.millis(800..=2_000);
             let wait = chance.pick(&[0, 0, 1, 20, 500, 2_000]);
             let wait = Duration::from_millis(wait);
-            match self.client.request(RESOURCES[resource]).ttl(ttl).try_lock_for(wait) {
+            match self
+                .client
+                .request(RESOURCES[resource])
+                .ttl(ttl)
+                .try_lock_for(wait)
+            {
                 Ok(Some(guard)) => {
                     self.tally.add("taken");
                     number += 1;
@@ -132,7 +156,11 @@ impl Process {
             }
         }
         journal.left(section, now().min(span.until), counted);
-        if chance.one_in(2) { drop(guard) } else { drop(guard.release()) }
+        if chance.one_in(2) {
+            drop(guard);
+        } else {
+            drop(guard.release());
+        }
     }
 
     /// Extends the lock, and returns the new time span for which it is held.
@@ -141,12 +169,18 @@ impl Process {
         match guard.extend(ttl) {
             Ok(()) => {
                 self.tally.add("extended");
-                Span { granted: span.granted, ..self::span(guard) }
+                Span {
+                    granted: span.granted,
+                    ..self::span(guard)
+                }
             }
             Err(Error::Lost(_)) => {
                 self.tally.add("lost");
                 assert!(guard.ensure_held().is_err(), "a lost lock stays lost");
-                Span { until: span.until.min(before), ..span }
+                Span {
+                    until: span.until.min(before),
+                    ..span
+                }
             }
             Err(Error::NoQuorum(_)) => span,
             Err(error) => panic!("{error}"),
@@ -161,18 +195,29 @@ impl Process {
         }
         self.tally.add("froze");
         if now() >= span.latest {
-            assert!(guard.ensure_held().is_err(), "its time passed while it was stopped");
+            assert!(
+                guard.ensure_held().is_err(),
+                "its time passed while it was stopped"
+            );
             let extended = guard.extend(TTL_MAX);
             assert!(matches!(extended, Err(Error::Lost(_))), "{extended:?}");
         }
     }
 
     fn report(&self, folder: &Path) {
-        let counts = self.tally.0.iter().map(|count| count.load(Ordering::Relaxed).to_string());
+        let counts = self
+            .tally
+            .0
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed).to_string());
         let line = format!("{}\n", counts.collect::<Vec<_>>().join(" "));
-        let file = File::options().create(true).append(true).open(folder.join("tally"));
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(folder.join("tally"));
         let mut file = file.expect("the tally can be opened");
-        file.write_all(line.as_bytes()).expect("the tally can be written");
+        file.write_all(line.as_bytes())
+            .expect("the tally can be written");
     }
 }
 
@@ -182,5 +227,9 @@ fn span(guard: &LockGuard) -> Span {
     let left = u64::try_from(guard.remaining().as_nanos()).expect("seconds");
     // The lock is held until then at least: `left` was read at `granted` or a little later.
     let until = if left == 0 { granted } else { granted + left };
-    Span { granted, until, latest: now() + left }
+    Span {
+        granted,
+        until,
+        latest: now() + left,
+    }
 }

@@ -29,7 +29,11 @@ impl Client {
     fn is_frozen(&self) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.process.id()));
         // The state follows the name, which is in parentheses.
-        stat.is_ok_and(|text| text.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))
+        stat.is_ok_and(|text| {
+            text.rsplit(") ")
+                .next()
+                .is_some_and(|rest| rest.starts_with('T'))
+        })
     }
 
     fn go_on(&mut self) {
@@ -52,8 +56,14 @@ pub(crate) struct Clients {
 impl Clients {
     pub(crate) fn start(urls: &[String], folder: &Path) -> Self {
         let (urls, folder) = (urls.join(" "), folder.to_owned());
-        let mut clients =
-            Self { urls, folder, clients: Vec::new(), started: 0, killed: 0, frozen: 0 };
+        let mut clients = Self {
+            urls,
+            folder,
+            clients: Vec::new(),
+            started: 0,
+            killed: 0,
+            frozen: 0,
+        };
         for _ in 0..COUNT {
             let client = clients.spawn();
             clients.clients.push(client);
@@ -67,7 +77,10 @@ impl Clients {
         command.env(URLS, &self.urls).env(FOLDER, &self.folder);
         command.env(NUMBER, self.started.to_string());
         let process = command.spawn().expect("this program can be started again");
-        Client { process, frozen_until: None }
+        Client {
+            process,
+            frozen_until: None,
+        }
     }
 
     /// Continues the processes that were stopped for long enough, and perhaps kills one.
@@ -109,7 +122,11 @@ impl Clients {
                 if client.is_frozen() {
                     client.go_on();
                 }
-                client.process.try_wait().expect("a child can be asked").is_some()
+                client
+                    .process
+                    .try_wait()
+                    .expect("a child can be asked")
+                    .is_some()
             });
             assert!(ended, "a client does not end");
             let status = client.process.wait().expect("it has ended");

@@ -36,8 +36,10 @@ impl NodeFault {
     }
 
     fn any(chance: &mut Chance) -> Self {
-        let delay =
-            Mode::Delay { to_server: chance.millis(0..=60), to_client: chance.millis(0..=120) };
+        let delay = Mode::Delay {
+            to_server: chance.millis(0..=60),
+            to_client: chance.millis(0..=120),
+        };
         let offset = chance.below(40);
         let wires = [
             delay,
@@ -78,9 +80,17 @@ pub(crate) struct FaultyServers {
 impl FaultyServers {
     pub(crate) fn open(count: usize) -> Self {
         let servers = Servers::start(count);
-        let node = |server: &Server| Node { proxy: Proxy::start(server.port()), fault: None };
+        let node = |server: &Server| Node {
+            proxy: Proxy::start(server.port()),
+            fault: None,
+        };
         let nodes = servers.iter().map(node).collect();
-        Self { servers, nodes, killed: Instant::now(), faults: BTreeMap::new() }
+        Self {
+            servers,
+            nodes,
+            killed: Instant::now(),
+            faults: BTreeMap::new(),
+        }
     }
 
     /// The URLs of the proxies.
@@ -91,12 +101,19 @@ impl FaultyServers {
     /// Ends faults whose time is over, and perhaps injects another.
     pub(crate) fn step(&mut self, chance: &mut Chance) {
         for index in 0..self.nodes.len() {
-            if self.nodes[index].fault.is_some_and(|(_, until)| until <= Instant::now()) {
+            if self.nodes[index]
+                .fault
+                .is_some_and(|(_, until)| until <= Instant::now())
+            {
                 self.end_fault(index);
             }
         }
         let index = chance.below(self.nodes.len());
-        let ill = self.nodes.iter().filter(|node| node.fault.is_some()).count();
+        let ill = self
+            .nodes
+            .iter()
+            .filter(|node| node.fault.is_some())
+            .count();
         // Mostly one or two nodes have a fault, and sometimes a majority.
         let most = if chance.one_in(20) { 4 } else { 2 };
         if self.nodes[index].fault.is_some() {
@@ -149,7 +166,9 @@ impl FaultyServers {
 
     fn end_fault(&mut self, index: usize) {
         let (server, node) = (&mut self.servers[index], &mut self.nodes[index]);
-        let Some((fault, _)) = node.fault.take() else { return };
+        let Some((fault, _)) = node.fault.take() else {
+            return;
+        };
         match fault {
             NodeFault::Killed => {
                 server.restart();
@@ -171,7 +190,10 @@ impl FaultyServers {
 
     /// The number of keys on all servers.
     pub(crate) fn keys(&self) -> i64 {
-        self.servers.iter().map(|server| server.command(&["DBSIZE"]).integer()).sum()
+        self.servers
+            .iter()
+            .map(|server| server.command(&["DBSIZE"]).integer())
+            .sum()
     }
 
     /// The number of keys that are left after all of them should have expired.

@@ -17,7 +17,9 @@ impl Figures {
     /// `None` if the process has ended.
     pub(crate) fn of(pid: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("RssAnon:"))?;
         let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
         let entries = |folder| Some(fs::read_dir(format!("/proc/{pid}/{folder}")).ok()?.count());
         Some(Self {
@@ -31,7 +33,11 @@ impl Figures {
     pub(crate) fn most(all: &[Self]) -> Self {
         Self {
             written: all.iter().map(|figures| figures.written).max().unwrap_or(0),
-            descriptors: all.iter().map(|figures| figures.descriptors).max().unwrap_or(0),
+            descriptors: all
+                .iter()
+                .map(|figures| figures.descriptors)
+                .max()
+                .unwrap_or(0),
             threads: all.iter().map(|figures| figures.threads).max().unwrap_or(0),
         }
     }
@@ -39,7 +45,17 @@ impl Figures {
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kilobytes, Self { descriptors, threads, .. }) = (self.written / 1024, self);
-        write!(f, "{kilobytes} KiB, {descriptors} descriptors, {threads} threads")
+        let (
+            kilobytes,
+            Self {
+                descriptors,
+                threads,
+                ..
+            },
+        ) = (self.written / 1024, self);
+        write!(
+            f,
+            "{kilobytes} KiB, {descriptors} descriptors, {threads} threads"
+        )
     }
 }

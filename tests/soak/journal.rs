@@ -42,7 +42,10 @@ pub(crate) struct Journal {
 }
 
 fn paths(folder: &Path, resource: usize) -> (PathBuf, PathBuf) {
-    (folder.join(format!("counter-{resource}")), folder.join(format!("log-{resource}")))
+    (
+        folder.join(format!("counter-{resource}")),
+        folder.join(format!("log-{resource}")),
+    )
 }
 
 impl Journal {
@@ -57,7 +60,10 @@ impl Journal {
         let (counter, log) = paths(folder, resource);
         let counter = File::options().read(true).write(true).open(counter);
         let log = File::options().append(true).open(log);
-        Self { counter: counter.expect("it was made"), log: log.expect("it was made") }
+        Self {
+            counter: counter.expect("it was made"),
+            log: log.expect("it was made"),
+        }
     }
 
     /// The text of a resource's log.
@@ -67,14 +73,18 @@ impl Journal {
 
     pub(crate) fn count(&self) -> u64 {
         let mut digits = [0; DIGITS];
-        self.counter.read_exact_at(&mut digits, 0).expect("the counter can be read");
+        self.counter
+            .read_exact_at(&mut digits, 0)
+            .expect("the counter can be read");
         let text = String::from_utf8(digits.to_vec()).expect("digits");
         text.parse().expect("a number")
     }
 
     pub(crate) fn set_count(&self, count: u64) {
         let text = format!("{count:0DIGITS$}");
-        self.counter.write_all_at(text.as_bytes(), 0).expect("the counter can be written");
+        self.counter
+            .write_all_at(text.as_bytes(), 0)
+            .expect("the counter can be written");
     }
 
     /// Written when the lock was acquired.
@@ -90,6 +100,8 @@ impl Journal {
 
     fn write(&self, line: &str) {
         // One write for the whole line, because others append to the same file.
-        (&self.log).write_all(format!("\n{line} .").as_bytes()).expect("the log can be written");
+        (&self.log)
+            .write_all(format!("\n{line} .").as_bytes())
+            .expect("the log can be written");
     }
 }

@@ -39,7 +39,10 @@ const STEP: Duration = Duration::from_millis(25);
 
 fn number(name: &str) -> Option<u64> {
     let text = env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is a number")),
+    )
 }
 
 #[test]
@@ -70,28 +73,55 @@ fn the_protected_data_stays_consistent_under_all_faults() {
     let leaked = servers.leaked();
     let found = checker::check(folder.path());
 
-    eprintln!("acquisitions: {}, of which counted: {}", found.sections, found.counted);
+    eprintln!(
+        "acquisitions: {}, of which counted: {}",
+        found.sections, found.counted
+    );
     eprintln!("by clients that ran to their end: {tally:?}");
     eprintln!("faults: {}", servers.faults.values().sum::<u64>());
-    servers.faults.iter().for_each(|(name, count)| eprintln!("  {count:6} {name}"));
-    eprintln!("  {:6} clients killed, {} frozen", clients.killed, clients.frozen);
-    eprintln!("overlaps: {}, lost updates: {}", found.overlaps, found.lost_updates);
+    servers
+        .faults
+        .iter()
+        .for_each(|(name, count)| eprintln!("  {count:6} {name}"));
+    eprintln!(
+        "  {:6} clients killed, {} frozen",
+        clients.killed, clients.frozen
+    );
+    eprintln!(
+        "overlaps: {}, lost updates: {}",
+        found.overlaps, found.lost_updates
+    );
     eprintln!("keys left by the clients: {left}, after their ttl: {leaked}");
     let (early, late) = figures.split_at(figures.len() / 2);
-    let (early, late) = (Figures::most(&early[early.len() / 4..]), Figures::most(late));
-    for (name, index) in [("start", 0), ("middle", figures.len() / 2), ("end", figures.len() - 1)] {
+    let (early, late) = (
+        Figures::most(&early[early.len() / 4..]),
+        Figures::most(late),
+    );
+    for (name, index) in [
+        ("start", 0),
+        ("middle", figures.len() / 2),
+        ("end", figures.len() - 1),
+    ] {
         eprintln!("oldest client at its {name}: {}", figures[index]);
     }
 
     assert_eq!((found.overlaps, found.lost_updates, leaked), (0, 0, 0));
     assert!(found.torn <= clients.killed && found.open <= clients.killed * 3);
     assert!(found.counted > 0 && !servers.faults.is_empty());
-    assert!(late.written <= early.written + 1024 * 1024, "{early} grew to {late}");
+    assert!(
+        late.written <= early.written + 1024 * 1024,
+        "{early} grew to {late}"
+    );
     // One connection may be closing while the next one opens.
-    assert!(late.descriptors <= early.descriptors + 1, "{early} grew to {late}");
+    assert!(
+        late.descriptors <= early.descriptors + 1,
+        "{early} grew to {late}"
+    );
     assert!(late.threads <= early.threads, "{early} grew to {late}");
     let after = all_nodes_client(servers.urls());
-    RESOURCES.iter().for_each(|name| drop(take(&after, name, LIMIT)));
+    RESOURCES
+        .iter()
+        .for_each(|name| drop(take(&after, name, LIMIT)));
 }
 
 /// The code of the client processes. Does nothing without the environment variable.

@@ -37,7 +37,11 @@ impl Acceptor {
                 handle(stream);
             }
         });
-        Ok(Self { port, stopping, thread: Some(thread) })
+        Ok(Self {
+            port,
+            stopping,
+            thread: Some(thread),
+        })
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -51,7 +55,9 @@ fn listen(port: u16) -> io::Result<TcpListener> {
     let bind = || TcpListener::bind(("127.0.0.1", port));
     let mut listener = bind();
     eventually(LIMIT, || {
-        let is_taken = listener.as_ref().is_err_and(|it| it.kind() == io::ErrorKind::AddrInUse);
+        let is_taken = listener
+            .as_ref()
+            .is_err_and(|it| it.kind() == io::ErrorKind::AddrInUse);
         if is_taken {
             listener = bind();
         }
@@ -97,7 +103,10 @@ impl Streams {
     }
 
     fn take(&self) -> Vec<Arc<TcpStream>> {
-        self.all().drain(..).filter_map(|stream| stream.upgrade()).collect()
+        self.all()
+            .drain(..)
+            .filter_map(|stream| stream.upgrade())
+            .collect()
     }
 
     fn all(&self) -> MutexGuard<'_, Vec<Weak<TcpStream>>> {

@@ -40,7 +40,9 @@ impl Backend {
 
     /// A client's settings, patient enough for a machine that does other things too.
     pub fn builder(&self) -> Builder {
-        let builder = LockClient::builder().nodes(self.urls()).restart_guard(false);
+        let builder = LockClient::builder()
+            .nodes(self.urls())
+            .restart_guard(false);
         match self {
             Self::Redis(_) => trusting(builder).node_timeout(Duration::from_millis(300)),
             Self::ZooKeeper(_) | Self::Embedded(_) => builder.node_timeout(Duration::from_secs(3)),

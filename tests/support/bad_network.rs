@@ -17,11 +17,21 @@ pub fn check_single_bytes(proxies: &[Proxy], urls: Vec<String>) {
     for round in 0..10 {
         let name = format!("bytes-{round}\r\n\0");
         let mut guard = take(&client, &name, LONG);
-        assert!(client.try_lock(&name, LONG).expect("all nodes answer").is_none());
+        assert!(
+            client
+                .try_lock(&name, LONG)
+                .expect("all nodes answer")
+                .is_none()
+        );
         guard.extend(LONG).expect("all nodes answer");
         assert_eq!(guard.release(), Ok(()));
     }
-    assert!(client.nodes().iter().all(|node| node.is_connected && node.version.is_some()));
+    assert!(
+        client
+            .nodes()
+            .iter()
+            .all(|node| node.is_connected && node.version.is_some())
+    );
     assert_eq!(proxies.iter().map(Proxy::accepted).sum::<usize>(), 3);
 }
 
@@ -37,8 +47,10 @@ pub fn check_mutual_exclusion(
     let turns = AtomicUsize::new(0);
     let round = Duration::from_millis(100);
     let contend = || {
-        let client =
-            with_long_timeout(urls.to_vec()).node_timeout(round).build().expect("good settings");
+        let client = with_long_timeout(urls.to_vec())
+            .node_timeout(round)
+            .build()
+            .expect("good settings");
         while !is_over.load(Ordering::SeqCst) {
             let ttl = Duration::from_secs(5);
             if let Ok(Some(guard)) = client.request("chaos").ttl(ttl).try_lock_for(ttl) {
@@ -69,5 +81,8 @@ pub fn check_mutual_exclusion(
     });
     assert!(turns.into_inner() > 0);
     // Whatever was lost: the lock can be acquired again.
-    assert!(eventually(LIMIT, || can_be_acquired(&all_nodes_client(servers.urls()), "chaos")));
+    assert!(eventually(LIMIT, || can_be_acquired(
+        &all_nodes_client(servers.urls()),
+        "chaos"
+    )));
 }

@@ -45,20 +45,23 @@ impl Capability {
                     && is_accepted(&mut client, &["CLIENT", "TRACKING", "ON", "OPTIN"])
             }
             Self::ClientIds => is_accepted(&mut client, &["CLIENT", "ID"]),
-            Self::Cluster => {
-                !client.command(&["CLUSTER", "INFO"]).text().contains("unknown command")
-            }
+            Self::Cluster => !client
+                .command(&["CLUSTER", "INFO"])
+                .text()
+                .contains("unknown command"),
             Self::Users => is_accepted(&mut client, &["ACL", "SETUSER", "probe"]),
-            Self::RightsToSubcommands => {
-                is_accepted(&mut client, &["ACL", "SETUSER", "probe", "-client|tracking"])
-            }
+            Self::RightsToSubcommands => is_accepted(
+                &mut client,
+                &["ACL", "SETUSER", "probe", "-client|tracking"],
+            ),
             Self::Shares => {
                 let script = "redis.call('TIME') return redis.call('SET', KEYS[1], 'x')";
                 is_accepted(&mut client, &["EVAL", script, "1", "redlatch:probe"])
             }
-            Self::ExactUptime => {
-                client.command(&["INFO", "server"]).field("server_time_usec").is_some()
-            }
+            Self::ExactUptime => client
+                .command(&["INFO", "server"])
+                .field("server_time_usec")
+                .is_some(),
             Self::Setting(name) => client.command(&["CONFIG", "GET", name]) != Value::Array(vec![]),
         }
     }
@@ -100,11 +103,17 @@ pub fn is_skipped(needed: &[Capability]) -> bool {
         return false;
     };
     let program = ServerProgram::tested();
-    assert!(!program.is_default(), "{program} has {missing:?}, so this test must run");
+    assert!(
+        !program.is_default(),
+        "{program} has {missing:?}, so this test must run"
+    );
     let count = SKIPPED.fetch_add(1, Ordering::Relaxed) + 1;
     let thread = thread::current();
     let test = thread.name().unwrap_or("a test");
-    say(&format!("skipped ({count}): {test}: {} lacks {missing:?}", program));
+    say(&format!(
+        "skipped ({count}): {test}: {} lacks {missing:?}",
+        program
+    ));
     true
 }
 

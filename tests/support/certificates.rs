@@ -15,8 +15,15 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// The names under which the tests' servers are reached.
-const NAMES: [&str; 7] =
-    ["127.0.0.1", "127.0.0.2", "::1", "localhost", "node.test", "slow.test", INTERNAL];
+const NAMES: [&str; 7] = [
+    "127.0.0.1",
+    "127.0.0.2",
+    "::1",
+    "localhost",
+    "node.test",
+    "slow.test",
+    INTERNAL,
+];
 
 /// A name in the servers' certificates that no resolver knows.
 pub const INTERNAL: &str = "redis-1.internal";
@@ -59,7 +66,10 @@ impl Authority {
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate().expect("the provider makes keys");
         let certificate = params.self_signed(&key).expect("the parameters are good");
-        Self { certificate, issuer: Issuer::new(params, key) }
+        Self {
+            certificate,
+            issuer: Issuer::new(params, key),
+        }
     }
 
     /// The authority that the tests' clients trust.
@@ -84,7 +94,9 @@ impl Authority {
         // A server of a cluster is a client of the others.
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         if purpose != Purpose::Client {
-            params.extended_key_usages.push(ExtendedKeyUsagePurpose::ServerAuth);
+            params
+                .extended_key_usages
+                .push(ExtendedKeyUsagePurpose::ServerAuth);
         }
         match purpose {
             Purpose::Expired => params.not_after = date_time_ymd(2001, 1, 1),
@@ -92,7 +104,9 @@ impl Authority {
             _ => {}
         }
         let key = KeyPair::generate().expect("the provider makes keys");
-        let certificate = params.signed_by(&key, &self.issuer).expect("the parameters are good");
+        let certificate = params
+            .signed_by(&key, &self.issuer)
+            .expect("the parameters are good");
         Identity {
             certificate_pem: certificate.pem(),
             certificate: certificate.der().clone(),
@@ -106,7 +120,8 @@ impl Authority {
         static FILE: OnceLock<File> = OnceLock::new();
         let file = FILE.get_or_init(|| {
             let mut file = tempfile::tempfile().expect("a temporary file can be made");
-            file.write_all(Self::trusted().pem().as_bytes()).expect("it can be written");
+            file.write_all(Self::trusted().pem().as_bytes())
+                .expect("it can be written");
             file
         });
         // It has no name in any folder, so nothing is left behind by a test that is killed.
@@ -135,7 +150,9 @@ impl Identity {
 fn params(common_name: &str, names: &[&str]) -> CertificateParams {
     let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
     let mut params = CertificateParams::new(names).expect("the names are ASCII");
-    params.distinguished_name.push(DnType::CommonName, common_name);
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
     params.not_before = date_time_ymd(2000, 1, 1);
     params.not_after = date_time_ymd(2100, 1, 1);
     params

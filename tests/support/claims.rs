@@ -34,16 +34,25 @@ pub struct Claims {
 impl Claims {
     /// Those of a process, which tells them.
     pub fn telling() -> Self {
-        Self { are_told: true, ..Self::default() }
+        Self {
+            are_told: true,
+            ..Self::default()
+        }
     }
 
     pub fn claims(&self) -> Vec<Claim> {
-        self.claims.lock().expect("nothing panics with this lock held").clone()
+        self.claims
+            .lock()
+            .expect("nothing panics with this lock held")
+            .clone()
     }
 
     /// Records a claim that has begun, and returns its index.
     fn begin(&self, claim: Claim) -> usize {
-        let mut claims = self.claims.lock().expect("nothing panics with this lock held");
+        let mut claims = self
+            .claims
+            .lock()
+            .expect("nothing panics with this lock held");
         claims.push(claim);
         self.tell(claims.len() - 1, claim);
         claims.len() - 1
@@ -51,15 +60,34 @@ impl Claims {
 
     /// Changes the end of a claim.
     fn change(&self, index: usize, until: impl FnOnce(Instant) -> Instant) {
-        let claim = &mut self.claims.lock().expect("nothing panics with this lock held")[index];
+        let claim = &mut self
+            .claims
+            .lock()
+            .expect("nothing panics with this lock held")[index];
         claim.until = until(claim.until);
         self.tell(index, *claim);
     }
 
-    #[expect(clippy::print_stdout, reason = "the process that has started this one reads it")]
-    fn tell(&self, index: usize, Claim { is_stubborn, from, until, .. }: Claim) {
+    #[expect(
+        clippy::print_stdout,
+        reason = "the process that has started this one reads it"
+    )]
+    fn tell(
+        &self,
+        index: usize,
+        Claim {
+            is_stubborn,
+            from,
+            until,
+            ..
+        }: Claim,
+    ) {
         if self.are_told {
-            println!("claim {index} {is_stubborn} {} {}", shared(from), shared(until));
+            println!(
+                "claim {index} {is_stubborn} {} {}",
+                shared(from),
+                shared(until)
+            );
         }
     }
 
@@ -67,13 +95,22 @@ impl Claims {
     pub fn hear(&self, client: usize, output: impl Read) {
         let mut own = Vec::new();
         for line in BufReader::new(output).lines().map_while(Result::ok) {
-            let Some((_, told)) = line.split_once("claim ") else { continue };
+            let Some((_, told)) = line.split_once("claim ") else {
+                continue;
+            };
             let words: Vec<&str> = told.split(' ').collect();
-            let [index, is_stubborn, from, until] = words[..] else { panic!("{line}") };
+            let [index, is_stubborn, from, until] = words[..] else {
+                panic!("{line}")
+            };
             let instant = |nanos: &str| instant(nanos.parse().expect("nanoseconds"));
             let (from, until, is_stubborn) = (instant(from), instant(until), is_stubborn == "true");
             if index.parse() == Ok(own.len()) {
-                own.push(self.begin(Claim { client, is_stubborn, from, until }));
+                own.push(self.begin(Claim {
+                    client,
+                    is_stubborn,
+                    from,
+                    until,
+                }));
             } else {
                 let index: usize = index.parse().expect("an index");
                 self.change(own[index], |_| until);
@@ -87,7 +124,11 @@ impl Claims {
         claims.sort_by_key(|claim| claim.from);
         let (mut longest, mut overlaps): (Option<Claim>, _) = (None, Vec::new());
         for claim in claims {
-            overlaps.extend(longest.filter(|it| claim.from < it.until).map(|it| (it, claim)));
+            overlaps.extend(
+                longest
+                    .filter(|it| claim.from < it.until)
+                    .map(|it| (it, claim)),
+            );
             longest = longest.filter(|it| it.until > claim.until).or(Some(claim));
         }
         overlaps
@@ -100,7 +141,11 @@ impl Claims {
 
     /// When the first claim after this time began.
     pub fn next_begun(&self, since: Instant) -> Option<Instant> {
-        self.claims().iter().map(|claim| claim.from).filter(|from| *from > since).min()
+        self.claims()
+            .iter()
+            .map(|claim| claim.from)
+            .filter(|from| *from > since)
+            .min()
     }
 
     /// When the last claim ends, as far as is known.
@@ -130,7 +175,10 @@ fn clock() -> (Instant, i128) {
 /// This time in nanoseconds of the clock that all processes share.
 fn shared(at: Instant) -> i128 {
     let (now, clock) = clock();
-    let (after, before) = (at.saturating_duration_since(now), now.saturating_duration_since(at));
+    let (after, before) = (
+        at.saturating_duration_since(now),
+        now.saturating_duration_since(at),
+    );
     clock + after.as_nanos() as i128 - before.as_nanos() as i128
 }
 
@@ -181,7 +229,14 @@ impl Hold for LockGuard {
 pub fn work(number: usize, client: &LockClient, ttl: Duration, all_claims: &Claims) {
     let wait = Duration::from_millis(500);
     // Too few nodes may be up, or count: then it retries.
-    let acquire = || client.request(RESOURCE).ttl(ttl).try_lock_for(wait).ok().flatten();
+    let acquire = || {
+        client
+            .request(RESOURCE)
+            .ttl(ttl)
+            .try_lock_for(wait)
+            .ok()
+            .flatten()
+    };
     compete(number, ttl, all_claims, acquire);
 }
 
@@ -200,7 +255,12 @@ pub fn compete<H: Hold>(
         let Some(mut guard) = acquire() else { continue };
         let from = Instant::now();
         let (is_stubborn, until) = (turn % 3 == 0, guard.promised());
-        let claim = all_claims.begin(Claim { client: number, is_stubborn, from, until });
+        let claim = all_claims.begin(Claim {
+            client: number,
+            is_stubborn,
+            from,
+            until,
+        });
         match turn % 3 {
             0 => while_held(&guard, ttl),
             1 => {

@@ -59,7 +59,9 @@ impl Value {
     pub fn field(&self, field: &str) -> Option<String> {
         let text = self.text();
         let mut lines = text.lines().filter_map(|line| line.split_once(':'));
-        lines.find(|(name, _)| *name == field).map(|(_, value)| value.to_owned())
+        lines
+            .find(|(name, _)| *name == field)
+            .map(|(_, value)| value.to_owned())
     }
 }
 
@@ -83,13 +85,17 @@ impl Client {
     }
 
     pub fn over(stream: impl Stream + 'static) -> Self {
-        Self { stream: Box::new(stream), received: Vec::new() }
+        Self {
+            stream: Box::new(stream),
+            received: Vec::new(),
+        }
     }
 
     /// Sends one command and waits for its reply.
     #[track_caller]
     pub fn command<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Value {
-        self.try_command(args).unwrap_or_else(|error| panic!("no reply: {error}"))
+        self.try_command(args)
+            .unwrap_or_else(|error| panic!("no reply: {error}"))
     }
 
     pub fn try_command<A: AsRef<[u8]>>(&mut self, args: &[A]) -> std::io::Result<Value> {
@@ -156,7 +162,10 @@ pub fn encode<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
 pub fn parse(bytes: &[u8]) -> Option<(Value, usize)> {
     let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
     let line = String::from_utf8_lossy(&bytes[1..end]).into_owned();
-    let number = || line.parse::<i64>().unwrap_or_else(|_| panic!("{line:?} is not a number"));
+    let number = || {
+        line.parse::<i64>()
+            .unwrap_or_else(|_| panic!("{line:?} is not a number"))
+    };
     let used = end + 2;
     let simple = |value| Some((value, used));
     match bytes[0] {
@@ -188,12 +197,18 @@ pub fn parse(bytes: &[u8]) -> Option<(Value, usize)> {
                 b'~' => Value::Set(items),
                 b'>' => Value::Push(items),
                 _ => Value::Map(
-                    items.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect(),
+                    items
+                        .chunks(2)
+                        .map(|pair| (pair[0].clone(), pair[1].clone()))
+                        .collect(),
                 ),
             };
             Some((value, used + len))
         }
-        kind => panic!("unknown type byte {kind:?} in {:?}", String::from_utf8_lossy(bytes)),
+        kind => panic!(
+            "unknown type byte {kind:?} in {:?}",
+            String::from_utf8_lossy(bytes)
+        ),
     }
 }
 

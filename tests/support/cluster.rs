@@ -22,10 +22,17 @@ impl Cluster {
     /// second.
     #[track_caller]
     pub fn start(shards: usize, replicas: usize) -> Self {
-        let settings = ["--cluster-node-timeout", "1000", "--repl-diskless-sync-delay", "0"];
+        let settings = [
+            "--cluster-node-timeout",
+            "1000",
+            "--repl-diskless-sync-delay",
+            "0",
+        ];
         let settings = [&settings, between_servers()].concat();
         let count = shards * (1 + replicas);
-        let servers: Vec<_> = (0..count).map(|_| ClusterNode::start_with(&settings)).collect();
+        let servers: Vec<_> = (0..count)
+            .map(|_| ClusterNode::start_with(&settings))
+            .collect();
         let cluster = Self { servers, shards };
         for shard in 0..shards {
             let Range { start, end } = cluster.slots(shard);
@@ -38,9 +45,14 @@ impl Cluster {
         }
         let knows_all =
             |server: &ClusterNode| info(server, "cluster_known_nodes") == count.to_string();
-        assert!(eventually(START_LIMIT, || cluster.servers.iter().all(knows_all)));
+        assert!(eventually(START_LIMIT, || cluster
+            .servers
+            .iter()
+            .all(knows_all)));
         for (index, replica) in cluster.servers[shards..].iter().enumerate() {
-            let id = cluster.servers[index % shards].command(&["CLUSTER", "MYID"]).text();
+            let id = cluster.servers[index % shards]
+                .command(&["CLUSTER", "MYID"])
+                .text();
             let follows = || replica.command(&["CLUSTER", "REPLICATE", &id]).text() == "OK";
             assert!(eventually(START_LIMIT, follows));
         }
@@ -49,7 +61,10 @@ impl Cluster {
             let is_replica = super::sentinel::info(server, "role") == "slave";
             info(server, "cluster_state") == "ok" && (!is_replica || is_linked())
         };
-        assert!(eventually(START_LIMIT, || cluster.servers.iter().all(is_up)));
+        assert!(eventually(START_LIMIT, || cluster
+            .servers
+            .iter()
+            .all(is_up)));
         cluster
     }
 
@@ -60,8 +75,15 @@ impl Cluster {
 
     /// The URL of all nodes, by three of the servers.
     pub fn url(&self) -> String {
-        let hosts = self.servers.iter().rev().step_by(self.shards.max(2) - 1).take(3);
-        let hosts: Vec<_> = hosts.map(|it| format!("127.0.0.1:{}", it.client_port())).collect();
+        let hosts = self
+            .servers
+            .iter()
+            .rev()
+            .step_by(self.shards.max(2) - 1)
+            .take(3);
+        let hosts: Vec<_> = hosts
+            .map(|it| format!("127.0.0.1:{}", it.client_port()))
+            .collect();
         format!("{}+cluster://{}", scheme(), hosts.join(","))
     }
 }
@@ -69,6 +91,8 @@ impl Cluster {
 /// A field of `CLUSTER INFO`.
 fn info(server: &Server, name: &str) -> String {
     let text = server.command(&["CLUSTER", "INFO"]).text();
-    let field = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let field = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     field.unwrap_or_default().trim_end().to_owned()
 }

@@ -22,7 +22,11 @@ impl DeafPort {
         let socket = socket.expect("a socket can be made");
         socket.bind(&address.into()).expect("the address is free");
         socket.listen(0).expect("it can listen");
-        let address = socket.local_addr().expect("it is bound").as_socket().expect("it is TCP");
+        let address = socket
+            .local_addr()
+            .expect("it is bound")
+            .as_socket()
+            .expect("it is TCP");
         let mut queued = Vec::new();
         let is_full = || match TcpStream::connect_timeout(&address, Duration::from_millis(300)) {
             Ok(stream) => {
@@ -32,7 +36,10 @@ impl DeafPort {
             Err(_) => true,
         };
         assert!(eventually(Duration::from_secs(60), is_full));
-        Self { socket, _queued: queued }
+        Self {
+            socket,
+            _queued: queued,
+        }
     }
 
     pub fn address(&self) -> SocketAddr {

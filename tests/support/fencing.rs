@@ -17,7 +17,10 @@ pub fn fenced(client: &LockClient, resource: &str) -> LockGuard {
 
 #[track_caller]
 pub fn token(guard: &LockGuard) -> u64 {
-    guard.fencing_token().expect("a fenced lock has a token").as_u64()
+    guard
+        .fencing_token()
+        .expect("a fenced lock has a token")
+        .as_u64()
 }
 
 /// The key of a resource's counter.
@@ -29,7 +32,12 @@ pub fn counter_key(resource: &str) -> String {
 #[track_caller]
 pub fn counter(server: &Server, resource: &str) -> Option<u64> {
     let text = value(server, counter_key(resource))?;
-    Some(String::from_utf8(text).expect("digits").parse().expect("a number"))
+    Some(
+        String::from_utf8(text)
+            .expect("digits")
+            .parse()
+            .expect("a number"),
+    )
 }
 
 /// Sets the counter, also to a value that is not a number.

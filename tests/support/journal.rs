@@ -12,7 +12,10 @@ use super::secret::shown;
 #[track_caller]
 pub fn recorded_client(builder: Builder) -> (LockClient, Journal) {
     let journal = Journal::default();
-    let client = builder.wait_for_all(true).on_event(journal.recorder()).build();
+    let client = builder
+        .wait_for_all(true)
+        .on_event(journal.recorder())
+        .build();
     (client.expect("the settings are good"), journal)
 }
 
@@ -34,39 +37,101 @@ pub struct Entry {
 
 impl Entry {
     pub fn of(event: &Event<'_>) -> Self {
-        let resource =
-            event.resource().map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
+        let resource = event
+            .resource()
+            .map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
         let about = resource.or(event.url().map(str::to_owned));
         let about = about.expect("an event is about a resource, a register or a node");
-        let entry = Self { name: event.name(), about, text: shown(event), ..Self::default() };
+        let entry = Self {
+            name: event.name(),
+            about,
+            text: shown(event),
+            ..Self::default()
+        };
         match *event {
-            Event::Attempt { number, outcome, took, .. } => {
-                Self { attempts: number, outcome: Some(outcome), span: took, ..entry }
+            Event::Attempt {
+                number,
+                outcome,
+                took,
+                ..
+            } => Self {
+                attempts: number,
+                outcome: Some(outcome),
+                span: took,
+                ..entry
+            },
+            Event::Quarantined { left, .. } => Self {
+                span: left,
+                ..entry
+            },
+            Event::Woken { waited, .. } => Self {
+                span: waited,
+                ..entry
+            },
+            Event::Acquired {
+                attempts,
+                waited,
+                validity,
+                ..
+            } => Self {
+                attempts,
+                span: waited,
+                validity,
+                ..entry
+            },
+            Event::Contended {
+                attempts, waited, ..
             }
-            Event::Quarantined { left, .. } => Self { span: left, ..entry },
-            Event::Woken { waited, .. } => Self { span: waited, ..entry },
-            Event::Acquired { attempts, waited, validity, .. } => {
-                Self { attempts, span: waited, validity, ..entry }
-            }
-            Event::Contended { attempts, waited, .. } | Event::Failed { attempts, waited, .. } => {
-                Self { attempts, span: waited, ..entry }
-            }
+            | Event::Failed {
+                attempts, waited, ..
+            } => Self {
+                attempts,
+                span: waited,
+                ..entry
+            },
             Event::Extended { took, validity, .. } | Event::NotExtended { took, validity, .. } => {
-                Self { span: took, validity, ..entry }
+                Self {
+                    span: took,
+                    validity,
+                    ..entry
+                }
             }
-            Event::Lost { held, .. } => Self { span: held, ..entry },
-            Event::Released { held, outcome, remaining, .. } => {
-                Self { span: held, validity: remaining, released: outcome, ..entry }
-            }
-            Event::LetExpire { held, remaining, .. } => {
-                Self { span: held, validity: remaining, ..entry }
-            }
-            Event::NodeSlow { silent, .. } => Self { span: silent, ..entry },
+            Event::Lost { held, .. } => Self {
+                span: held,
+                ..entry
+            },
+            Event::Released {
+                held,
+                outcome,
+                remaining,
+                ..
+            } => Self {
+                span: held,
+                validity: remaining,
+                released: outcome,
+                ..entry
+            },
+            Event::LetExpire {
+                held, remaining, ..
+            } => Self {
+                span: held,
+                validity: remaining,
+                ..entry
+            },
+            Event::NodeSlow { silent, .. } => Self {
+                span: silent,
+                ..entry
+            },
             Event::RegisterRead { rounds, took, .. }
-            | Event::RegisterChanged { rounds, took, .. } => {
-                Self { attempts: rounds.into(), span: took, ..entry }
-            }
-            Event::RegisterFailed { took, .. } => Self { span: took, ..entry },
+            | Event::RegisterChanged { rounds, took, .. } => Self {
+                attempts: rounds.into(),
+                span: took,
+                ..entry
+            },
+            Event::RegisterFailed { took, .. } => Self {
+                span: took,
+                ..entry
+            },
             _ => entry,
         }
     }
@@ -90,7 +155,9 @@ impl Journal {
     /// Removes and returns the events about locks and registers, in order. Keeps those about nodes.
     pub fn take_lock_events(&self) -> Vec<Entry> {
         let mut entries = self.entries();
-        let (nodes, locks) = entries.drain(..).partition(|entry| entry.name.starts_with("node"));
+        let (nodes, locks) = entries
+            .drain(..)
+            .partition(|entry| entry.name.starts_with("node"));
         *entries = nodes;
         locks
     }
@@ -98,7 +165,11 @@ impl Journal {
     /// The names of the events about this node, in order.
     pub fn node_events(&self, url: &str) -> Vec<&'static str> {
         let entries = self.entries();
-        entries.iter().filter(|entry| entry.about == url).map(|entry| entry.name).collect()
+        entries
+            .iter()
+            .filter(|entry| entry.about == url)
+            .map(|entry| entry.name)
+            .collect()
     }
 }
 

@@ -1,8 +1,16 @@
 //! What the test programs share: real redis-server, ZooKeeper and PostgreSQL processes, a client
 //! without the crate's own decoder, proxies that inject faults, and peers that are no Redis.
 
-#![allow(missing_docs, missing_debug_implementations, reason = "nothing outside the tests uses it")]
-#![allow(clippy::exhaustive_enums, clippy::exhaustive_structs, reason = "likewise")]
+#![allow(
+    missing_docs,
+    missing_debug_implementations,
+    reason = "nothing outside the tests uses it"
+)]
+#![allow(
+    clippy::exhaustive_enums,
+    clippy::exhaustive_structs,
+    reason = "likewise"
+)]
 
 mod acceptor;
 pub mod backend;
@@ -57,7 +65,9 @@ use std::time::{Duration, Instant};
 /// sets.
 pub fn times() -> u64 {
     let times = env::var("REDLATCH_TIMES");
-    times.map_or(1, |times| times.parse().expect("REDLATCH_TIMES is a number"))
+    times.map_or(1, |times| {
+        times.parse().expect("REDLATCH_TIMES is a number")
+    })
 }
 
 /// Repeats `condition` until it holds or `limit` has passed. Returns whether it held.

@@ -35,13 +35,19 @@ pub fn with_long_timeout<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> 
 /// A client with long timeouts that waits for all nodes, not only for a majority.
 #[track_caller]
 pub fn all_nodes_client<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
-    with_long_timeout(urls).wait_for_all(true).build().expect("the settings are good")
+    with_long_timeout(urls)
+        .wait_for_all(true)
+        .build()
+        .expect("the settings are good")
 }
 
 /// The client, once it has a connection to every node.
 #[track_caller]
 pub fn connected(client: LockClient) -> LockClient {
-    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    assert!(eventually(LIMIT, || client
+        .nodes()
+        .iter()
+        .all(|node| node.is_connected)));
     client
 }
 
@@ -55,7 +61,9 @@ pub fn take(client: &LockClient, resource: impl AsRef<[u8]>, ttl: Duration) -> L
 
 /// Can the lock be acquired now?
 pub fn can_be_acquired(client: &LockClient, name: &str) -> bool {
-    client.try_lock(name, LONG).is_ok_and(|guard| guard.is_some())
+    client
+        .try_lock(name, LONG)
+        .is_ok_and(|guard| guard.is_some())
 }
 
 /// The value of the key.
@@ -72,20 +80,28 @@ pub fn value(server: &Server, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
 #[track_caller]
 pub fn await_value(server: &Server, key: impl AsRef<[u8]>) -> Vec<u8> {
     let key = key.as_ref();
-    assert!(eventually(LIMIT, || value(server, key).is_some()), "the node has no such key");
+    assert!(
+        eventually(LIMIT, || value(server, key).is_some()),
+        "the node has no such key"
+    );
     value(server, key).expect("it does not expire meanwhile")
 }
 
 /// The milliseconds that the key has left; negative if it has no ttl or does not exist.
 #[track_caller]
 pub fn pttl(server: &Server, key: impl AsRef<[u8]>) -> i64 {
-    server.command(&[b"PTTL".as_slice(), key.as_ref()]).integer()
+    server
+        .command(&[b"PTTL".as_slice(), key.as_ref()])
+        .integer()
 }
 
 /// How many of the servers have the key.
 #[track_caller]
 pub fn holders(servers: &[Server], key: impl AsRef<[u8]>) -> usize {
-    servers.iter().filter(|server| value(server, &key).is_some()).count()
+    servers
+        .iter()
+        .filter(|server| value(server, &key).is_some())
+        .count()
 }
 
 /// Whether the key is gone from all servers, now or after a while.
@@ -99,7 +115,9 @@ pub fn gone(servers: &[Server], key: impl AsRef<[u8]>) -> bool {
 pub fn calls(server: &Server, command: &str) -> u64 {
     let stats = server.command(&["INFO", "commandstats"]);
     let field = stats.field(&format!("cmdstat_{command}"));
-    let calls = field.as_deref().and_then(|field| field.split([',', '=']).nth(1));
+    let calls = field
+        .as_deref()
+        .and_then(|field| field.split([',', '=']).nth(1));
     calls.map_or(0, |calls| calls.parse().expect("a number of calls"))
 }
 
@@ -113,7 +131,11 @@ pub fn connections(server: &Server, name: &str) -> usize {
 
 /// The report of each node, as text.
 pub fn report_texts(error: &NoQuorum) -> Vec<String> {
-    error.reports().iter().map(|report| report.answer.to_string()).collect()
+    error
+        .reports()
+        .iter()
+        .map(|report| report.answer.to_string())
+        .collect()
 }
 
 /// Pauses the first `count` servers.

@@ -33,14 +33,23 @@ impl Peer {
         let acceptor = Acceptor::start(0, move |stream| {
             let _ = stream.set_nodelay(true);
             let number = count.fetch_add(1, Ordering::SeqCst);
-            let mut conversation =
-                Conversation { stream: all.add(stream), number, received: Vec::new() };
+            let mut conversation = Conversation {
+                stream: all.add(stream),
+                number,
+                received: Vec::new(),
+            };
             let script = Arc::clone(&script);
             thread::spawn(move || script(&mut conversation));
         });
         let acceptor = acceptor.expect("the loopback has a free port");
         let (port, front) = (acceptor.port(), Front::start(acceptor.port()));
-        Self { port, front, acceptor: Some(acceptor), streams, accepted }
+        Self {
+            port,
+            front,
+            acceptor: Some(acceptor),
+            streams,
+            accepted,
+        }
     }
 
     /// Accepts connections and sends nothing.
@@ -153,7 +162,9 @@ impl Conversation {
         loop {
             if let Some((value, used)) = parse(&self.received) {
                 self.received.drain(..used);
-                let Value::Array(words) = value else { panic!("{value:?} is not a command") };
+                let Value::Array(words) = value else {
+                    panic!("{value:?} is not a command")
+                };
                 let word = |word| match word {
                     Value::Bulk(bytes) => bytes,
                     other => panic!("{other:?} in a command"),

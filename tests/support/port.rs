@@ -17,11 +17,21 @@ impl Port {
     #[track_caller]
     pub fn choose() -> Self {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket can be made");
-        socket.set_reuse_address(true).expect("an option of every socket");
-        socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).expect("a port is free");
-        let address = socket.local_addr().ok().and_then(|address| address.as_socket());
+        socket
+            .set_reuse_address(true)
+            .expect("an option of every socket");
+        socket
+            .bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())
+            .expect("a port is free");
+        let address = socket
+            .local_addr()
+            .ok()
+            .and_then(|address| address.as_socket());
         let number = address.expect("a bound socket has an address").port();
-        Self { number, _bound: cfg!(target_os = "linux").then_some(socket) }
+        Self {
+            number,
+            _bound: cfg!(target_os = "linux").then_some(socket),
+        }
     }
 
     pub fn number(&self) -> u16 {

@@ -55,15 +55,24 @@ impl Postgres {
     #[track_caller]
     pub fn start() -> Option<Self> {
         let Some(programs) = programs() else {
-            skip("REDLATCH_REQUIRE_POSTGRESQL", "initdb is missing (package postgresql)");
+            skip(
+                "REDLATCH_REQUIRE_POSTGRESQL",
+                "initdb is missing (package postgresql)",
+            );
             return None;
         };
-        let folder = tempfile::Builder::new().prefix("redlatch-postgres-").tempdir();
+        let folder = tempfile::Builder::new()
+            .prefix("redlatch-postgres-")
+            .tempdir();
         let folder = folder.expect("a folder can be made");
         if geteuid().is_root() {
             succeed(Command::new("chown").arg("postgres").arg(folder.path()));
         }
-        let mut server = Self { programs, folder, process: None };
+        let mut server = Self {
+            programs,
+            folder,
+            process: None,
+        };
         let data = server.data();
         let arguments = ["-D", &data, "-A", "trust", "-U", "postgres", "--no-sync"];
         let (program, arguments) = server.command("initdb", &arguments);
@@ -79,14 +88,20 @@ impl Postgres {
         let socket = self.folder.path().display().to_string();
         let data = self.data();
         let mut arguments = vec!["-D", &data, "-k", &socket];
-        SETTINGS.iter().for_each(|setting| arguments.extend(["-c", setting]));
+        SETTINGS
+            .iter()
+            .for_each(|setting| arguments.extend(["-c", setting]));
         let (program, arguments) = self.command("postgres", &arguments);
         let postgres = self.database("postgres");
         // It does not start while a process of the one that was killed is left.
         let is_up = eventually(START_LIMIT, || {
             let is_running = |it: &mut Child| matches!(it.try_wait(), Ok(None));
             if !self.process.as_mut().is_some_and(is_running) {
-                let log = File::options().create(true).append(true).open(&log).expect("a file");
+                let log = File::options()
+                    .create(true)
+                    .append(true)
+                    .open(&log)
+                    .expect("a file");
                 let process =
                     spawn_bound_to_us(program.clone(), arguments.clone(), Vec::new(), log);
                 self.process = Some(process.expect("setpriv can be run"));
@@ -111,13 +126,19 @@ impl Postgres {
     /// A new database.
     #[track_caller]
     pub fn create(&self, name: &str) -> Database {
-        self.database("postgres").run(&format!("CREATE DATABASE {name}")).expect("it is new");
+        self.database("postgres")
+            .run(&format!("CREATE DATABASE {name}"))
+            .expect("it is new");
         self.database(name)
     }
 
     fn database(&self, name: &str) -> Database {
         let psql = self.programs.join("psql");
-        Database { psql, folder: self.folder.path().to_owned(), name: name.to_owned() }
+        Database {
+            psql,
+            folder: self.folder.path().to_owned(),
+            name: name.to_owned(),
+        }
     }
 
     fn data(&self) -> String {
@@ -128,10 +149,19 @@ impl Postgres {
     /// that it removes its shared memory.
     fn command(&self, program: &str, arguments: &[&str]) -> (PathBuf, Vec<String>) {
         let program = self.programs.join(program).display().to_string();
-        let user = ["--reuid", "postgres", "--regid", "postgres", "--clear-groups"];
+        let user = [
+            "--reuid",
+            "postgres",
+            "--regid",
+            "postgres",
+            "--clear-groups",
+        ];
         let user = if geteuid().is_root() { &user[..] } else { &[] };
         let words = [user, &["--pdeathsig", "QUIT", &program], arguments].concat();
-        ("setpriv".into(), words.into_iter().map(str::to_owned).collect())
+        (
+            "setpriv".into(),
+            words.into_iter().map(str::to_owned).collect(),
+        )
     }
 }
 
@@ -150,10 +180,20 @@ impl Database {
     pub fn run(&self, statements: &str) -> Result<String, String> {
         let mut process = self.psql().spawn().map_err(|error| error.to_string())?;
         // If it has ended, it says why.
-        let _ = process.stdin.take().expect("a pipe").write_all(statements.as_bytes());
-        let output = process.wait_with_output().map_err(|error| error.to_string())?;
+        let _ = process
+            .stdin
+            .take()
+            .expect("a pipe")
+            .write_all(statements.as_bytes());
+        let output = process
+            .wait_with_output()
+            .map_err(|error| error.to_string())?;
         let text = |bytes| String::from_utf8_lossy(bytes).trim().to_owned();
-        if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+        if output.status.success() {
+            Ok(text(&output.stdout))
+        } else {
+            Err(text(&output.stderr))
+        }
     }
 
     /// The command line of the server's own client. All its streams are pipes.
@@ -161,24 +201,35 @@ impl Database {
         let mut psql = Command::new(&self.psql);
         psql.args(["-qAtX", "-v", "ON_ERROR_STOP=1", "-U", "postgres"]);
         psql.args(["-d", &self.name, "-h"]).arg(&self.folder);
-        psql.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        psql.stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         psql
     }
 }
 
 /// The folder of the server's programs, those of the latest version.
 fn programs() -> Option<PathBuf> {
-    let versions = Path::new(VERSIONS).read_dir().into_iter().flatten().flatten();
+    let versions = Path::new(VERSIONS)
+        .read_dir()
+        .into_iter()
+        .flatten()
+        .flatten();
     let number = |name: &Path| name.file_name()?.to_str()?.parse::<u32>().ok();
     let mut folders: Vec<PathBuf> = versions.map(|version| version.path()).collect();
     folders.sort_by_key(|folder| number(folder));
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = folders.into_iter().rev().map(|folder| folder.join("bin"));
-    folders.chain(env::split_paths(&path)).find(|folder| folder.join("initdb").exists())
+    folders
+        .chain(env::split_paths(&path))
+        .find(|folder| folder.join("initdb").exists())
 }
 
 #[track_caller]
 fn succeed(command: &mut Command) {
     let status = command.status();
-    assert!(status.as_ref().is_ok_and(ExitStatus::success), "{command:?}: {status:?}");
+    assert!(
+        status.as_ref().is_ok_and(ExitStatus::success),
+        "{command:?}: {status:?}"
+    );
 }

@@ -23,7 +23,13 @@ pub(crate) fn spawn_bound_to_us(
     environment: Environment,
     log: File,
 ) -> io::Result<Child> {
-    type Order = (PathBuf, Vec<String>, Environment, File, Sender<io::Result<Child>>);
+    type Order = (
+        PathBuf,
+        Vec<String>,
+        Environment,
+        File,
+        Sender<io::Result<Child>>,
+    );
     static SPAWNER: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
         let (orders, inbox) = channel::<Order>();
@@ -35,8 +41,13 @@ pub(crate) fn spawn_bound_to_us(
         Mutex::new(orders)
     });
     let (done, result) = channel();
-    let orders = spawner.lock().expect("nothing panics with this lock held").clone();
-    orders.send((program, args, environment, log, done)).expect("the spawner outlives every test");
+    let orders = spawner
+        .lock()
+        .expect("nothing panics with this lock held")
+        .clone();
+    orders
+        .send((program, args, environment, log, done))
+        .expect("the spawner outlives every test");
     result.recv().expect("the spawner answers every order")
 }
 
@@ -51,23 +62,37 @@ fn spawn(
         command = Command::new("setpriv");
         // These variables are for the dynamic linker; they must not affect setpriv itself.
         command.args(["--pdeathsig", "KILL", "env"]);
-        command.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
+        command.args(
+            environment
+                .iter()
+                .map(|(name, value)| format!("{name}={value}")),
+        );
         command.arg(program);
     } else {
         command.envs(environment);
     }
     let errors = log.try_clone()?;
-    command.args(args).stdin(Stdio::null()).stdout(log).stderr(errors).spawn()
+    command
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(log)
+        .stderr(errors)
+        .spawn()
 }
 
 fn setpriv_works() -> bool {
     static WORKS: OnceLock<bool> = OnceLock::new();
     *WORKS.get_or_init(|| {
         let mut probe = Command::new("setpriv");
-        silent(probe.args(["--pdeathsig", "KILL", "true"])).status().is_ok_and(|s| s.success())
+        silent(probe.args(["--pdeathsig", "KILL", "true"]))
+            .status()
+            .is_ok_and(|s| s.success())
     })
 }
 
 fn silent(command: &mut Command) -> &mut Command {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
 }

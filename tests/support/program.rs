@@ -24,7 +24,9 @@ pub fn test_process(test: &str) -> Command {
 #[track_caller]
 pub fn succeed(command: &mut Command) {
     let process = command.spawn().expect("this program can be started again");
-    let output = process.wait_with_output().expect("a child can be waited for");
+    let output = process
+        .wait_with_output()
+        .expect("a child can be waited for");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}: {text}", output.status);
 }
@@ -56,6 +58,10 @@ fn end_with_starting_thread() {
 /// A folder in memory: a busy disk could delay a thread for longer than its lock is valid.
 pub fn in_memory() -> TempDir {
     let memory = PathBuf::from("/dev/shm");
-    let folder = if memory.is_dir() { memory } else { env::temp_dir() };
+    let folder = if memory.is_dir() {
+        memory
+    } else {
+        env::temp_dir()
+    };
     tempfile::tempdir_in(folder).expect("a folder can be made")
 }

@@ -75,7 +75,12 @@ impl Proxy {
         let port = Port::choose();
         let acceptor = Mutex::new(Some(accept(&port, &shared)));
         let front = front(port.number());
-        Self { port, front, acceptor, shared }
+        Self {
+            port,
+            front,
+            acceptor,
+            shared,
+        }
     }
 
     pub fn port(&self) -> u16 {
@@ -272,7 +277,11 @@ fn read_from(
         }
         // Sending fails if the writing half has ended, and then the connection is closed.
         let bytewise = mode == Mode::Bytewise;
-        let sent = parcels.send(Parcel::Bytes { due, bytes, bytewise });
+        let sent = parcels.send(Parcel::Bytes {
+            due,
+            bytes,
+            bytewise,
+        });
         let is_over = end.is_some_and(|end| parcels.send(end).is_ok());
         if sent.is_err() || is_over {
             return;
@@ -283,7 +292,11 @@ fn read_from(
 fn write_to(source: &TcpStream, mut sink: &TcpStream, inbox: &Receiver<Parcel>) {
     for parcel in inbox {
         let (due, bytes, bytewise) = match parcel {
-            Parcel::Bytes { due, bytes, bytewise } => (due, bytes, bytewise),
+            Parcel::Bytes {
+                due,
+                bytes,
+                bytewise,
+            } => (due, bytes, bytewise),
             Parcel::Cut => {
                 let _ = sink.shutdown(Shutdown::Both);
                 let _ = source.shutdown(Shutdown::Both);
@@ -297,7 +310,10 @@ fn write_to(source: &TcpStream, mut sink: &TcpStream, inbox: &Receiver<Parcel>) 
         };
         thread::sleep(due.saturating_duration_since(Instant::now()));
         let size = if bytewise { 1 } else { bytes.len().max(1) };
-        if bytes.chunks(size).any(|piece| sink.write_all(piece).is_err()) {
+        if bytes
+            .chunks(size)
+            .any(|piece| sink.write_all(piece).is_err())
+        {
             // One side has closed the connection: close the other.
             let _ = source.shutdown(Shutdown::Read);
             return;

@@ -8,7 +8,10 @@ pub enum Mode {
     /// Forwards all bytes at once.
     Pass,
     /// Forwards all bytes, each direction with this delay.
-    Delay { to_server: Duration, to_client: Duration },
+    Delay {
+        to_server: Duration,
+        to_client: Duration,
+    },
     /// Commands arrive; replies are lost. A connection that has lost bytes delivers nothing more in
     /// that direction in any later mode, because TCP has no gaps.
     Swallow,

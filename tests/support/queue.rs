@@ -18,7 +18,9 @@ use super::locks::LIMIT;
 pub fn spawn_waiter<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     let (sender, receiver) = mpsc::channel();
     let thread = thread::spawn(move || {
-        sender.send(fs::read_link("/proc/thread-self").ok()).expect("the receiver exists");
+        sender
+            .send(fs::read_link("/proc/thread-self").ok())
+            .expect("the receiver exists");
         work()
     });
     match receiver.recv().expect("the thread sends its path") {
@@ -36,12 +38,17 @@ fn is_asleep(stat: &str) -> bool {
     thread::sleep(Duration::from_micros(500));
     let text = fs::read_to_string(stat).unwrap_or_default();
     // The state follows the name, which is in parentheses.
-    text.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))
+    text.rsplit(") ")
+        .next()
+        .is_some_and(|rest| rest.starts_with('S'))
 }
 
 /// The result of the thread, which must end in time.
 #[track_caller]
 pub fn finish<T>(thread: JoinHandle<T>) -> T {
-    assert!(eventually(LIMIT, || thread.is_finished()), "the thread waits for ever");
+    assert!(
+        eventually(LIMIT, || thread.is_finished()),
+        "the thread waits for ever"
+    );
     thread.join().expect("the thread does not panic")
 }

@@ -94,7 +94,15 @@ impl Server {
         let (program, environment) = (program.clone(), environment.to_vec());
         let secure = SecurePort::if_used(directory.path());
         let port = Port::choose();
-        Self { program, directory, port, secure, args, environment, process: None }
+        Self {
+            program,
+            directory,
+            port,
+            secure,
+            args,
+            environment,
+            process: None,
+        }
     }
 
     /// The second half: waits until the server replies. Uses another port if this one was taken by
@@ -117,12 +125,20 @@ impl Server {
 
     #[track_caller]
     fn give_up(&self, why: &str) -> ! {
-        panic!("{} {:?} did not start: {why}\nits log:\n{}", self.program, self.args, self.log())
+        panic!(
+            "{} {:?} did not start: {why}\nits log:\n{}",
+            self.program,
+            self.args,
+            self.log()
+        )
     }
 
     #[track_caller]
     fn spawn(&mut self) {
-        let log = File::options().create(true).append(true).open(self.log_path());
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.log_path());
         let log = log.expect("the log file can be opened");
         let port = self.port().to_string();
         let socket = self.unix_socket().display().to_string();
@@ -149,7 +165,11 @@ impl Server {
     fn await_ready(&mut self) -> Result<(), Failure> {
         let mut exited = None;
         let ready = eventually(START_LIMIT, || {
-            exited = self.process.as_mut().and_then(|child| child.try_wait().ok()).flatten();
+            exited = self
+                .process
+                .as_mut()
+                .and_then(|child| child.try_wait().ok())
+                .flatten();
             exited.is_some() || self.answers()
         });
         match exited {
@@ -166,7 +186,9 @@ impl Server {
 
     /// Does the server reply, and has it loaded its data?
     fn answers(&self) -> bool {
-        let Ok(stream) = UnixStream::connect(self.unix_socket()) else { return false };
+        let Ok(stream) = UnixStream::connect(self.unix_socket()) else {
+            return false;
+        };
         let timed = stream.set_read_timeout(Some(Duration::from_secs(1)));
         let reply = timed.and_then(|()| Client::over(stream).try_command(&["PING"]));
         matches!(reply, Ok(reply) if !reply.text().starts_with("LOADING"))
@@ -214,11 +236,17 @@ impl Server {
         let stat = format!("/proc/{}/stat", self.pid().as_raw_nonzero());
         let stopped = || match fs::read_to_string(&stat) {
             // The state follows the name, which is in parentheses.
-            Ok(text) => text.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')),
+            Ok(text) => text
+                .rsplit(") ")
+                .next()
+                .is_some_and(|rest| rest.starts_with('T')),
             // No such file on this system.
             Err(_) => true,
         };
-        assert!(eventually(START_LIMIT, stopped), "SIGSTOP did not stop the server");
+        assert!(
+            eventually(START_LIMIT, stopped),
+            "SIGSTOP did not stop the server"
+        );
     }
 
     /// SIGCONT: the server continues.
@@ -245,9 +273,14 @@ impl Server {
         self.signal(Signal::CONT);
         self.signal(Signal::TERM);
         let ended = |process: &mut Option<Child>| {
-            process.as_mut().is_none_or(|child| matches!(child.try_wait(), Ok(Some(_))))
+            process
+                .as_mut()
+                .is_none_or(|child| matches!(child.try_wait(), Ok(Some(_))))
         };
-        assert!(eventually(START_LIMIT, || ended(&mut self.process)), "SIGTERM was ignored");
+        assert!(
+            eventually(START_LIMIT, || ended(&mut self.process)),
+            "SIGTERM was ignored"
+        );
         self.process = None;
     }
 
@@ -265,7 +298,11 @@ impl Server {
                 Err(Failure::Other(why)) => self.give_up(&why),
             }
         });
-        assert!(up, "port {} was taken while its server was down", self.port());
+        assert!(
+            up,
+            "port {} was taken while its server was down",
+            self.port()
+        );
     }
 
     /// A connection of its own, authenticated if the server asks for it.

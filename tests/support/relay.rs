@@ -48,14 +48,25 @@ impl Relay {
 
     #[track_caller]
     fn start_with(server: &Server, is_doubling: bool) -> Self {
-        let orders = Arc::new(Orders { is_doubling, ..Orders::default() });
-        let shared =
-            Arc::new(Shared { target_port: server.port(), orders, wires: Mutex::default() });
+        let orders = Arc::new(Orders {
+            is_doubling,
+            ..Orders::default()
+        });
+        let shared = Arc::new(Shared {
+            target_port: server.port(),
+            orders,
+            wires: Mutex::default(),
+        });
         let connecting = Arc::clone(&shared);
         let acceptor = Acceptor::start(0, move |client| connect_through(&connecting, client));
         let acceptor = acceptor.expect("the loopback has a free port");
         let (port, front) = (acceptor.port(), Front::start(acceptor.port()));
-        Self { port, front, acceptor: Some(acceptor), shared }
+        Self {
+            port,
+            front,
+            acceptor: Some(acceptor),
+            shared,
+        }
     }
 
     pub fn port(&self) -> u16 {
@@ -75,12 +86,17 @@ impl Relay {
     /// Holds back the bytes that the client writes from now on, on the current connections. Replies
     /// are forwarded, but not the end of such a connection by the server.
     pub fn hold(&self) {
-        self.present().iter().for_each(|wire| wire.lock().held = Some(Vec::new()));
+        self.present()
+            .iter()
+            .for_each(|wire| wire.lock().held = Some(Vec::new()));
     }
 
     /// How many commands are held back.
     pub fn held(&self) -> usize {
-        self.wires().iter().map(|wire| wire.lock().held.as_ref().map_or(0, Vec::len)).sum()
+        self.wires()
+            .iter()
+            .map(|wire| wire.lock().held.as_ref().map_or(0, Vec::len))
+            .sum()
     }
 
     /// Has the client abandoned all held connections, and made a new one?
@@ -97,7 +113,9 @@ impl Relay {
     pub fn deliver(&self) {
         for wire in self.wires() {
             let mut state = wire.lock();
-            let Some(held) = state.held.take() else { continue };
+            let Some(held) = state.held.take() else {
+                continue;
+            };
             // It fails if the server has ended the connection.
             let _ = (&wire.server).write_all(&held.concat());
             if state.has_server_ended {
@@ -108,7 +126,10 @@ impl Relay {
                 drop(state);
                 // The server reads the end of the stream after everything else.
                 let is_done = || wire.lock().has_server_ended;
-                assert!(eventually(LIMIT, is_done), "the server does not read the held bytes");
+                assert!(
+                    eventually(LIMIT, is_done),
+                    "the server does not read the held bytes"
+                );
             }
         }
     }
@@ -121,7 +142,9 @@ impl Relay {
         let commands: Vec<_> = self.wires().iter().flat_map(written).collect();
         let again = TcpStream::connect(("127.0.0.1", self.shared.target_port));
         let mut again = again.expect("a running server accepts");
-        again.set_read_timeout(Some(LIMIT)).expect("a limit above zero");
+        again
+            .set_read_timeout(Some(LIMIT))
+            .expect("a limit above zero");
         let bytes: Vec<u8> = commands.into_iter().rev().flatten().collect();
         again.write_all(&bytes).expect("the server reads");
         finish_sending(&again);
@@ -195,7 +218,9 @@ impl Drop for Relay {
 
 /// Connects to the server. If that is down, the client's connection is closed by dropping it.
 fn connect_through(shared: &Shared, client: TcpStream) {
-    let Ok(server) = TcpStream::connect(("127.0.0.1", shared.target_port)) else { return };
+    let Ok(server) = TcpStream::connect(("127.0.0.1", shared.target_port)) else {
+        return;
+    };
     lock(&shared.wires).push(Wire::open(&shared.orders, client, server));
 }
 
@@ -215,7 +240,10 @@ pub fn limited_urls(servers: &[Server], relays: &[Relay]) -> Vec<String> {
     let rights = "~* +set +get +del +pexpire +pttl +evalsha +eval +script|load +info";
     let user = format!("ACL SETUSER app on >{SECRET} {rights}");
     for server in servers {
-        assert_eq!(server.command(&user.split(' ').collect::<Vec<_>>()), Value::ok());
+        assert_eq!(
+            server.command(&user.split(' ').collect::<Vec<_>>()),
+            Value::ok()
+        );
     }
     let named = |relay: &Relay| relay.url().replace("://", &format!("://app:{SECRET}@"));
     relays.iter().map(named).collect()
@@ -229,6 +257,9 @@ pub fn reconnect(client: &LockClient, relays: &[Relay]) {
         drop(client.try_lock("at-work", Duration::from_secs(5)));
         relays.iter().all(Relay::is_replaced)
     };
-    assert!(eventually(LIMIT, is_replaced), "the silent connections are kept");
+    assert!(
+        eventually(LIMIT, is_replaced),
+        "the silent connections are kept"
+    );
     connected(client.clone());
 }

@@ -9,7 +9,10 @@ pub const SECRET: &str = "s3cr3t-w0rd";
 pub fn shown(value: &(impl Debug + Display)) -> String {
     let text = value.to_string();
     for shown in [&text, &format!("{value:?}"), &format!("{value:#?}")] {
-        assert!(!shown.contains(SECRET) && !shown.contains("s3cr3t"), "{shown}");
+        assert!(
+            !shown.contains(SECRET) && !shown.contains("s3cr3t"),
+            "{shown}"
+        );
     }
     text
 }

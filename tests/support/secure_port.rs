@@ -48,7 +48,10 @@ impl SecurePort {
             ["--tls-ca-cert-file", &authority],
         ];
         let settings = files.iter().flatten().chain(settings);
-        Self { port: Port::choose(), settings: settings.map(|word| (*word).to_owned()).collect() }
+        Self {
+            port: Port::choose(),
+            settings: settings.map(|word| (*word).to_owned()).collect(),
+        }
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -62,7 +65,10 @@ impl SecurePort {
 
     /// The arguments of redis-server.
     pub(crate) fn args(&self) -> Vec<String> {
-        self.port_args().into_iter().chain(self.settings.iter().cloned()).collect()
+        self.port_args()
+            .into_iter()
+            .chain(self.settings.iter().cloned())
+            .collect()
     }
 
     /// Those for the port.

@@ -39,7 +39,9 @@ impl Sentinel {
     /// The same for a master on this host, with these settings too.
     #[track_caller]
     pub fn start_at(host: &str, master: u16, settings: &str) -> Self {
-        let directory = tempfile::Builder::new().prefix("redlatch-sentinel-").tempdir();
+        let directory = tempfile::Builder::new()
+            .prefix("redlatch-sentinel-")
+            .tempdir();
         let directory = directory.expect("a temporary directory can be made");
         let (port, path) = (Port::choose(), |name: &str| directory.path().join(name));
         let config = format!(
@@ -54,11 +56,18 @@ impl Sentinel {
         let args = [path("sentinel.conf"), PathBuf::from("--sentinel")];
         let args = args.iter().map(|arg| arg.display().to_string());
         let args = args.chain(secure.iter().flat_map(SecurePort::args));
-        let args = args.chain(between_servers().iter().map(|it| (*it).to_owned())).collect();
+        let args = args
+            .chain(between_servers().iter().map(|it| (*it).to_owned()))
+            .collect();
         let program = ServerProgram::tested().path().to_owned();
         let process = process::spawn_bound_to_us(program, args, Vec::new(), log);
         let process = process.expect("the server can be run");
-        let sentinel = Self { port, secure, process, _directory: directory };
+        let sentinel = Self {
+            port,
+            secure,
+            process,
+            _directory: directory,
+        };
         assert!(eventually(START_LIMIT, || Client::connect(sentinel.port()).is_ok()));
         sentinel
     }
@@ -88,7 +97,9 @@ impl Sentinel {
 
     /// Runs one command.
     pub fn command(&self, args: &[&str]) -> Value {
-        Client::connect(self.port()).expect("a running Sentinel accepts").command(args)
+        Client::connect(self.port())
+            .expect("a running Sentinel accepts")
+            .command(args)
     }
 
     /// The port of the server that it names as the master.
@@ -136,7 +147,11 @@ impl SentinelGroup {
         let master = link.as_ref().map_or(servers[0].client_port(), Proxy::port);
         let replicas = servers.len() - 1;
         let sentinels: Vec<_> = (0..3).map(|_| Sentinel::start(master)).collect();
-        let group = Self { servers, sentinels, link };
+        let group = Self {
+            servers,
+            sentinels,
+            link,
+        };
         let (others, replicas) = ("2".to_owned(), replicas.to_string());
         assert!(
             eventually(START_LIMIT, || group.sentinels.iter().all(|sentinel| {
@@ -150,8 +165,15 @@ impl SentinelGroup {
     }
 
     pub fn url(&self) -> String {
-        let hosts = self.sentinels.iter().map(|it| format!("127.0.0.1:{}", it.client_port()));
-        format!("{}+sentinel://{}/{NAME}", scheme(), hosts.collect::<Vec<_>>().join(","))
+        let hosts = self
+            .sentinels
+            .iter()
+            .map(|it| format!("127.0.0.1:{}", it.client_port()));
+        format!(
+            "{}+sentinel://{}/{NAME}",
+            scheme(),
+            hosts.collect::<Vec<_>>().join(",")
+        )
     }
 
     /// The server that a majority of the Sentinels names.
@@ -160,8 +182,13 @@ impl SentinelGroup {
         ports.sort_unstable();
         let port = ports[ports.len() / 2];
         let is_linked = self.link.as_ref().is_some_and(|link| link.port() == port);
-        let named = self.servers.iter().position(|server| server.client_port() == port);
-        named.or(is_linked.then_some(0)).expect("they name one of the servers")
+        let named = self
+            .servers
+            .iter()
+            .position(|server| server.client_port() == port);
+        named
+            .or(is_linked.then_some(0))
+            .expect("they name one of the servers")
     }
 }
 
@@ -187,7 +214,10 @@ fn replicated_from(master: Server, port: u16, replicas: usize) -> Vec<Server> {
         servers.push(Server::start(&[&quick()[..], &of].concat()));
     }
     for replica in &servers[1..] {
-        assert!(eventually(START_LIMIT, || info(replica, "master_link_status") == "up"));
+        assert!(eventually(START_LIMIT, || info(
+            replica,
+            "master_link_status"
+        ) == "up"));
     }
     servers
 }
@@ -195,12 +225,16 @@ fn replicated_from(master: Server, port: u16, replicas: usize) -> Vec<Server> {
 /// A field of `INFO replication`; empty if there is none.
 pub fn info(server: &Server, name: &str) -> String {
     let text = server.command(&["INFO", "replication"]).text();
-    let field = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let field = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     field.unwrap_or_default().trim_end().to_owned()
 }
 
 fn field(fields: &Value, name: &str) -> Option<String> {
-    let Value::Array(fields) = fields else { return None };
+    let Value::Array(fields) = fields else {
+        return None;
+    };
     let place = fields.iter().position(|field| field.text() == name)?;
     Some(fields.get(place + 1)?.text())
 }

@@ -7,7 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The programs that are looked for on `PATH`, and in the folders of fetched servers.
-pub const NAMES: [&str; 4] = ["redis-server", "valkey-server", "redict-server", "keydb-server"];
+pub const NAMES: [&str; 4] = [
+    "redis-server",
+    "valkey-server",
+    "redict-server",
+    "keydb-server",
+];
 
 /// What to do where there is none.
 pub const ADVICE: &str = "these tests need a real server: install one (Debian and Ubuntu: apt-get \
@@ -24,10 +29,17 @@ pub fn folders() -> Vec<PathBuf> {
 
 /// The programs below these folders, in the order of their names.
 pub fn fetched(folders: &[PathBuf]) -> Vec<PathBuf> {
-    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
-    let mut inner: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let entries = folders
+        .iter()
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flatten();
+    let mut inner: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
     inner.sort();
-    let programs = inner.iter().flat_map(|inner| NAMES.map(|name| inner.join(name)));
+    let programs = inner
+        .iter()
+        .flat_map(|inner| NAMES.map(|name| inner.join(name)));
     programs.filter(|program| program.exists()).collect()
 }
 
@@ -41,5 +53,8 @@ pub fn candidates(named: Option<OsString>, folders: &[PathBuf]) -> Vec<PathBuf> 
     let mut fetched = fetched(folders);
     fetched.reverse();
     fetched.sort_by_key(|program| !program.to_string_lossy().contains("/redis-7.0/"));
-    [PathBuf::from(NAMES[0]), PathBuf::from(NAMES[1])].into_iter().chain(fetched).collect()
+    [PathBuf::from(NAMES[0]), PathBuf::from(NAMES[1])]
+        .into_iter()
+        .chain(fetched)
+        .collect()
 }

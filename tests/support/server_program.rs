@@ -37,7 +37,11 @@ impl ServerProgram {
     /// The program with this path, or of this name on `PATH`, if it runs and says its version.
     pub fn at(path: &Path) -> Result<Self, String> {
         let is_name = path.components().count() == 1;
-        let path = if is_name { Ok(path.to_owned()) } else { path.canonicalize() };
+        let path = if is_name {
+            Ok(path.to_owned())
+        } else {
+            path.canonicalize()
+        };
         let path = path.map_err(|error| error.to_string())?;
         let output = Command::new(&path).arg("--version").output();
         let output = output.map_err(|error| error.to_string())?;
@@ -46,7 +50,11 @@ impl ServerProgram {
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default().to_lowercase();
         match words.find_map(|word| word.strip_prefix("v=")) {
-            Some(version) => Ok(Self { path, name, version: version.to_owned() }),
+            Some(version) => Ok(Self {
+                path,
+                name,
+                version: version.to_owned(),
+            }),
             None => Err(format!("{} without a version: {text}", output.status)),
         }
     }
@@ -66,7 +74,10 @@ impl ServerProgram {
     /// The version of Redis, major and minor, that it agrees with: its own, or 7.2 for the others,
     /// which began as copies of that.
     pub fn agrees_with(&self) -> (u32, u32) {
-        let mut numbers = self.version.split('.').map(|number| number.parse().unwrap_or(0));
+        let mut numbers = self
+            .version
+            .split('.')
+            .map(|number| number.parse().unwrap_or(0));
         match &*self.name {
             "redis" => (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)),
             _ => (7, 2),
@@ -82,21 +93,37 @@ impl ServerProgram {
 
 impl fmt::Display for ServerProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ({})", self.name, self.version, self.path.display())
+        write!(
+            f,
+            "{} {} ({})",
+            self.name,
+            self.version,
+            self.path.display()
+        )
     }
 }
 
 /// Ends this test program as one that has failed, and counts the tests that it has not run.
 fn end_without_server(candidates: &[PathBuf]) -> ! {
-    let tried: Vec<_> = candidates.iter().map(|path| path.display().to_string()).collect();
-    say(&format!("FAILED: none of these can be run: {}", tried.join(", ")));
+    let tried: Vec<_> = candidates
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    say(&format!(
+        "FAILED: none of these can be run: {}",
+        tried.join(", ")
+    ));
     say(server_choice::ADVICE);
     let listed =
         env::current_exe().and_then(|program| Command::new(program).arg("--list").output());
     let text = listed.map(|output| output.stdout).unwrap_or_default();
-    let count =
-        String::from_utf8_lossy(&text).lines().filter(|line| line.ends_with(": test")).count();
-    say(&format!("skipped, all or most of them: the {count} tests of this program"));
+    let count = String::from_utf8_lossy(&text)
+        .lines()
+        .filter(|line| line.ends_with(": test"))
+        .count();
+    say(&format!(
+        "skipped, all or most of them: the {count} tests of this program"
+    ));
     // As a test program whose tests have failed.
     process::exit(101)
 }

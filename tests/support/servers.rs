@@ -22,7 +22,9 @@ impl Servers {
     /// The same, of this program.
     #[track_caller]
     pub fn of(program: &ServerProgram, count: usize, args: &[&str]) -> Self {
-        let mut servers: Vec<_> = (0..count).map(|_| Server::launch(program, &[], args)).collect();
+        let mut servers: Vec<_> = (0..count)
+            .map(|_| Server::launch(program, &[], args))
+            .collect();
         servers.iter_mut().for_each(Server::await_ready_or_move);
         Self(servers)
     }
@@ -31,7 +33,14 @@ impl Servers {
     #[track_caller]
     pub fn without_hello(count: usize) -> Self {
         let renamed: &[&str] = &["--rename-command", "HELLO", ""];
-        Self::start_with(count, if Capability::Resp3.is_there() { renamed } else { &[] })
+        Self::start_with(
+            count,
+            if Capability::Resp3.is_there() {
+                renamed
+            } else {
+                &[]
+            },
+        )
     }
 
     pub fn urls(&self) -> Vec<String> {

@@ -44,14 +44,23 @@ impl Shim {
 
     fn build(source: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("redlatch-shim-").tempdir();
-        let shim = Self { folder: folder.expect("a temporary directory can be made") };
+        let shim = Self {
+            folder: folder.expect("a temporary directory can be made"),
+        };
         let code = shim.folder.path().join("shim.c");
         fs::write(&code, source).expect("the source can be written");
         let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-O1", "-w", "-o"]).arg(shim.library()).arg(&code);
+        compiler
+            .args(["-shared", "-fPIC", "-O1", "-w", "-o"])
+            .arg(shim.library())
+            .arg(&code);
         let output = compiler.arg("-ldl").output();
         let output = output.expect("the C compiler that Rust links programs with can be run");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         shim
     }
 
@@ -81,7 +90,11 @@ impl Shim {
 
 /// Sets the clock of programs with this file of orders, in nanoseconds from the true time.
 pub fn set_clock(orders: &Path, nanos: i64) {
-    let file = File::options().write(true).open(orders).expect("the shim made it");
+    let file = File::options()
+        .write(true)
+        .open(orders)
+        .expect("the shim made it");
     // One write of eight bytes, so the shim never reads half of it.
-    file.write_all_at(&nanos.to_ne_bytes(), 0).expect("it can be written");
+    file.write_all_at(&nanos.to_ne_bytes(), 0)
+        .expect("it can be written");
 }

@@ -8,13 +8,17 @@ use std::net::TcpStream;
 
 /// Has everything been read that the peer wrote?
 pub(crate) fn has_read_all(stream: &TcpStream) -> bool {
-    let Some((own, other)) = ports(stream) else { return true };
+    let Some((own, other)) = ports(stream) else {
+        return true;
+    };
     queues(other, own).unacknowledged == 0 && queues(own, other).unread == 0
 }
 
 /// Has everything that was written reached the peer's socket?
 pub(crate) fn has_delivered_all(stream: &TcpStream) -> bool {
-    let Some((own, other)) = ports(stream) else { return true };
+    let Some((own, other)) = ports(stream) else {
+        return true;
+    };
     queues(own, other).unacknowledged == 0
 }
 
@@ -47,7 +51,9 @@ fn look_up(own: u16, other: u16) -> Queues {
     // As the kernel writes them, one socket a line: `0: 0100007F:1F90 0100007F:C350 01 0000:0000`.
     let table = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
     let ports = [own, other].map(|port| format!(":{port:04X} "));
-    let mut lines = table.lines().filter(|line| ports.iter().all(|port| line.contains(port)));
+    let mut lines = table
+        .lines()
+        .filter(|line| ports.iter().all(|port| line.contains(port)));
     let line = lines.find(|line| line.find(&ports[0]) < line.find(&ports[1]));
     let lengths = line.and_then(|line| line.split_whitespace().nth(4)?.split_once(':'));
     let number = |digits| u64::from_str_radix(digits, 16).expect("the kernel writes numbers");
@@ -106,6 +112,9 @@ mod diagnosis {
             let bytes = answered[at..at + 4].try_into().expect("four bytes");
             u64::from(u32::from_ne_bytes(bytes))
         };
-        Some(Queues { unread: number(72), unacknowledged: number(76) })
+        Some(Queues {
+            unread: number(72),
+            unacknowledged: number(76),
+        })
     }
 }

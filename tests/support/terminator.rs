@@ -45,7 +45,9 @@ pub struct Terminator {
 /// A server with this certificate, which asks clients for none.
 pub fn server_config(identity: &Identity) -> Arc<ServerConfig> {
     let (chain, key) = identity.chain_and_key();
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key);
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key);
     Arc::new(config.expect("the key belongs to the certificate"))
 }
 
@@ -69,7 +71,11 @@ impl Terminator {
         });
         let port = Port::choose();
         let acceptor = Mutex::new(Some(accept(&port, &shared)));
-        Self { port, acceptor, shared }
+        Self {
+            port,
+            acceptor,
+            shared,
+        }
     }
 
     pub fn port(&self) -> u16 {
@@ -104,23 +110,33 @@ impl Terminator {
     /// The kinds of all handshakes so far, in the order of their connections.
     pub fn handshakes(&self) -> Vec<HandshakeKind> {
         let links = lock(&self.shared.links);
-        links.iter().filter_map(|link| link.lock().tls.handshake_kind()).collect()
+        links
+            .iter()
+            .filter_map(|link| link.lock().tls.handshake_kind())
+            .collect()
     }
 
     /// Has any connection begun with data before the end of its handshake (0-RTT)?
     pub fn has_early_data(&self) -> bool {
-        lock(&self.shared.links).iter().any(|link| link.lock().has_early_data)
+        lock(&self.shared.links)
+            .iter()
+            .any(|link| link.lock().has_early_data)
     }
 
     /// Have all connections ended towards their clients?
     pub fn has_ended(&self) -> bool {
-        lock(&self.shared.links).iter().all(|link| link.lock().has_sent_end)
+        lock(&self.shared.links)
+            .iter()
+            .all(|link| link.lock().has_sent_end)
     }
 
     /// How many of the connections were ended by the client, and with `close_notify`.
     pub fn closed_in_order(&self) -> usize {
         let links = lock(&self.shared.links);
-        links.iter().filter(|link| link.lock().is_closed_in_order).count()
+        links
+            .iter()
+            .filter(|link| link.lock().is_closed_in_order)
+            .count()
     }
 
     /// Has everything that the clients wrote been passed on?
@@ -144,7 +160,9 @@ impl Terminator {
 
     fn open_links(&self) -> impl Iterator<Item = (Arc<Link>, [Arc<TcpStream>; 2])> {
         let links = lock(&self.shared.links).clone();
-        links.into_iter().filter_map(|link| link.sockets().map(|sockets| (link, sockets)))
+        links
+            .into_iter()
+            .filter_map(|link| link.sockets().map(|sockets| (link, sockets)))
     }
 }
 
@@ -157,13 +175,17 @@ impl Drop for Terminator {
 #[track_caller]
 fn accept(port: &Port, shared: &Arc<Shared>) -> Acceptor {
     let shared = Arc::clone(shared);
-    let acceptor = Acceptor::start(port.number(), move |client| connect_through(&shared, client));
+    let acceptor = Acceptor::start(port.number(), move |client| {
+        connect_through(&shared, client);
+    });
     acceptor.unwrap_or_else(|error| panic!("no TLS on port {}: {error}", port.number()))
 }
 
 /// Connects to the plain port. If that is down, the client's connection is closed by dropping it.
 fn connect_through(shared: &Arc<Shared>, client: TcpStream) {
-    let Ok(plain) = TcpStream::connect(("127.0.0.1", shared.plain_port)) else { return };
+    let Ok(plain) = TcpStream::connect(("127.0.0.1", shared.plain_port)) else {
+        return;
+    };
     let [client, plain] = [client, plain].map(|stream| {
         let _ = stream.set_nodelay(true);
         shared.streams.add(stream)
@@ -178,7 +200,11 @@ fn connect_through(shared: &Arc<Shared>, client: TcpStream) {
         has_early_data: false,
     };
     let sockets = Mutex::new([Arc::downgrade(&client), Arc::downgrade(&plain)]);
-    let link = Arc::new(Link { state: Mutex::new(state), handshake: Condvar::new(), sockets });
+    let link = Arc::new(Link {
+        state: Mutex::new(state),
+        handshake: Condvar::new(),
+        sockets,
+    });
     lock(&shared.links).push(Arc::clone(&link));
     let (to_plain, to_client) = (Arc::clone(&link), link);
     let (from, to) = (Arc::clone(&client), Arc::clone(&plain));
@@ -247,7 +273,9 @@ impl Link {
         let mut chunk = [0; 16 * 1024];
         while let Ok(1) = client.peek(&mut chunk[..1]) {
             let mut state = self.lock();
-            let Ok(read) = (&*client).read(&mut chunk) else { break };
+            let Ok(read) = (&*client).read(&mut chunk) else {
+                break;
+            };
             let Ok(plaintext) = state.receive(&chunk[..read], client) else {
                 // What the client sent is no TLS, or it refused the handshake.
                 let _ = client.shutdown(Shutdown::Both);

@@ -39,7 +39,11 @@ pub fn scheme() -> &'static str {
 /// Settings with which servers, their replicas, clusters and Sentinels talk to each other as
 /// clients talk to them.
 pub fn between_servers() -> &'static [&'static str] {
-    if is_tls() { &["--tls-replication", "yes", "--tls-cluster", "yes"] } else { &[] }
+    if is_tls() {
+        &["--tls-replication", "yes", "--tls-cluster", "yes"]
+    } else {
+        &[]
+    }
 }
 
 /// The settings, with the tests' certificate authority if it is needed.
@@ -50,7 +54,11 @@ pub fn trusting(builder: Builder) -> Builder {
     }
     let settings = TlsSettings::default().ca_file(Authority::trusted_file());
     // In a process that a test has started, that test's servers as well.
-    builder.tls(env::var_os(PARENTS_FILE).into_iter().fold(settings, TlsSettings::ca_file))
+    builder.tls(
+        env::var_os(PARENTS_FILE)
+            .into_iter()
+            .fold(settings, TlsSettings::ca_file),
+    )
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -76,7 +84,11 @@ pub fn trust_the_same(_command: &mut Command) {}
 /// A connection to the server at this URL that does not use the library, in any process.
 #[track_caller]
 pub fn client_at(url: &str) -> Client {
-    let port = url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    let port = url
+        .rsplit(':')
+        .next()
+        .and_then(|port| port.parse().ok())
+        .expect("a port");
     #[cfg(target_os = "linux")]
     if url.starts_with("rediss:") {
         let roots = env::var_os(PARENTS_FILE).map_or_else(Authority::trusted_file, PathBuf::from);
@@ -107,11 +119,16 @@ impl Front {
 impl Front {
     /// The port itself, because TLS passes through it.
     pub fn itself(plain_port: u16) -> Self {
-        Self { plain_port, terminator: None }
+        Self {
+            plain_port,
+            terminator: None,
+        }
     }
 
     pub fn port(&self) -> u16 {
-        self.terminator.as_ref().map_or(self.plain_port, Terminator::port)
+        self.terminator
+            .as_ref()
+            .map_or(self.plain_port, Terminator::port)
     }
 
     /// The terminator, in a program with TLS.
@@ -131,7 +148,8 @@ impl Front {
 
     /// Has everything that the clients wrote been passed on?
     pub fn has_passed_commands(&self) -> bool {
-        self.terminator().is_none_or(Terminator::has_passed_commands)
+        self.terminator()
+            .is_none_or(Terminator::has_passed_commands)
     }
 
     /// Has everything that came for the clients reached their sockets?

@@ -8,7 +8,10 @@ impl Server {
     pub fn port_args(&self) -> Vec<String> {
         let secure = self.secure.as_ref().map(SecurePort::port_args);
         let plain = ["--port".to_owned(), self.port().to_string()];
-        plain.into_iter().chain(secure.into_iter().flatten()).collect()
+        plain
+            .into_iter()
+            .chain(secure.into_iter().flatten())
+            .collect()
     }
 
     /// The port in its URL.
@@ -25,7 +28,10 @@ impl Server {
     /// `redis://127.0.0.1:PORT`, or `rediss` and the port for TLS. With the password if the server
     /// was started with `--requirepass`.
     pub fn url(&self) -> String {
-        let password = self.password().map(|password| format!(":{password}@")).unwrap_or_default();
+        let password = self
+            .password()
+            .map(|password| format!(":{password}@"))
+            .unwrap_or_default();
         match &self.secure {
             Some(secure) => format!("rediss://{password}127.0.0.1:{}", secure.port()),
             None => format!("redis://{password}127.0.0.1:{}", self.port()),

@@ -22,13 +22,17 @@ pub const BY_PUSH: Duration = Duration::from_secs(8);
 /// The settings of a client that queues with this lease.
 pub fn with_lease<U: Into<String>>(urls: impl IntoIterator<Item = U>, lease: Duration) -> Builder {
     let timeout = Duration::from_secs(2).min(lease / 2);
-    without_restart_guard(urls).node_timeout(timeout).waiter_lease(lease)
+    without_restart_guard(urls)
+        .node_timeout(timeout)
+        .waiter_lease(lease)
 }
 
 /// A client that is told by the nodes, or is not served before [`BY_PUSH`].
 #[track_caller]
 pub fn pushed<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
-    with_lease(urls, LONG_LEASE).build().expect("the settings are good")
+    with_lease(urls, LONG_LEASE)
+        .build()
+        .expect("the settings are good")
 }
 
 /// The same, and it holds its locks on all nodes.
@@ -43,17 +47,24 @@ pub fn holder<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient 
 #[track_caller]
 pub fn await_in_order(looker: &LockClient, resource: &str, count: usize) {
     let are_in_order = || {
-        let Ok(seen) = looker.inspect(resource) else { return false };
+        let Ok(seen) = looker.inspect(resource) else {
+            return false;
+        };
         let has_place = |waiter: &&QueuedWaiter| waiter.nodes * 2 > seen.nodes.len();
         seen.waiters.iter().filter(has_place).count() >= count
     };
-    assert!(eventually(LIMIT, are_in_order), "{count} wait for {resource}");
+    assert!(
+        eventually(LIMIT, are_in_order),
+        "{count} wait for {resource}"
+    );
 }
 
 /// How many waiters the node has in its queue for this lock.
 #[track_caller]
 pub fn queued(server: &Server, key: &str) -> usize {
-    let count = server.command(&["ZCARD", &format!("{key}:redlatch:queue")]).integer();
+    let count = server
+        .command(&["ZCARD", &format!("{key}:redlatch:queue")])
+        .integer();
     usize::try_from(count).expect("a count")
 }
 
@@ -88,10 +99,14 @@ pub fn asked_in(servers: &[Server], time: Duration) -> u64 {
 /// of a waiter, which is kept for the lease of one.
 #[track_caller]
 pub fn keys(server: &Server) -> Vec<String> {
-    let Value::Array(keys) = server.command(&["KEYS", "*"]) else { panic!("KEYS fails") };
+    let Value::Array(keys) = server.command(&["KEYS", "*"]) else {
+        panic!("KEYS fails")
+    };
     let names = keys.iter().map(Value::text);
     let stays = [":redlatch:fence", ":redlatch:floor"];
-    names.filter(|name| !stays.iter().any(|end| name.ends_with(end))).collect()
+    names
+        .filter(|name| !stays.iter().any(|end| name.ends_with(end)))
+        .collect()
 }
 
 /// Waits until the servers have these keys and no others, but not until a [`LONG_LEASE`] is over.
@@ -99,7 +114,11 @@ pub fn keys(server: &Server) -> Vec<String> {
 pub fn await_keys(servers: &[Server], expected: &[&str]) {
     let found = || -> Vec<Vec<String>> { servers.iter().map(keys).collect() };
     let is_so = || found().iter().all(|keys| keys == expected);
-    assert!(eventually(BY_PUSH, is_so), "{expected:?} should be left: {:?}", found());
+    assert!(
+        eventually(BY_PUSH, is_so),
+        "{expected:?} should be left: {:?}",
+        found()
+    );
 }
 
 /// Waiters that joined one after another, and the order in which they are served.
@@ -111,7 +130,11 @@ pub struct Line {
 
 impl Line {
     pub fn before(key: &'static str) -> Self {
-        Self { key, served: Arc::default(), threads: Vec::new() }
+        Self {
+            key,
+            served: Arc::default(),
+            threads: Vec::new(),
+        }
     }
 
     /// Adds a waiter, and returns when each of these servers has it in its queue.
@@ -145,7 +168,10 @@ impl Line {
         let (number, served) = (self.threads.len(), Arc::clone(&self.served));
         let thread = thread::spawn(move || {
             wait(&|guard| {
-                served.lock().expect("no panic").push((number, Instant::now()));
+                served
+                    .lock()
+                    .expect("no panic")
+                    .push((number, Instant::now()));
                 guard.ensure_held().expect("it was just acquired");
             });
         });
@@ -162,7 +188,11 @@ impl Line {
     pub fn end(self) -> Instant {
         let count = self.threads.len();
         let (order, last) = self.served();
-        assert_eq!(order, (0..count).collect::<Vec<_>>(), "the order of joining");
+        assert_eq!(
+            order,
+            (0..count).collect::<Vec<_>>(),
+            "the order of joining"
+        );
         last
     }
 

@@ -58,10 +58,16 @@ impl Wire {
         for stream in [&client, &server] {
             let _ = stream.set_nodelay(true);
         }
-        let wire = Arc::new(Self { client, server, state: Mutex::default() });
+        let wire = Arc::new(Self {
+            client,
+            server,
+            state: Mutex::default(),
+        });
         let (repeats, inbox) = channel();
         wire.work(orders, carry_commands);
-        wire.work(orders, move |orders, wire| carry_replies(orders, wire, &repeats));
+        wire.work(orders, move |orders, wire| {
+            carry_replies(orders, wire, &repeats);
+        });
         wire.work(orders, move |orders, wire| repeat(orders, wire, &inbox));
         wire
     }
@@ -125,7 +131,9 @@ impl Wire {
         let (mut received, mut chunk) = (Vec::new(), [0; 16 * 1024]);
         while let Ok(1) = stream.peek(&mut chunk[..1]) {
             let mut state = self.lock();
-            let Ok(read) = stream.read(&mut chunk) else { return };
+            let Ok(read) = stream.read(&mut chunk) else {
+                return;
+            };
             received.extend_from_slice(&chunk[..read]);
             while let Some((_, used)) = parse(&received) {
                 each(&mut state, received.drain(..used).collect());

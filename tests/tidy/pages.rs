@@ -35,9 +35,13 @@ impl Page {
         };
         let parser =
             Parser::new_with_broken_link_callback(&source.text, Options::ENABLE_TABLES, Some(note));
-        let mut page = Page { path: source.path.clone(), ..Page::default() };
+        let mut page = Page {
+            path: source.path.clone(),
+            ..Page::default()
+        };
         for (name, definition) in parser.reference_definitions().iter() {
-            page.definitions.insert(name.to_owned(), definition.dest.to_string());
+            page.definitions
+                .insert(name.to_owned(), definition.dest.to_string());
         }
         let mut heading = None;
         let mut is_code = false;
@@ -45,11 +49,22 @@ impl Page {
             match event {
                 Event::Start(Heading { .. }) => heading = Some(String::new()),
                 Event::End(TagEnd::Heading(_)) => {
-                    page.anchors.extend(heading.take().map(|text| anchor(&text)));
+                    page.anchors
+                        .extend(heading.take().map(|text| anchor(&text)));
                 }
                 Event::Start(
-                    Tag::Link { link_type, dest_url, id, .. }
-                    | Tag::Image { link_type, dest_url, id, .. },
+                    Tag::Link {
+                        link_type,
+                        dest_url,
+                        id,
+                        ..
+                    }
+                    | Tag::Image {
+                        link_type,
+                        dest_url,
+                        id,
+                        ..
+                    },
                 ) => {
                     let reference = match link_type {
                         LinkType::Inline | LinkType::Autolink | LinkType::Email => None,
@@ -64,7 +79,11 @@ impl Page {
                 Event::End(TagEnd::CodeBlock) => is_code = false,
                 Event::Html(html) => page.links.extend(pictures(&html)),
                 Event::Text(text) if is_code => {
-                    page.blocks.iter_mut().last().into_iter().for_each(|block| block.1 += &text);
+                    page.blocks
+                        .iter_mut()
+                        .last()
+                        .into_iter()
+                        .for_each(|block| block.1 += &text);
                 }
                 Event::Code(text) if heading.is_none() => {
                     page.code.insert(text.to_string());
@@ -85,7 +104,9 @@ impl Page {
         if link.starts_with("https://") || link.starts_with("http://") {
             return true;
         }
-        let (file, anchor) = link.split_once('#').map_or((link, None), |(f, a)| (f, Some(a)));
+        let (file, anchor) = link
+            .split_once('#')
+            .map_or((link, None), |(f, a)| (f, Some(a)));
         let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
         let mut path: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
         for part in file.split('/') {
@@ -94,22 +115,44 @@ impl Page {
                 part => path.push(part),
             }
         }
-        let path = if file.is_empty() { self.path.clone() } else { path.join("/") };
-        let has = |anchor| pages.get(&path).is_some_and(|page| page.anchors.contains(anchor));
+        let path = if file.is_empty() {
+            self.path.clone()
+        } else {
+            path.join("/")
+        };
+        let has = |anchor| {
+            pages
+                .get(&path)
+                .is_some_and(|page| page.anchors.contains(anchor))
+        };
         root().join(&path).exists() && anchor.is_none_or(has)
     }
 }
 
 /// The name of a heading, which GitHub and rustdoc make alike.
 fn anchor(heading: &str) -> String {
-    let kept = heading.chars().filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
-    kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
+    let kept = heading
+        .chars()
+        .filter(|c| c.is_alphanumeric() || "-_ ".contains(*c));
+    kept.map(|c| {
+        if c == ' ' {
+            '-'
+        } else {
+            c.to_ascii_lowercase()
+        }
+    })
+    .collect()
 }
 
 /// The pictures in a line of HTML.
 fn pictures(html: &str) -> Vec<(String, Option<String>)> {
-    let parts = html.split("src=\"").skip(1).chain(html.split("srcset=\"").skip(1));
-    parts.filter_map(|part| Some((part.split_once('"')?.0.to_owned(), None))).collect()
+    let parts = html
+        .split("src=\"")
+        .skip(1)
+        .chain(html.split("srcset=\"").skip(1));
+    parts
+        .filter_map(|part| Some((part.split_once('"')?.0.to_owned(), None)))
+        .collect()
 }
 
 fn pages() -> BTreeMap<String, Page> {
@@ -119,15 +162,32 @@ fn pages() -> BTreeMap<String, Page> {
     }
     for name in ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
         let text = fs::read_to_string(root().join(name)).unwrap();
-        sources.push(Source { path: name.to_owned(), text });
+        sources.push(Source {
+            path: name.to_owned(),
+            text,
+        });
     }
-    sources.iter().map(|source| (source.path.clone(), Page::read(source))).collect()
+    sources
+        .iter()
+        .map(|source| (source.path.clone(), Page::read(source)))
+        .collect()
 }
 
 /// Whether code within a sentence names a file or folder of this repository that is not there.
 fn is_lost_file(code: &str) -> bool {
-    let is_path = |code: &str| code.chars().all(|c| c.is_alphanumeric() || "/._-".contains(c));
-    let folders = ["src/", "tests/", "examples/", "docs/", "fuzz/", "benches/", "cli/"];
+    let is_path = |code: &str| {
+        code.chars()
+            .all(|c| c.is_alphanumeric() || "/._-".contains(c))
+    };
+    let folders = [
+        "src/",
+        "tests/",
+        "examples/",
+        "docs/",
+        "fuzz/",
+        "benches/",
+        "cli/",
+    ];
     folders.iter().any(|folder| code.starts_with(folder))
         && is_path(code)
         && code != "fuzz/target"
@@ -143,7 +203,10 @@ fn in_the_page(link: &str) -> String {
         true => char::from(*byte).to_string(),
         false => format!("%{byte:02X}"),
     };
-    format!("data:image/svg+xml,{}", picture.iter().map(encode).collect::<String>())
+    format!(
+        "data:image/svg+xml,{}",
+        picture.iter().map(encode).collect::<String>()
+    )
 }
 
 /// The pages that rustdoc shows as well.
@@ -156,8 +219,15 @@ fn every_link_of_a_page_leads_to_a_file_and_a_heading() {
     let pages = pages();
     let mut wrong = Vec::new();
     for page in pages.values() {
-        wrong.extend(page.broken.iter().map(|link| format!("{}: [{link}]", page.path)));
-        let lost = page.links.iter().filter(|(link, _)| !page.leads_somewhere(link, &pages));
+        wrong.extend(
+            page.broken
+                .iter()
+                .map(|link| format!("{}: [{link}]", page.path)),
+        );
+        let lost = page
+            .links
+            .iter()
+            .filter(|(link, _)| !page.leads_somewhere(link, &pages));
         wrong.extend(lost.map(|(link, _)| format!("{}: {link}", page.path)));
         // Old entries of the changelog name what there was.
         if page.path != "CHANGELOG.md" {
@@ -165,7 +235,10 @@ fn every_link_of_a_page_leads_to_a_file_and_a_heading() {
             wrong.extend(lost.map(|code| format!("{}: `{code}`", page.path)));
         }
     }
-    assert_none("links that GitHub shows as text, or that lead nowhere", &wrong);
+    assert_none(
+        "links that GitHub shows as text, or that lead nowhere",
+        &wrong,
+    );
 }
 
 #[test]
@@ -187,14 +260,21 @@ fn the_code_of_a_page_is_shown_as_it_is_and_in_colour() {
             }
         }
     }
-    assert_none("blocks of code that GitHub shows otherwise than rustdoc", &wrong);
+    assert_none(
+        "blocks of code that GitHub shows otherwise than rustdoc",
+        &wrong,
+    );
 }
 
 #[test]
 fn the_links_between_pages_of_the_guide_lead_to_the_same_place_in_rustdoc() {
     let path = "src/guide/links.txt";
     let text = fs::read_to_string(root().join(path)).unwrap();
-    let rustdoc = Page::read(&Source { path: path.to_owned(), text }).definitions;
+    let rustdoc = Page::read(&Source {
+        path: path.to_owned(),
+        text,
+    })
+    .definitions;
     let mut used = BTreeSet::from(["//".to_owned()]);
     let mut wrong = Vec::new();
     for page in pages().values().filter(|page| is_of_the_guide(page)) {
@@ -204,7 +284,9 @@ fn the_links_between_pages_of_the_guide_lead_to_the_same_place_in_rustdoc() {
                 continue;
             }
             if reference.as_ref() != Some(link) {
-                wrong.push(format!("{path}: ({link}) is to be [{link}], with a definition"));
+                wrong.push(format!(
+                    "{path}: ({link}) is to be [{link}], with a definition"
+                ));
             }
             let target = match link.as_str() {
                 "../lib.rs" => "crate#platforms".to_owned(),
@@ -212,24 +294,35 @@ fn the_links_between_pages_of_the_guide_lead_to_the_same_place_in_rustdoc() {
                 link => format!("crate::guide::{}", link.replacen(".md", "", 1)),
             };
             if rustdoc.get(link) != Some(&target) {
-                wrong.push(format!("{path}: src/guide/links.txt has no [{link}]: {target}"));
+                wrong.push(format!(
+                    "{path}: src/guide/links.txt has no [{link}]: {target}"
+                ));
             }
             used.insert(link.clone());
         }
         let references: BTreeSet<_> = page.links.iter().filter_map(|l| l.1.as_ref()).collect();
-        let unused = page.definitions.keys().filter(|name| !references.contains(name));
+        let unused = page
+            .definitions
+            .keys()
+            .filter(|name| !references.contains(name));
         wrong.extend(unused.map(|name| format!("{path}: [{name}] is defined and not used")));
     }
     for page in files("src/guide", "md") {
         // Rustdoc shows this beside the page's name, on the page of the module above.
         let summary = page.text.split("\n\n").next().unwrap_or_default();
         if summary.contains("](#") {
-            wrong.push(format!("{}: a link to the page itself, in its first sentences", page.path));
+            wrong.push(format!(
+                "{}: a link to the page itself, in its first sentences",
+                page.path
+            ));
         }
     }
     let unused = rustdoc.keys().filter(|name| !used.contains(*name));
     wrong.extend(unused.map(|name| format!("{path}: [{name}] is defined and not used")));
-    assert_none("links that are not the same on GitHub and in rustdoc", &wrong);
+    assert_none(
+        "links that are not the same on GitHub and in rustdoc",
+        &wrong,
+    );
 }
 
 #[test]
@@ -242,8 +335,14 @@ fn what_a_page_of_the_guide_names_is_in_the_public_interface() {
         let include = format!("include_str!(\"{}\")", page.path.trim_start_matches("src/"));
         assert!(guide.contains(&include), "src/guide.rs includes each page");
         for code in &page.code {
-            let name = code.split('(').next().unwrap_or_default().trim_start_matches("redlatch::");
-            let Some((of, member)) = name.split_once("::") else { continue };
+            let name = code
+                .split('(')
+                .next()
+                .unwrap_or_default()
+                .trim_start_matches("redlatch::");
+            let Some((of, member)) = name.split_once("::") else {
+                continue;
+            };
             if !of.starts_with(char::is_uppercase) || !is_word(of) || !is_word(member) {
                 continue;
             }
@@ -269,11 +368,20 @@ fn an_example_that_the_documentation_does_not_compile_is_in_a_test() {
     for page in pages().values() {
         for (_, text) in page.blocks.iter().filter(|(info, _)| info == "rust ignore") {
             // What comes before the first empty line are imports.
-            let code = text.split_once("\n\n").map_or(text.as_str(), |(_, code)| code);
+            let code = text
+                .split_once("\n\n")
+                .map_or(text.as_str(), |(_, code)| code);
             if !tests.contains(code) {
-                wrong.push(format!("{}: {}", page.path, code.lines().next().unwrap_or_default()));
+                wrong.push(format!(
+                    "{}: {}",
+                    page.path,
+                    code.lines().next().unwrap_or_default()
+                ));
             }
         }
     }
-    assert_none("examples that tests/guide_examples.rs has not word by word", &wrong);
+    assert_none(
+        "examples that tests/guide_examples.rs has not word by word",
+        &wrong,
+    );
 }

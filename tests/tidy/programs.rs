@@ -10,7 +10,10 @@ fn every_test_file_belongs_to_a_program_that_cargo_runs() {
     let manifest: String = folders.into_iter().map(manifest).collect();
     let mut programs = String::new();
     for source in files("tests", "rs") {
-        let name = source.path.trim_start_matches("tests/").trim_end_matches(".rs");
+        let name = source
+            .path
+            .trim_start_matches("tests/")
+            .trim_end_matches(".rs");
         let name = name.trim_end_matches("/main");
         if !name.contains('/') && manifest.contains(&format!("[[test]]\nname = \"{name}\"\n")) {
             programs += &source.text;
@@ -18,7 +21,10 @@ fn every_test_file_belongs_to_a_program_that_cargo_runs() {
     }
     let mut lost = Vec::new();
     for source in files("tests", "rs") {
-        let name = source.path.trim_start_matches("tests/").trim_end_matches(".rs");
+        let name = source
+            .path
+            .trim_start_matches("tests/")
+            .trim_end_matches(".rs");
         let name = name.trim_end_matches("/main");
         let is_program = manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"));
         let is_module = programs.contains(&format!("\nmod {name};\n"));
@@ -28,5 +34,8 @@ fn every_test_file_belongs_to_a_program_that_cargo_runs() {
             lost.push(source.path);
         }
     }
-    assert_none("a test file is a [[test]] of a manifest in tests, or a module of one", &lost);
+    assert_none(
+        "a test file is a [[test]] of a manifest in tests, or a module of one",
+        &lost,
+    );
 }

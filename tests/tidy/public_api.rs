@@ -14,16 +14,30 @@ const HEAD: &str = "# rustdoc ";
 fn the_public_interface_is_the_one_that_is_written_down() {
     let path = root().join("tests/tidy/public_api.txt");
     let written = fs::read_to_string(&path).unwrap_or_default();
-    let version = Command::new("rustdoc").arg("--version").output().unwrap().stdout;
+    let version = Command::new("rustdoc")
+        .arg("--version")
+        .output()
+        .unwrap()
+        .stdout;
     let version = String::from_utf8(version).unwrap();
     let version = version.split(' ').nth(1).unwrap();
     let known = written.strip_prefix(HEAD).and_then(|it| it.lines().next());
     if known.is_some_and(|known| known != version) {
-        println!("not compared: written by rustdoc {}, this is {version}", known.unwrap());
+        println!(
+            "not compared: written by rustdoc {}, this is {version}",
+            known.unwrap()
+        );
         return;
     }
     let mut cargo = cargo();
-    cargo.args(["doc", "--package", "redlatch", "--no-deps", "--all-features", "--locked"]);
+    cargo.args([
+        "doc",
+        "--package",
+        "redlatch",
+        "--no-deps",
+        "--all-features",
+        "--locked",
+    ]);
     // Where `interface` looks, wherever else the environment builds.
     cargo.args(["--target-dir", "target"]);
     assert!(cargo.current_dir(root()).status().unwrap().success());
@@ -32,9 +46,13 @@ fn the_public_interface_is_the_one_that_is_written_down() {
         fs::write(path, found).unwrap();
         return;
     }
-    let changed: Vec<String> =
-        lacking("-", &written, &found).chain(lacking("+", &found, &written)).collect();
-    super::assert_none("the interface changes: REDLATCH_WRITE=1 writes it down", &changed);
+    let changed: Vec<String> = lacking("-", &written, &found)
+        .chain(lacking("+", &found, &written))
+        .collect();
+    super::assert_none(
+        "the interface changes: REDLATCH_WRITE=1 writes it down",
+        &changed,
+    );
 }
 
 /// The lines of `one` that the other lacks.
@@ -48,8 +66,9 @@ fn lacking<'a>(sign: &'a str, one: &'a str, other: &'a str) -> impl Iterator<Ite
 fn interface() -> String {
     let folder = root().join("target/doc/redlatch");
     let all = fs::read_to_string(folder.join("all.html")).unwrap();
-    let mut pages: Vec<&str> =
-        between(&all, "<li><a href=\"", "\"").filter(|it| !it.starts_with('#')).collect();
+    let mut pages: Vec<&str> = between(&all, "<li><a href=\"", "\"")
+        .filter(|it| !it.starts_with('#'))
+        .collect();
     pages.sort_unstable();
     assert!(pages.contains(&"struct.LockClient.html"), "{pages:?}");
     let mut text = String::new();
@@ -60,12 +79,14 @@ fn interface() -> String {
         // Such as `embedded/struct.Nodes.html`.
         let mut parts = page.strip_suffix(".html").unwrap().rsplitn(2, '/');
         let item = parts.next().unwrap().split_once('.').unwrap().1;
-        let name =
-            parts.next().map_or(item.to_owned(), |it| format!("{}::{item}", it.replace('/', "::")));
+        let name = parts.next().map_or(item.to_owned(), |it| {
+            format!("{}::{item}", it.replace('/', "::"))
+        });
         let mut declarations: Vec<(usize, String)> = Vec::new();
-        for (begin, end) in
-            [("<pre class=\"rust item-decl\">", "</pre>"), ("class=\"code-header\">", "</h")]
-        {
+        for (begin, end) in [
+            ("<pre class=\"rust item-decl\">", "</pre>"),
+            ("class=\"code-header\">", "</h"),
+        ] {
             for shown in between(own, begin, end) {
                 let place = shown.as_ptr() as usize - own.as_ptr() as usize;
                 declarations.push((place, plain(shown)));
@@ -83,7 +104,12 @@ fn interface() -> String {
 /// trait, and some auto traits are not promised.
 fn is_implied(declaration: &str) -> bool {
     let is_of_trait = ["fn ", "type ", "const ", "unsafe fn "];
-    let is_auto = ["Freeze for", "UnsafeUnpin for", "Unpin for", "RefUnwindSafe for"];
+    let is_auto = [
+        "Freeze for",
+        "UnsafeUnpin for",
+        "Unpin for",
+        "RefUnwindSafe for",
+    ];
     let implemented = declaration.strip_prefix("impl").unwrap_or_default();
     let is_inherent = declaration.starts_with("impl") && !implemented.contains(" for ");
     is_of_trait.iter().any(|it| declaration.starts_with(it))
@@ -92,7 +118,9 @@ fn is_implied(declaration: &str) -> bool {
 }
 
 fn between<'a>(text: &'a str, begin: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
-    text.split(begin).skip(1).map(move |rest| rest.split(end).next().unwrap())
+    text.split(begin)
+        .skip(1)
+        .map(move |rest| rest.split(end).next().unwrap())
 }
 
 /// The text of HTML, on one line.
@@ -100,7 +128,13 @@ fn plain(html: &str) -> String {
     let text: String = html
         .split('<')
         .enumerate()
-        .map(|(n, it)| if n == 0 { it } else { it.split_once('>').unwrap().1 })
+        .map(|(n, it)| {
+            if n == 0 {
+                it
+            } else {
+                it.split_once('>').unwrap().1
+            }
+        })
         .collect();
     let text = text
         .replace("&lt;", "<")

@@ -7,8 +7,10 @@ use std::process::Command;
 
 /// A run of two programs in which these tests of the second one fail.
 fn a_run_with(failed: &[&str]) -> String {
-    let outputs: String =
-        failed.iter().map(|name| format!("---- {name} stdout ----\n{name} is why\n\n")).collect();
+    let outputs: String = failed
+        .iter()
+        .map(|name| format!("---- {name} stdout ----\n{name} is why\n\n"))
+        .collect();
     let list: String = failed.iter().map(|name| format!("    {name}\n")).collect();
     format!(
         "     Running unittests src/lib.rs (target/debug/deps/a-1)\n\
@@ -31,8 +33,11 @@ fn retried(calls: &[(&str, i32)]) -> (Option<i32>, String) {
     for (number, (output, _)) in calls.iter().enumerate() {
         fs::write(path(&format!("output{number}")), output).unwrap();
     }
-    let ends: String =
-        calls.iter().enumerate().map(|(n, (_, code))| format!("{n}) exit {code} ;;\n")).collect();
+    let ends: String = calls
+        .iter()
+        .enumerate()
+        .map(|(n, (_, code))| format!("{n}) exit {code} ;;\n"))
+        .collect();
     let script = format!(
         "#!/bin/sh\ncd \"$(dirname \"$0\")\" || exit 8\nn=$(cat calls 2>/dev/null || echo 0)\n\
          echo $((n + 1)) >calls\necho \"called with $*\"\ncat output$n || exit 9\n\
@@ -42,9 +47,14 @@ fn retried(calls: &[(&str, i32)]) -> (Option<i32>, String) {
     fs::set_permissions(path("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
 
     let mut command = Command::new(root().join("tests/retry"));
-    command.arg(path("cargo")).args(["test", "--locked", "--", "lock::"]);
+    command
+        .arg(path("cargo"))
+        .args(["test", "--locked", "--", "lock::"]);
     let output = command.env("REDLATCH_TEST_LIMIT", "60").output().unwrap();
-    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    (
+        output.status.code(),
+        String::from_utf8(output.stdout).unwrap(),
+    )
 }
 
 #[test]
@@ -65,14 +75,20 @@ fn a_test_that_failed_and_passes_twice_alone_is_listed_with_its_output() {
         assert_eq!(text.matches(&alone).count(), 2, "{text}");
     }
     let (_, listed) = text.split_once("== FAILED ONCE").expect("the heading");
-    assert!(listed.contains("lock::a is why") && listed.contains("lock::b is why"), "{text}");
+    assert!(
+        listed.contains("lock::a is why") && listed.contains("lock::b is why"),
+        "{text}"
+    );
     assert!(text.ends_with("\n9 passed, 0 failed\n"), "{text}");
 }
 
 #[test]
 fn a_test_that_fails_again_is_a_failure() {
     let first = a_run_with(&["lock::a"]);
-    for calls in [&[(&*first, 101), ("", 101)][..], &[(&first, 101), (ONE_PASSED, 0), ("", 101)]] {
+    for calls in [
+        &[(&*first, 101), ("", 101)][..],
+        &[(&first, 101), (ONE_PASSED, 0), ("", 101)],
+    ] {
         let (code, text) = retried(calls);
         assert_eq!(code, Some(1), "{text}");
         assert!(text.ends_with("\n7 passed, 1 failed\n"), "{text}");

@@ -34,7 +34,10 @@ fn an_end_with_close_notify_is_told_from_one_without() {
     let in_order = reported_ending(Ending::CloseNotify);
     assert_eq!(in_order, "connection lost: closed by the server");
     let abrupt = reported_ending(Ending::Abrupt);
-    assert!(abrupt.starts_with("connection lost: ") && abrupt != in_order, "{abrupt}");
+    assert!(
+        abrupt.starts_with("connection lost: ") && abrupt != in_order,
+        "{abrupt}"
+    );
     assert!(abrupt.contains("close_notify"), "{abrupt}");
 }
 
@@ -50,7 +53,9 @@ fn connections_closed_while_idle_in_both_ways_cost_no_vote() {
                 proxy.terminator().set_ending(ending);
                 server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
             }
-            assert!(eventually(LIMIT, || proxies.iter().all(|it| it.terminator().has_ended())));
+            assert!(eventually(LIMIT, || proxies
+                .iter()
+                .all(|it| it.terminator().has_ended())));
             // In one attempt, on new connections.
             let guard = take(&client, format!("{ending:?}-{round}"), LONG);
             assert_eq!(guard.release(), Ok(()));
@@ -64,8 +69,9 @@ fn a_client_ends_its_connections_with_close_notify_after_its_removals() {
         let servers = Servers::start(3);
         let (proxies, urls) = proxied(&servers);
         let client = all_nodes_client(urls);
-        let guards: Vec<_> =
-            (0..20).map(|lock| take(&client, format!("last-{lock}"), LONG)).collect();
+        let guards: Vec<_> = (0..20)
+            .map(|lock| take(&client, format!("last-{lock}"), LONG))
+            .collect();
         // The client may go first or last.
         if round % 2 == 0 {
             drop(guards);
@@ -75,7 +81,11 @@ fn a_client_ends_its_connections_with_close_notify_after_its_removals() {
             drop(guards);
         }
         assert!((0..20).all(|lock| gone(&servers, format!("last-{lock}"))));
-        let ended = || proxies.iter().all(|proxy| proxy.terminator().closed_in_order() == 1);
+        let ended = || {
+            proxies
+                .iter()
+                .all(|proxy| proxy.terminator().closed_in_order() == 1)
+        };
         assert!(eventually(LIMIT, ended), "round {round}");
     }
 }
@@ -89,23 +99,32 @@ fn a_thousand_locks_of_one_client_are_acquired_extended_and_released() {
         for thread in 0..THREADS {
             scope.spawn(move || {
                 let name = |lock| format!("{thread}-{lock}");
-                let mut guards: Vec<_> =
-                    (0..1000 / THREADS).map(|lock| take(client, name(lock), LONG)).collect();
-                guards.iter_mut().for_each(|guard| guard.extend(LONG).unwrap());
+                let mut guards: Vec<_> = (0..1000 / THREADS)
+                    .map(|lock| take(client, name(lock), LONG))
+                    .collect();
+                guards
+                    .iter_mut()
+                    .for_each(|guard| guard.extend(LONG).unwrap());
                 for guard in guards.drain(..guards.len() / 2) {
                     assert_eq!(guard.release(), Ok(()));
                 }
             });
         }
     });
-    let is_empty = || servers.iter().all(|it| it.command(&["DBSIZE"]) == Value::Integer(0));
+    let is_empty = || {
+        servers
+            .iter()
+            .all(|it| it.command(&["DBSIZE"]) == Value::Integer(0))
+    };
     assert!(eventually(LIMIT, || !client.nodes().is_empty() && is_empty()));
 }
 
 #[test]
 fn an_io_thread_drives_tls_as_well() {
     let servers = Servers::start(3);
-    let settings = with_long_timeout(servers.urls()).io_thread(true).wait_for_all(true);
+    let settings = with_long_timeout(servers.urls())
+        .io_thread(true)
+        .wait_for_all(true);
     let client = connected(settings.build().unwrap());
     for round in 0..50 {
         let mut guard = take(&client, format!("driven-{round}"), LONG);

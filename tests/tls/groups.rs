@@ -17,7 +17,9 @@ use support::transport::{between_servers, trusting};
 const TTL: Duration = Duration::from_secs(5);
 
 fn settings(url: &str) -> Builder {
-    let builder = LockClient::builder().nodes(url).node_timeout(Duration::from_secs(5));
+    let builder = LockClient::builder()
+        .nodes(url)
+        .node_timeout(Duration::from_secs(5));
     trusting(builder.max_ttl(TTL).failover_bound(Duration::from_secs(2)))
 }
 
@@ -25,9 +27,9 @@ fn settings(url: &str) -> Builder {
 #[track_caller]
 fn adopted(url: &str) -> LockClient {
     let client = settings(url).build().unwrap();
-    assert!(eventually(LIMIT, || client
-        .adopt_groups()
-        .is_ok_and(|done| { done.iter().all(|it| it.answer == NodeAnswer::Answered) })));
+    assert!(eventually(LIMIT, || client.adopt_groups().is_ok_and(
+        |done| { done.iter().all(|it| it.answer == NodeAnswer::Answered) }
+    )));
     connected(client)
 }
 
@@ -35,7 +37,10 @@ fn adopted(url: &str) -> LockClient {
 #[track_caller]
 fn lock_and_release(client: &LockClient) {
     let request = client.request("orders").ttl(TTL);
-    let mut guard = request.try_lock_for(3 * LIMIT).unwrap().expect("it becomes free");
+    let mut guard = request
+        .try_lock_for(3 * LIMIT)
+        .unwrap()
+        .expect("it becomes free");
     guard.extend(TTL).unwrap();
     guard.release().unwrap();
 }
@@ -62,7 +67,9 @@ fn a_group_whose_sentinels_speak_tls_fails_over() {
     group.servers[before].kill();
     assert!(eventually(2 * LIMIT, || group.master() != before));
     lock_and_release(&client);
-    let named = settings(&format!("{}?server_name={INTERNAL}", group.url())).build().unwrap();
+    let named = settings(&format!("{}?server_name={INTERNAL}", group.url()))
+        .build()
+        .unwrap();
     lock_and_release(&named);
 }
 
@@ -76,7 +83,9 @@ fn a_cluster_whose_nodes_speak_tls_fails_over() {
     lock_and_release(&client);
     // The third vote comes back when the replica is promoted.
     lock_and_release(&connected(client));
-    let named = settings(&format!("{}?server_name={INTERNAL}", cluster.url())).build().unwrap();
+    let named = settings(&format!("{}?server_name={INTERNAL}", cluster.url()))
+        .build()
+        .unwrap();
     lock_and_release(&connected(named));
 }
 
@@ -87,7 +96,10 @@ fn a_sentinel_whose_certificate_has_another_name_is_not_believed_and_the_error_s
     let NodeError::LookupRefused(text) = problem(&url) else {
         panic!("the Sentinels are asked first")
     };
-    assert!(text.contains("TLS: ") && text.contains("another name"), "{text}");
+    assert!(
+        text.contains("TLS: ") && text.contains("another name"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -99,10 +111,17 @@ fn sentinels_of_an_unknown_authority_are_not_waited_for() {
     let stranger = TlsSettings::default().ca_file(&file);
     let client = settings(&group.url()).tls(stranger).build().unwrap();
     let waited = client.request("orders").ttl(TTL).try_lock_for(3 * LIMIT);
-    let Err(Error::NoQuorum(error)) = waited else { panic!("{waited:?}") };
-    let NodeAnswer::Failed(problem) = &error.reports()[0].answer else { panic!("{error}") };
+    let Err(Error::NoQuorum(error)) = waited else {
+        panic!("{waited:?}")
+    };
+    let NodeAnswer::Failed(problem) = &error.reports()[0].answer else {
+        panic!("{error}")
+    };
     let is_refused = matches!(problem, NodeError::LookupRefused(_)) && problem.is_permanent();
-    assert!(is_refused && problem.to_string().contains("unknown CA"), "{problem}");
+    assert!(
+        is_refused && problem.to_string().contains("unknown CA"),
+        "{problem}"
+    );
 }
 
 /// A master with such a certificate, and the URL of its group, whose Sentinel has this name.
@@ -111,7 +130,10 @@ fn group_of(purpose: Purpose, sentinel_at: &str) -> (Server, Sentinel, String) {
     let settings = [&["--tls-auth-clients", "no"], between_servers()].concat();
     let server = Server::start_tls(&identity, &settings);
     let sentinel = Sentinel::start(server.secure_port());
-    let url = format!("rediss+sentinel://{sentinel_at}:{}/{NAME}", sentinel.client_port());
+    let url = format!(
+        "rediss+sentinel://{sentinel_at}:{}/{NAME}",
+        sentinel.client_port()
+    );
     (server, sentinel, url)
 }
 
@@ -120,15 +142,23 @@ fn each_certificate_is_valid_for_its_own_host() {
     let (_server, _sentinel, url) = group_of(Purpose::Address, "localhost");
     lock_and_release(&adopted(&url));
     let problem = problem(&format!("{url}?server_name=localhost"));
-    let NodeError::Tls(error) = &problem else { panic!("{problem}") };
-    assert_eq!(error.kind, TlsErrorKind::WrongName, "the one name is that of all");
+    let NodeError::Tls(error) = &problem else {
+        panic!("{problem}")
+    };
+    assert_eq!(
+        error.kind,
+        TlsErrorKind::WrongName,
+        "the one name is that of all"
+    );
 }
 
 #[test]
 fn a_master_whose_certificate_has_another_name_is_not_used() {
     let (_server, _sentinel, url) = group_of(Purpose::OtherName, "127.0.0.1");
     let problem = problem(&url);
-    let NodeError::Tls(error) = &problem else { panic!("{problem}") };
+    let NodeError::Tls(error) = &problem else {
+        panic!("{problem}")
+    };
     assert_eq!(error.kind, TlsErrorKind::WrongName, "{problem}");
     assert!(problem.to_string().contains("another name"), "{problem}");
 }
@@ -137,6 +167,11 @@ fn a_master_whose_certificate_has_another_name_is_not_used() {
 fn a_node_of_a_cluster_whose_certificate_has_another_name_is_not_believed() {
     let cluster = Cluster::start(1, 0);
     let url = format!("{}?nodes=1&server_name=redis-2.internal", cluster.url());
-    let NodeError::LookupRefused(text) = problem(&url) else { panic!("the seeds are asked first") };
-    assert!(text.contains("TLS: ") && text.contains("another name"), "{text}");
+    let NodeError::LookupRefused(text) = problem(&url) else {
+        panic!("the seeds are asked first")
+    };
+    assert!(
+        text.contains("TLS: ") && text.contains("another name"),
+        "{text}"
+    );
 }

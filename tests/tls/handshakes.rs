@@ -22,7 +22,9 @@ use support::terminator::{Terminator, server_config};
 /// A client of one node.
 #[track_caller]
 fn client_of(url: &str) -> LockClient {
-    with_long_timeout([url]).build().expect("the settings are good")
+    with_long_timeout([url])
+        .build()
+        .expect("the settings are good")
 }
 
 /// A server in front of a terminator with these settings, and a proxy between, which can break its
@@ -39,7 +41,8 @@ fn reconnect(client: &LockClient, proxy: &Proxy) {
     let before = proxy.accepted();
     proxy.set(Mode::Reset);
     proxy.set(Mode::Pass);
-    assert!(eventually(LIMIT, || client.nodes()[0].is_connected && proxy.accepted() > before));
+    assert!(eventually(LIMIT, || client.nodes()[0].is_connected
+        && proxy.accepted() > before));
 }
 
 #[test]
@@ -59,13 +62,21 @@ fn each_version_of_tls_works() {
 fn an_older_version_of_tls_is_refused() {
     let identity = Authority::trusted().issue(Purpose::Server);
     // OpenSSL uses it only if its security level is lowered.
-    let ciphers = ["--tls-ciphers", "DEFAULT:@SECLEVEL=0", "--tls-protocols", "TLSv1.1"];
+    let ciphers = [
+        "--tls-ciphers",
+        "DEFAULT:@SECLEVEL=0",
+        "--tls-protocols",
+        "TLSv1.1",
+    ];
     let settings = [["--tls-auth-clients", "no"].as_slice(), &ciphers].concat();
     let server = Server::start_tls(&identity, &settings);
     match client_of(&server.url()).try_lock("version", LONG) {
         Err(Error::NoQuorum(error)) => {
             let text = &report_texts(&error)[0];
-            assert!(text.starts_with("TLS: ") && text.contains("version"), "{text}");
+            assert!(
+                text.starts_with("TLS: ") && text.contains("version"),
+                "{text}"
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -78,14 +89,20 @@ fn a_reconnect_resumes_the_session() {
     for versions in [&[&rustls::version::TLS12], &[&rustls::version::TLS13]] {
         let (chain, key) = identity.chain_and_key();
         let config = ServerConfig::builder_with_protocol_versions(versions);
-        let config = config.with_no_client_auth().with_single_cert(chain, key).unwrap();
+        let config = config
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
         let (terminator, proxy) = resuming(&server, Arc::new(config));
         let client = connected(client_of(&proxy.url()));
         for _ in 0..5 {
             reconnect(&client, &proxy);
         }
         let kinds = terminator.handshakes();
-        let resumed = kinds.iter().filter(|kind| **kind == HandshakeKind::Resumed).count();
+        let resumed = kinds
+            .iter()
+            .filter(|kind| **kind == HandshakeKind::Resumed)
+            .count();
         assert!(resumed >= 5 && resumed == kinds.len() - 1, "{kinds:?}");
         // Another client has sessions of its own.
         drop(connected(client_of(&proxy.url())));
@@ -110,7 +127,10 @@ fn a_session_that_the_server_has_forgotten_costs_nothing_but_a_full_handshake() 
     let mut server = Server::start(&[]);
     let client = client_of(&server.url());
     for round in 0..5 {
-        assert!(eventually(LIMIT, || can_be_acquired(&client, &format!("round-{round}"))));
+        assert!(eventually(LIMIT, || can_be_acquired(
+            &client,
+            &format!("round-{round}")
+        )));
         // With another key for its tickets.
         server.restart();
     }
@@ -128,7 +148,9 @@ fn nothing_is_sent_before_the_handshake_is_over() {
     let client = connected(client_of(&proxy.url()));
     for _ in 0..5 {
         reconnect(&client, &proxy);
-        take(&client, "early", LONG).release().expect("the node answers");
+        take(&client, "early", LONG)
+            .release()
+            .expect("the node answers");
     }
     assert!(terminator.handshakes().contains(&HandshakeKind::Resumed));
     assert!(!terminator.has_early_data());
@@ -149,7 +171,9 @@ const MARGIN: Duration = Duration::from_secs(10);
 #[test]
 fn a_handshake_that_stalls_ends_with_the_time_to_connect() {
     let (_peer, url) = stalling();
-    let client = with_long_timeout([url]).node_timeout(ROUND).connect_timeout(ROUND);
+    let client = with_long_timeout([url])
+        .node_timeout(ROUND)
+        .connect_timeout(ROUND);
     let client = client.build().unwrap();
     let start = Instant::now();
     for _ in 0..3 {
@@ -169,13 +193,18 @@ fn a_handshake_that_stalls_ends_with_the_time_to_connect() {
 #[test]
 fn a_handshake_that_stalls_at_any_byte_delays_no_majority() {
     let servers = Servers::start(3);
-    let proxies: Vec<_> =
-        servers.iter().map(|server| Proxy::before_tls(server.secure_port())).collect();
+    let proxies: Vec<_> = servers
+        .iter()
+        .map(|server| Proxy::before_tls(server.secure_port()))
+        .collect();
     let minute = Duration::from_secs(60);
     for limit in [0, 1, 5, 6, 100, 127, 128, 500, 900, 1100] {
         proxies[0].set(Mode::StallAfter(limit));
         let urls = proxies.iter().map(Proxy::url);
-        let client = with_long_timeout(urls).node_timeout(minute).build().unwrap();
+        let client = with_long_timeout(urls)
+            .node_timeout(minute)
+            .build()
+            .unwrap();
         let start = Instant::now();
         for round in 0..3 {
             let mut guard = take(&client, format!("stalled-{limit}-{round}"), LONG);
@@ -191,7 +220,10 @@ fn a_handshake_that_stalls_at_any_byte_delays_no_majority() {
 fn servers_stopped_before_the_handshake_are_used_when_they_continue() {
     let servers = Servers::start(3);
     pause(&servers, 2);
-    let client = with_long_timeout(servers.urls()).node_timeout(ROUND).build().unwrap();
+    let client = with_long_timeout(servers.urls())
+        .node_timeout(ROUND)
+        .build()
+        .unwrap();
     match client.try_lock("stopped", LONG) {
         Err(Error::NoQuorum(error)) => {
             let is_silent = |text: &String| text.starts_with("timed out in the TLS handshake");
@@ -236,7 +268,10 @@ fn check_cuts(offsets: impl Iterator<Item = usize>) {
             Err(Error::NoQuorum(error)) => {
                 let text = &report_texts(&error)[0];
                 let words = ["connection lost: ", "no connection: ", "TLS: "];
-                assert!(words.iter().any(|words| text.starts_with(words)), "{offset}: {text}");
+                assert!(
+                    words.iter().any(|words| text.starts_with(words)),
+                    "{offset}: {text}"
+                );
             }
             // The lengths of the greeting's numbers and of the tickets are not always the same.
             Ok(Some(_)) if offset + 100 > whole => {}

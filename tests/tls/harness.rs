@@ -23,7 +23,11 @@ fn client_config() -> Arc<ClientConfig> {
 #[test]
 fn a_server_speaks_tls_beside_plain_text() {
     let mut server = Server::start(&["--requirepass", "secret"]);
-    assert!(server.url().starts_with("rediss://:secret@127.0.0.1:"), "{}", server.url());
+    assert!(
+        server.url().starts_with("rediss://:secret@127.0.0.1:"),
+        "{}",
+        server.url()
+    );
     let mut client = connect(&client_config(), server.secure_port());
     assert_eq!(client.command(&["AUTH", "secret"]), Value::ok());
     assert_eq!(client.command(&["SET", "k", "v"]), Value::ok());
@@ -52,7 +56,14 @@ fn the_terminator_passes_bytes_and_ends_and_counts_resumed_handshakes() {
         assert_eq!(client.reply().unwrap_err().kind(), ErrorKind::UnexpectedEof);
     }
     let kinds = terminator.handshakes();
-    assert_eq!(kinds, [HandshakeKind::Full, HandshakeKind::Resumed, HandshakeKind::Resumed]);
+    assert_eq!(
+        kinds,
+        [
+            HandshakeKind::Full,
+            HandshakeKind::Resumed,
+            HandshakeKind::Resumed
+        ]
+    );
 }
 
 #[test]

@@ -26,7 +26,10 @@ fn server(purpose: Purpose) -> Server {
 
 /// Clients of this node that wait long for it.
 fn settings(url: &str) -> Builder {
-    LockClient::builder().nodes([url]).restart_guard(false).node_timeout(Duration::from_secs(5))
+    LockClient::builder()
+        .nodes([url])
+        .restart_guard(false)
+        .node_timeout(Duration::from_secs(5))
 }
 
 fn trusted() -> TlsSettings {
@@ -37,10 +40,16 @@ fn trusted() -> TlsSettings {
 #[track_caller]
 fn node_error(builder: Builder) -> NodeError {
     let client = builder.build().expect("the settings are good");
-    let error = client.try_lock("identity", LONG).expect_err("the node is not used");
+    let error = client
+        .try_lock("identity", LONG)
+        .expect_err("the node is not used");
     shown(&error);
-    let Error::NoQuorum(error) = error else { panic!("{error:?}") };
-    let NodeAnswer::Failed(error) = &error.reports()[0].answer else { panic!("{error:?}") };
+    let Error::NoQuorum(error) = error else {
+        panic!("{error:?}")
+    };
+    let NodeAnswer::Failed(error) = &error.reports()[0].answer else {
+        panic!("{error:?}")
+    };
     for status in client.nodes() {
         assert!(!status.is_connected && !format!("{status:?}").contains(SECRET));
     }
@@ -58,7 +67,10 @@ fn tls_error(builder: Builder) -> (TlsErrorKind, String) {
 
 #[track_caller]
 fn assert_works(server: &Server, builder: Builder) {
-    let client = builder.wait_for_all(true).build().expect("the settings are good");
+    let client = builder
+        .wait_for_all(true)
+        .build()
+        .expect("the settings are good");
     let mut guard = take(&client, "identity", LONG);
     guard.extend(LONG).expect("the node answers");
     assert_eq!(guard.release(), Ok(()));
@@ -69,7 +81,11 @@ fn assert_works(server: &Server, builder: Builder) {
 fn a_certificate_that_cannot_be_trusted_is_refused_and_the_error_says_why() {
     let cases = [
         (Purpose::Expired, TlsErrorKind::Expired, "expired"),
-        (Purpose::NotYetValid, TlsErrorKind::NotYetValid, "not valid yet"),
+        (
+            Purpose::NotYetValid,
+            TlsErrorKind::NotYetValid,
+            "not valid yet",
+        ),
         (Purpose::OtherName, TlsErrorKind::WrongName, "another name"),
     ];
     for (purpose, kind, words) in cases {
@@ -96,9 +112,15 @@ fn a_certificate_of_an_unknown_authority_is_refused_and_one_of_a_named_authority
     let folder = tempfile::tempdir().expect("a folder can be made");
     let file = folder.path().join("other.crt");
     std::fs::write(&file, other.pem()).expect("it can be written");
-    assert_works(&server, settings(&server.url()).tls(TlsSettings::default().ca_file(&file)));
+    assert_works(
+        &server,
+        settings(&server.url()).tls(TlsSettings::default().ca_file(&file)),
+    );
     // Both at once.
-    assert_works(&server, settings(&server.url()).tls(trusted().ca_file(&file)));
+    assert_works(
+        &server,
+        settings(&server.url()).tls(trusted().ca_file(&file)),
+    );
 }
 
 #[test]
@@ -111,7 +133,10 @@ fn the_name_to_verify_is_the_host_or_the_one_that_the_url_names() {
     let (kind, text) = tls_error(trusting(settings(&named(&usual, "redis-2.internal"))));
     assert_eq!(kind, TlsErrorKind::WrongName, "{text}");
     let other = server(Purpose::OtherName);
-    assert_works(&other, trusting(settings(&named(&other, "another.internal"))));
+    assert_works(
+        &other,
+        trusting(settings(&named(&other, "another.internal"))),
+    );
     assert_works(&other, trusting(settings(&named(&other, "192.0.2.7"))));
 }
 
@@ -136,7 +161,11 @@ fn a_server_that_wants_a_client_certificate_gets_it_or_the_error_says_so() {
         for _ in 0..20 {
             let url = server.url_of(&format!("app:{SECRET}"));
             let (kind, text) = tls_error(trusting(settings(&url)));
-            assert_eq!(kind, TlsErrorKind::ClientCertificateRequired, "{version}: {text}");
+            assert_eq!(
+                kind,
+                TlsErrorKind::ClientCertificateRequired,
+                "{version}: {text}"
+            );
             assert!(text.contains("client certificate"), "{text}");
         }
         let client = Authority::trusted().issue(Purpose::Client);
@@ -155,7 +184,11 @@ fn a_client_certificate_that_the_server_refuses_is_reported() {
         for _ in 0..20 {
             let builder = showing(settings(&server.url()), &folder, &strangers);
             let (kind, text) = tls_error(builder);
-            assert_eq!(kind, TlsErrorKind::ClientCertificateRefused, "{version}: {text}");
+            assert_eq!(
+                kind,
+                TlsErrorKind::ClientCertificateRefused,
+                "{version}: {text}"
+            );
         }
     }
 }
@@ -201,7 +234,9 @@ fn a_server_that_answers_without_tls_is_reported() {
         assert_eq!(kind, TlsErrorKind::NotTls, "{text}");
         assert!(text.contains("redis://"), "{text}");
         // It ends a call that would wait for the lock.
-        let client = trusting(settings(&url)).build().expect("the settings are good");
+        let client = trusting(settings(&url))
+            .build()
+            .expect("the settings are good");
         let waited = client.request("identity").ttl(LONG).try_lock_for(LIMIT);
         assert!(matches!(waited, Err(Error::NoQuorum(_))));
     }
@@ -220,13 +255,27 @@ fn a_tls_server_behind_a_plain_url_is_reported() {
 #[test]
 fn clients_with_and_without_tls_share_locks() {
     let server = server(Purpose::Server);
-    let over_tls = trusting(settings(&server.url())).build().expect("the settings are good");
+    let over_tls = trusting(settings(&server.url()))
+        .build()
+        .expect("the settings are good");
     let plain = format!("redis://127.0.0.1:{}", server.port());
-    let plain = with_long_timeout([plain]).build().expect("the settings are good");
+    let plain = with_long_timeout([plain])
+        .build()
+        .expect("the settings are good");
     let guard = take(&over_tls, "shared", LONG);
-    assert!(plain.try_lock("shared", LONG).expect("the node answers").is_none());
+    assert!(
+        plain
+            .try_lock("shared", LONG)
+            .expect("the node answers")
+            .is_none()
+    );
     assert_eq!(guard.release(), Ok(()));
     let guard = take(&plain, "shared", LONG);
-    assert!(over_tls.try_lock("shared", LONG).expect("the node answers").is_none());
+    assert!(
+        over_tls
+            .try_lock("shared", LONG)
+            .expect("the node answers")
+            .is_none()
+    );
     drop(guard);
 }

@@ -42,7 +42,10 @@ fn a_reply_over_many_records_is_one_reply() {
     let owner = "x".repeat(250);
     let request = client.request("fragments").ttl(LONG).owner(&owner);
     let guard = request.try_lock().unwrap().expect("it is free");
-    let seen = format!("{:?}", client.inspect("fragments").expect("the node answers"));
+    let seen = format!(
+        "{:?}",
+        client.inspect("fragments").expect("the node answers")
+    );
     assert!(seen.contains(&owner), "{seen}");
     assert_eq!(guard.release(), Ok(()));
     assert!(client.nodes()[0].is_connected);
@@ -56,7 +59,10 @@ fn many_replies_in_one_record_are_many_replies() {
     let (proxies, urls) = support::proxy::proxied(&servers);
     let client = &connected(all_nodes_client(urls));
     let delay = Duration::from_millis(5);
-    let mode = Mode::Delay { to_server: Duration::ZERO, to_client: delay };
+    let mode = Mode::Delay {
+        to_server: Duration::ZERO,
+        to_client: delay,
+    };
     proxies.iter().for_each(|proxy| proxy.set(mode));
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -69,7 +75,11 @@ fn many_replies_in_one_record_are_many_replies() {
             });
         }
     });
-    assert_eq!(proxies.iter().map(Proxy::accepted).sum::<usize>(), 3, "no connection was lost");
+    assert_eq!(
+        proxies.iter().map(Proxy::accepted).sum::<usize>(),
+        3,
+        "no connection was lost"
+    );
 }
 
 /// A node's connection breaks in this mode, nothing that arrived by it counts, and a new connection
@@ -131,14 +141,20 @@ fn bytes_of_an_abandoned_connection_that_arrive_late_do_no_harm() {
     // Records that are written now arrive after those of the next connection.
     let accepted: Vec<_> = proxies.iter().map(Proxy::accepted).collect();
     let late = Duration::from_secs(6);
-    let mode = Mode::Delay { to_server: late, to_client: Duration::ZERO };
+    let mode = Mode::Delay {
+        to_server: late,
+        to_client: Duration::ZERO,
+    };
     proxies[..2].iter().for_each(|proxy| proxy.set(mode));
     let failed = guard.extend(SHORT);
     assert!(matches!(failed, Err(Error::NoQuorum(_))), "{failed:?}");
     proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
     let is_replaced = || {
         drop(client.try_lock("at-work", Duration::from_secs(5)));
-        proxies[..2].iter().zip(&accepted).all(|(proxy, before)| proxy.accepted() > *before)
+        proxies[..2]
+            .iter()
+            .zip(&accepted)
+            .all(|(proxy, before)| proxy.accepted() > *before)
     };
     assert!(eventually(LIMIT, is_replaced));
     let is_long = || servers.iter().all(|server| pttl(server, "late") > 20_000);
@@ -156,7 +172,10 @@ fn mutual_exclusion_holds_with_all_faults_of_records_at_once() {
     let delay = Duration::from_millis(30);
     let modes = [
         Mode::Reset,
-        Mode::Delay { to_server: delay, to_client: delay },
+        Mode::Delay {
+            to_server: delay,
+            to_client: delay,
+        },
         Mode::CutAfter(300),
         Mode::Bytewise,
         Mode::Alter,
@@ -166,7 +185,10 @@ fn mutual_exclusion_holds_with_all_faults_of_records_at_once() {
         Mode::Swallow,
         Mode::StallAfter(1000),
         Mode::Vanish,
-        Mode::Delay { to_server: Duration::ZERO, to_client: 4 * delay },
+        Mode::Delay {
+            to_server: Duration::ZERO,
+            to_client: 4 * delay,
+        },
     ];
     check_mutual_exclusion(&servers, &proxies, &urls, &modes);
 }

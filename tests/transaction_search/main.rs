@@ -8,7 +8,10 @@
 //! state: each side that is prepared comes to its end alone, and when all have started again, all
 //! have ended in the same way, and no record is left.
 
-#![expect(clippy::unwrap_used, reason = "a record that cannot be made fails the test")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a record that cannot be made fails the test"
+)]
 
 mod mistake;
 mod world;
@@ -80,7 +83,10 @@ impl Model for Search {
         let mut steps = Vec::new();
         for (index, side) in world.sides.iter().enumerate() {
             for (number, process) in side.processes.iter().enumerate() {
-                let at = Place { side: index, process: number };
+                let at = Place {
+                    side: index,
+                    process: number,
+                };
                 self.steps_of(world, at, &mut steps);
                 for change in &process.sent {
                     steps.push(Step::Change(at, *change));
@@ -113,7 +119,10 @@ impl Model for Search {
             Step::LoseAnswer(at) => {
                 let process = world.process(at);
                 process.awaits = false;
-                process.joining = process.joining.take().filter(|it| it.step() != JoinStep::Finish);
+                process.joining = process
+                    .joining
+                    .take()
+                    .filter(|it| it.step() != JoinStep::Finish);
             }
             Step::Go(at) => world.step(at, mistake, self.keeps_ids),
             Step::Refuse(at) => world.refuse(at, mistake),
@@ -139,7 +148,11 @@ impl Model for Search {
     }
 
     fn check(&mut self, world: &World, _: &[Step], _: usize) -> Result<(), &'static str> {
-        let at_the_end = || self.recovers.then(|| self.wrong_at_the_end(world)).flatten();
+        let at_the_end = || {
+            self.recovers
+                .then(|| self.wrong_at_the_end(world))
+                .flatten()
+        };
         self.wrong(world).or_else(at_the_end).map_or(Ok(()), Err)
     }
 }
@@ -186,7 +199,12 @@ impl Search {
 
     fn wrong(&self, world: &World) -> Option<&'static str> {
         let is_applied = world.sides.iter().any(|side| side.applied > 0);
-        if is_applied && world.sides.iter().any(|side| side.undone > 0 && side.applied == 0) {
+        if is_applied
+            && world
+                .sides
+                .iter()
+                .any(|side| side.undone > 0 && side.applied == 0)
+        {
             return Some("one has committed, another has rolled back");
         }
         if world.sides.iter().any(|side| side.applied > 1) {
@@ -234,31 +252,69 @@ fn search(name: &str, mut search: Search, most: usize) -> Found<Step, &'static s
 
 #[test]
 fn two_sides_end_in_the_same_way_in_all_schedules() {
-    let found = search("two sides", Search { processes: vec![1, 1], ..ONE_EACH }, 5_000_000);
-    assert!(matches!(found, Found::Nothing { all: true, states: 10_001.. }), "{found:?}");
+    let found = search(
+        "two sides",
+        Search {
+            processes: vec![1, 1],
+            ..ONE_EACH
+        },
+        5_000_000,
+    );
+    assert!(
+        matches!(
+            found,
+            Found::Nothing {
+                all: true,
+                states: 10_001..
+            }
+        ),
+        "{found:?}"
+    );
 }
 
 #[test]
 #[ignore = "it takes half a minute"]
 fn three_sides_end_in_the_same_way_in_all_schedules() {
-    let sound = Search { processes: vec![1, 1, 1], asks: 1, ..ONE_EACH };
+    let sound = Search {
+        processes: vec![1, 1, 1],
+        asks: 1,
+        ..ONE_EACH
+    };
     let found = search("three sides", sound, 50_000_000);
-    assert!(matches!(found, Found::Nothing { all: true, .. }), "{found:?}");
+    assert!(
+        matches!(found, Found::Nothing { all: true, .. }),
+        "{found:?}"
+    );
 }
 
 /// One process of a side takes part, and another one recovers beside it, or both recover.
 fn one_is_replaced() -> Search {
-    Search { processes: vec![2, 1], asks: 1, crashes: 0, ..ONE_EACH }
+    Search {
+        processes: vec![2, 1],
+        asks: 1,
+        crashes: 0,
+        ..ONE_EACH
+    }
 }
 
 /// Two processes take part for one side, and recover.
 fn both_are_asked() -> Search {
-    Search { processes: vec![2, 1], crashes: 0, keeps_ids: true, ..ONE_EACH }
+    Search {
+        processes: vec![2, 1],
+        crashes: 0,
+        keeps_ids: true,
+        ..ONE_EACH
+    }
 }
 
 /// Two processes take part for one side, and the participant keeps no ids.
 fn both_are_asked_and_forget() -> Search {
-    Search { processes: vec![2, 1], crashes: 0, recovers: false, ..ONE_EACH }
+    Search {
+        processes: vec![2, 1],
+        crashes: 0,
+        recovers: false,
+        ..ONE_EACH
+    }
 }
 
 #[test]
@@ -269,23 +325,52 @@ fn a_side_of_two_processes_is_told_nothing_wrong_in_all_schedules() {
         ("both are asked, and forget", both_are_asked_and_forget()),
     ] {
         let found = search(name, sound, 5_000_000);
-        assert!(matches!(found, Found::Nothing { all: true, states: 10_001.. }), "{found:?}");
+        assert!(
+            matches!(
+                found,
+                Found::Nothing {
+                    all: true,
+                    states: 10_001..
+                }
+            ),
+            "{found:?}"
+        );
     }
 }
 
 #[test]
 #[ignore = "it takes minutes"]
 fn a_side_of_three_processes_is_told_nothing_wrong_in_all_schedules() {
-    for (name, two) in [("one is replaced", one_is_replaced()), ("both", both_are_asked())] {
-        let found = search(name, Search { processes: vec![3, 1], ..two }, 100_000_000);
-        assert!(matches!(found, Found::Nothing { all: true, .. }), "{found:?}");
+    for (name, two) in [
+        ("one is replaced", one_is_replaced()),
+        ("both", both_are_asked()),
+    ] {
+        let found = search(
+            name,
+            Search {
+                processes: vec![3, 1],
+                ..two
+            },
+            100_000_000,
+        );
+        assert!(
+            matches!(found, Found::Nothing { all: true, .. }),
+            "{found:?}"
+        );
     }
 }
 
 /// Where several processes are asked to take part, a participant must keep the ids.
 #[test]
 fn a_participant_that_keeps_no_ids_cannot_be_asked_by_two_and_recovered() {
-    let found = search("forgets", Search { keeps_ids: false, ..both_are_asked() }, 5_000_000);
+    let found = search(
+        "forgets",
+        Search {
+            keeps_ids: false,
+            ..both_are_asked()
+        },
+        5_000_000,
+    );
     assert!(matches!(found, Found::Violation { .. }), "{found:?}");
 }
 
@@ -293,8 +378,14 @@ fn a_participant_that_keeps_no_ids_cannot_be_asked_by_two_and_recovered() {
 fn each_mistake_is_found() {
     for (mistake, words) in MISTAKES {
         let one_each = match mistake {
-            Mistake::CommitAtMajority => Search { processes: vec![1; 3], ..ONE_EACH },
-            _ => Search { processes: vec![1; 2], ..ONE_EACH },
+            Mistake::CommitAtMajority => Search {
+                processes: vec![1; 3],
+                ..ONE_EACH
+            },
+            _ => Search {
+                processes: vec![1; 2],
+                ..ONE_EACH
+            },
         };
         let several = match mistake {
             Mistake::OwnIsAborted => both_are_asked_and_forget(),
@@ -302,13 +393,36 @@ fn each_mistake_is_found() {
             _ => one_is_replaced(),
         };
         if mistake.needs_two_processes() {
-            let found = search(words, Search { mistake, ..one_each }, 5_000_000);
-            assert!(matches!(found, Found::Nothing { all: true, .. }), "one each: {words}");
+            let found = search(
+                words,
+                Search {
+                    mistake,
+                    ..one_each
+                },
+                5_000_000,
+            );
+            assert!(
+                matches!(found, Found::Nothing { all: true, .. }),
+                "one each: {words}"
+            );
             let found = search(words, Search { mistake, ..several }, 5_000_000);
-            assert!(matches!(found, Found::Violation { .. }), "not found: {words}");
+            assert!(
+                matches!(found, Found::Violation { .. }),
+                "not found: {words}"
+            );
         } else {
-            let found = search(words, Search { mistake, ..one_each }, 5_000_000);
-            assert!(matches!(found, Found::Violation { .. }), "not found: {words}");
+            let found = search(
+                words,
+                Search {
+                    mistake,
+                    ..one_each
+                },
+                5_000_000,
+            );
+            assert!(
+                matches!(found, Found::Violation { .. }),
+                "not found: {words}"
+            );
         }
     }
 }

@@ -23,23 +23,62 @@ impl Mistake {
     /// Is it one that is harmless where each side is one process?
     pub(crate) fn needs_two_processes(self) -> bool {
         use Mistake::{DiskAskedBefore, DiskNotAskedAgain, OwnIsAborted, RefusedIsAborted};
-        matches!(self, DiskNotAskedAgain | DiskAskedBefore | OwnIsAborted | RefusedIsAborted)
+        matches!(
+            self,
+            DiskNotAskedAgain | DiskAskedBefore | OwnIsAborted | RefusedIsAborted
+        )
     }
 }
 
 /// All, and what each is.
 pub(crate) const MISTAKES: [(Mistake, &str); 13] = [
-    (Mistake::VoteBeforeDisk, "a side says that it is prepared before its disk says so"),
-    (Mistake::AbortAlone, "a side that has voted rolls back alone (3PC in a partition)"),
-    (Mistake::RemoveAtCommit, "the record is removed by the first that has finished"),
-    (Mistake::AbsentIsOpen, "a vote for a record that is not there begins it again"),
-    (Mistake::AbortCommitted, "an abort does not look whether the record is committed"),
-    (Mistake::VoteTwiceApplies, "a late request is applied although the side has finished"),
-    (Mistake::OnlyStarterDecides, "only the starter may abort (2PC)"),
+    (
+        Mistake::VoteBeforeDisk,
+        "a side says that it is prepared before its disk says so",
+    ),
+    (
+        Mistake::AbortAlone,
+        "a side that has voted rolls back alone (3PC in a partition)",
+    ),
+    (
+        Mistake::RemoveAtCommit,
+        "the record is removed by the first that has finished",
+    ),
+    (
+        Mistake::AbsentIsOpen,
+        "a vote for a record that is not there begins it again",
+    ),
+    (
+        Mistake::AbortCommitted,
+        "an abort does not look whether the record is committed",
+    ),
+    (
+        Mistake::VoteTwiceApplies,
+        "a late request is applied although the side has finished",
+    ),
+    (
+        Mistake::OnlyStarterDecides,
+        "only the starter may abort (2PC)",
+    ),
     (Mistake::CommitAtMajority, "a majority of votes commits"),
-    (Mistake::CommittedIsPrepared, "a disk does not tell committed from prepared"),
-    (Mistake::DiskNotAskedAgain, "no record means what the disk said when the call began"),
-    (Mistake::DiskAskedBefore, "the disk is asked before the record is"),
-    (Mistake::OwnIsAborted, "what a call has prepared itself is aborted without a record"),
-    (Mistake::RefusedIsAborted, "a side that cannot prepare calls it aborted without a record"),
+    (
+        Mistake::CommittedIsPrepared,
+        "a disk does not tell committed from prepared",
+    ),
+    (
+        Mistake::DiskNotAskedAgain,
+        "no record means what the disk said when the call began",
+    ),
+    (
+        Mistake::DiskAskedBefore,
+        "the disk is asked before the record is",
+    ),
+    (
+        Mistake::OwnIsAborted,
+        "what a call has prepared itself is aborted without a record",
+    ),
+    (
+        Mistake::RefusedIsAborted,
+        "a side that cannot prepare calls it aborted without a record",
+    ),
 ];

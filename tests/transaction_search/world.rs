@@ -38,7 +38,10 @@ pub(crate) struct Process {
 impl Process {
     /// It stops for good. What it has sent may take effect anyway.
     pub(crate) fn stop(&mut self) {
-        *self = Self { sent: std::mem::take(&mut self.sent), ..Self::default() };
+        *self = Self {
+            sent: std::mem::take(&mut self.sent),
+            ..Self::default()
+        };
     }
 }
 
@@ -105,7 +108,9 @@ impl World {
                 }
                 let told = Record::vote(record, name).unwrap();
                 let voted = |record: &Record| record.participants().filter(|(_, has)| *has).count();
-                let is_enough = record.as_ref().is_some_and(|it| voted(it) > self.sides.len() / 2);
+                let is_enough = record
+                    .as_ref()
+                    .is_some_and(|it| voted(it) > self.sides.len() / 2);
                 if mistake == Mistake::CommitAtMajority && told == RecordState::Open && is_enough {
                     NAMES[..self.sides.len()].iter().for_each(|name| {
                         Record::vote(record, name).unwrap();
@@ -157,7 +162,9 @@ impl World {
         let side = &mut self.sides[at.side];
         let process = &mut side.processes[at.process];
         process.awaits = false;
-        let Some(joining) = &mut process.joining else { return };
+        let Some(joining) = &mut process.joining else {
+            return;
+        };
         let is_late =
             mistake == Mistake::VoteTwiceApplies && told == Some(RecordState::FinishedBefore);
         match told {
@@ -184,7 +191,9 @@ impl World {
         let told = self.look(at.side);
         let side = &mut self.sides[at.side];
         let process = &mut side.processes[at.process];
-        let Some(joining) = process.joining.as_mut() else { return };
+        let Some(joining) = process.joining.as_mut() else {
+            return;
+        };
         let mut send = |change| {
             process.awaits = true;
             let is_used = mistake == Mistake::DiskAskedBefore;
@@ -289,7 +298,10 @@ impl World {
     /// A process of the side starts again, is not disturbed, and hears all answers. All others are
     /// stopped for ever. Is the side at its end then?
     pub(crate) fn recover_alone(&mut self, index: usize, mistake: Mistake) -> bool {
-        let at = Place { side: index, process: 0 };
+        let at = Place {
+            side: index,
+            process: 0,
+        };
         self.start_again(at, mistake);
         for _ in 0..20 {
             if self.process(at).joining.is_none() {

@@ -23,7 +23,9 @@ fn begin(client: &LockClient) -> TransactionId {
 
 /// How many keys of registers a server has, beside its mark and its floor.
 fn keys(server: &Server) -> usize {
-    let cli::Value::Array(keys) = server.command(&["KEYS", "*"]) else { panic!("no list") };
+    let cli::Value::Array(keys) = server.command(&["KEYS", "*"]) else {
+        panic!("no list")
+    };
     let is_counted = |key: &cli::Value| {
         let key = key.text();
         key.contains(":redlatch:register:") || key.contains(":redlatch:promise:")
@@ -46,10 +48,17 @@ fn two_sides_commit_and_leave_nothing() {
         let id = begin(&first);
         let (mut berlin, mut paris) = (Shelf::default(), Shelf::default());
         let decisions = thread::scope(|scope| {
-            let other = scope
-                .spawn(|| second.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap());
+            let other = scope.spawn(|| {
+                second
+                    .transactions()
+                    .join(&id, "paris", &mut paris, LIMIT)
+                    .unwrap()
+            });
             [
-                first.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap(),
+                first
+                    .transactions()
+                    .join(&id, "berlin", &mut berlin, LIMIT)
+                    .unwrap(),
                 other.join().unwrap(),
             ]
         });
@@ -71,15 +80,25 @@ fn a_record_that_a_node_has_missed_the_end_of_is_swept() {
     let ids = [begin(&quick), begin(&quick)];
     servers[2].pause();
     for id in &ids {
-        let join = |name| quick.transactions().join(id, name, &mut Shelf::default(), LIMIT);
+        let join = |name| {
+            quick
+                .transactions()
+                .join(id, name, &mut Shelf::default(), LIMIT)
+        };
         let decisions = thread::scope(|scope| {
             let other = scope.spawn(|| join("paris"));
             [join("berlin"), other.join().unwrap()]
         });
-        assert_eq!(decisions, [Ok(Decision::Committed), Ok(Decision::Committed)]);
+        assert_eq!(
+            decisions,
+            [Ok(Decision::Committed), Ok(Decision::Committed)]
+        );
     }
     // They are over, and are there until it is known that all nodes know that.
-    assert_eq!((quick.transactions().list().unwrap(), keys(&servers[0])), (Vec::new(), 4));
+    assert_eq!(
+        (quick.transactions().list().unwrap(), keys(&servers[0])),
+        (Vec::new(), 4)
+    );
     assert_eq!(quick.transactions().abort(&ids[0]).unwrap(), Decision::Over);
     // When that node goes on, nobody is there who would tell all nodes.
     drop(quick);
@@ -90,7 +109,11 @@ fn a_record_that_a_node_has_missed_the_end_of_is_swept() {
 #[test]
 fn a_transaction_is_begun_where_the_floor_is_above_the_clock_and_a_node_is_down() {
     let (mut servers, first) = formed(3);
-    assert_eq!(first.register("a").unwrap().read().unwrap(), None, "it knows the group");
+    assert_eq!(
+        first.register("a").unwrap().read().unwrap(),
+        None,
+        "it knows the group"
+    );
     // Other clients, whose clocks are years ahead, have deleted registers.
     let floor = ((1_u64 << 40) + 900_000_000_000).to_string();
     for server in servers.iter() {
@@ -99,7 +122,14 @@ fn a_transaction_is_begun_where_the_floor_is_above_the_clock_and_a_node_is_down(
     servers[2].kill();
     for _ in 0..3 {
         let id = begin(&first);
-        assert!(first.transactions().list().unwrap().iter().any(|it| it.id == id));
+        assert!(
+            first
+                .transactions()
+                .list()
+                .unwrap()
+                .iter()
+                .any(|it| it.id == id)
+        );
         assert_eq!(first.transactions().abort(&id).unwrap(), Decision::Aborted);
     }
 }
@@ -110,12 +140,21 @@ fn who_waits_in_vain_aborts_and_the_other_learns_of_it() {
     let id = begin(&first);
     let mut berlin = Shelf::default();
     let began = Instant::now();
-    let decision = first.transactions().join(&id, "berlin", &mut berlin, SHORT).unwrap();
-    assert_eq!((decision, berlin.applied, berlin.rolled_back), (Decision::Aborted, 0, 1));
+    let decision = first
+        .transactions()
+        .join(&id, "berlin", &mut berlin, SHORT)
+        .unwrap();
+    assert_eq!(
+        (decision, berlin.applied, berlin.rolled_back),
+        (Decision::Aborted, 0, 1)
+    );
     assert!(berlin.is_empty() && began.elapsed() >= SHORT);
     // It prepares nothing, and cannot tell this from a transaction that it has forgotten.
     let mut paris = Shelf::default();
-    let decision = client(&servers).transactions().join(&id, "paris", &mut paris, LIMIT).unwrap();
+    let decision = client(&servers)
+        .transactions()
+        .join(&id, "paris", &mut paris, LIMIT)
+        .unwrap();
     assert_eq!((decision, paris.prepared_times), (Decision::Over, 0));
     assert!(eventually(LIMIT, || is_clean(&first, &servers)));
 }
@@ -128,11 +167,18 @@ fn a_side_that_cannot_prepare_ends_it_for_all_at_once() {
     let (mut berlin, mut paris) = (Shelf::default(), Shelf::failing(Step::Prepare));
     let began = Instant::now();
     thread::scope(|scope| {
-        let waits =
-            scope.spawn(|| first.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap());
+        let waits = scope.spawn(|| {
+            first
+                .transactions()
+                .join(&id, "berlin", &mut berlin, LIMIT)
+                .unwrap()
+        });
         let awaited = || second.transactions().list().unwrap()[0].awaited.clone();
         assert!(eventually(LIMIT, || awaited() == ["paris"]));
-        let refused = second.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap_err();
+        let refused = second
+            .transactions()
+            .join(&id, "paris", &mut paris, LIMIT)
+            .unwrap_err();
         assert_eq!(refused, JoinError::Refused("prepare"));
         assert_eq!(waits.join().unwrap(), Decision::Aborted);
     });
@@ -146,25 +192,57 @@ fn a_commit_that_fails_is_reported_and_repeated_and_nothing_is_forgotten() {
     let id = begin(&first);
     let (mut berlin, mut paris) = (Shelf::failing(Step::Commit), Shelf::default());
     thread::scope(|scope| {
-        scope.spawn(|| first.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap());
+        scope.spawn(|| {
+            first
+                .transactions()
+                .join(&id, "paris", &mut paris, LIMIT)
+                .unwrap()
+        });
         let second = client(&servers);
-        let failed = second.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap_err();
-        assert_eq!(failed, JoinError::Unfinished { is_committed: true, error: "commit" });
+        let failed = second
+            .transactions()
+            .join(&id, "berlin", &mut berlin, LIMIT)
+            .unwrap_err();
+        assert_eq!(
+            failed,
+            JoinError::Unfinished {
+                is_committed: true,
+                error: "commit"
+            }
+        );
     });
     let listed = first.transactions().list().unwrap();
-    assert_eq!((listed.len(), listed[0].id, listed[0].is_committed), (1, id, true));
+    assert_eq!(
+        (listed.len(), listed[0].id, listed[0].is_committed),
+        (1, id, true)
+    );
     assert_eq!(listed[0].participants, ["berlin", "paris"]);
     assert_eq!(listed[0].awaited, ["berlin"]);
-    assert_eq!(first.transactions().abort(&id).unwrap(), Decision::Committed);
-    let unresolved = first.transactions().recover("berlin", &mut berlin).unwrap_err();
-    let RecoverError::Unresolved { resolved: 0, unresolved } = unresolved else { panic!() };
+    assert_eq!(
+        first.transactions().abort(&id).unwrap(),
+        Decision::Committed
+    );
+    let unresolved = first
+        .transactions()
+        .recover("berlin", &mut berlin)
+        .unwrap_err();
+    let RecoverError::Unresolved {
+        resolved: 0,
+        unresolved,
+    } = unresolved
+    else {
+        panic!()
+    };
     assert_eq!((unresolved.len(), unresolved[0].0), (1, id));
     berlin.fails = None;
     assert_eq!(
         first.transactions().recover("berlin", &mut berlin).unwrap(),
         [(id, Decision::Committed)]
     );
-    assert_eq!((berlin.applied, berlin.is_empty(), paris.applied), (1, true, 1));
+    assert_eq!(
+        (berlin.applied, berlin.is_empty(), paris.applied),
+        (1, true, 1)
+    );
     assert!(eventually(LIMIT, || is_clean(&first, &servers)));
 }
 
@@ -175,21 +253,39 @@ fn who_comes_back_after_the_commit_does_not_take_it_for_an_abort() {
     // The record is gone before it has forgotten.
     let (mut berlin, mut paris) = (Shelf::failing(Step::Forget), Shelf::default());
     thread::scope(|scope| {
-        scope.spawn(|| first.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap());
+        scope.spawn(|| {
+            first
+                .transactions()
+                .join(&id, "paris", &mut paris, LIMIT)
+                .unwrap()
+        });
         let second = client(&servers);
         assert_eq!(
-            second.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap(),
+            second
+                .transactions()
+                .join(&id, "berlin", &mut berlin, LIMIT)
+                .unwrap(),
             Decision::Committed
         );
     });
-    assert!(eventually(LIMIT, || first.transactions().list().unwrap().is_empty()));
+    assert!(eventually(LIMIT, || first
+        .transactions()
+        .list()
+        .unwrap()
+        .is_empty()));
     assert!(!berlin.is_empty());
     berlin.fails = None;
     assert_eq!(
-        first.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap(),
+        first
+            .transactions()
+            .join(&id, "berlin", &mut berlin, LIMIT)
+            .unwrap(),
         Decision::Committed
     );
-    assert_eq!((berlin.applied, berlin.rolled_back, berlin.is_empty()), (1, 0, true));
+    assert_eq!(
+        (berlin.applied, berlin.rolled_back, berlin.is_empty()),
+        (1, 0, true)
+    );
 }
 
 #[test]
@@ -198,10 +294,18 @@ fn a_transaction_that_is_over_is_not_told_as_aborted() {
     let id = begin(&first);
     let (mut berlin, mut paris) = (Shelf::default(), Shelf::default());
     thread::scope(|scope| {
-        scope.spawn(|| first.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap());
+        scope.spawn(|| {
+            first
+                .transactions()
+                .join(&id, "paris", &mut paris, LIMIT)
+                .unwrap()
+        });
         let second = client(&servers);
         assert_eq!(
-            second.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap(),
+            second
+                .transactions()
+                .join(&id, "berlin", &mut berlin, LIMIT)
+                .unwrap(),
             Decision::Committed
         );
     });
@@ -209,7 +313,10 @@ fn a_transaction_that_is_over_is_not_told_as_aborted() {
     for (name, shelf) in [("berlin", &mut berlin), ("paris", &mut paris)] {
         let again = client(&servers);
         assert_eq!(again.transactions().recover(name, shelf).unwrap(), []);
-        assert_eq!(again.transactions().join(&id, name, shelf, LIMIT).unwrap(), Decision::Over);
+        assert_eq!(
+            again.transactions().join(&id, name, shelf, LIMIT).unwrap(),
+            Decision::Over
+        );
         assert_eq!((shelf.applied, shelf.prepared_times), (1, 1));
     }
     assert_eq!(first.transactions().abort(&id).unwrap(), Decision::Over);
@@ -222,7 +329,10 @@ fn a_transaction_that_is_over_is_not_told_as_aborted() {
     assert_eq!(first.transactions().abort(&never).unwrap(), Decision::Over);
     let mut shelf = Shelf::default();
     assert_eq!(
-        first.transactions().join(&never, "berlin", &mut shelf, LIMIT).unwrap(),
+        first
+            .transactions()
+            .join(&never, "berlin", &mut shelf, LIMIT)
+            .unwrap(),
         Decision::Over
     );
     assert!(shelf.is_empty() && shelf.prepared_times == 0);
@@ -238,29 +348,47 @@ fn without_a_majority_a_side_stays_prepared_until_it_can_ask() {
     let id = begin(&first);
     let mut berlin = Shelf::default();
     let error = thread::scope(|scope| {
-        let waits =
-            scope.spawn(|| quick.transactions().join(&id, "berlin", &mut berlin, SHORT * 10));
-        assert!(eventually(LIMIT, || first.transactions().list().unwrap()[0].awaited == ["paris"]));
+        let waits = scope.spawn(|| {
+            quick
+                .transactions()
+                .join(&id, "berlin", &mut berlin, SHORT * 10)
+        });
+        assert!(eventually(LIMIT, || first.transactions().list().unwrap()
+            [0]
+        .awaited
+            == ["paris"]));
         servers[1..].iter().for_each(Server::pause);
         waits.join().unwrap().unwrap_err()
     });
     let is_lost = |error: &_| {
         use TransactionError::Register;
-        matches!(error, JoinError::Undecided(Register(RegisterError::NoQuorum { .. })))
+        matches!(
+            error,
+            JoinError::Undecided(Register(RegisterError::NoQuorum { .. }))
+        )
     };
     assert!(is_lost(&error), "{error}");
     assert_eq!((berlin.rolled_back, berlin.is_empty()), (0, false));
-    let left = quick.transactions().recover("berlin", &mut berlin).unwrap_err();
+    let left = quick
+        .transactions()
+        .recover("berlin", &mut berlin)
+        .unwrap_err();
     assert!(matches!(left, RecoverError::Unresolved { .. }) && berlin.rolled_back == 0);
     servers[1..].iter().for_each(Server::resume);
     let recovered = || quick.transactions().recover("berlin", &mut berlin).is_ok();
     assert!(eventually(LIMIT, recovered));
-    assert_eq!((berlin.applied, berlin.rolled_back, berlin.is_empty()), (0, 1, true));
+    assert_eq!(
+        (berlin.applied, berlin.rolled_back, berlin.is_empty()),
+        (0, 1, true)
+    );
     // One of three nodes down is no reason to wait.
     servers[0].pause();
     let id = begin(&quick);
     assert_eq!(
-        quick.transactions().join(&id, "paris", &mut Shelf::default(), SHORT).unwrap(),
+        quick
+            .transactions()
+            .join(&id, "paris", &mut Shelf::default(), SHORT)
+            .unwrap(),
         Decision::Aborted
     );
     servers[0].resume();
@@ -273,12 +401,23 @@ fn a_round_that_fails_after_the_commit_is_repeated() {
     let (servers, first) = formed(3);
     let node_timeout = Duration::from_millis(700);
     let urls = servers.iter().map(Server::url);
-    let quick = support::locks::with_long_timeout(urls).node_timeout(node_timeout).build().unwrap();
+    let quick = support::locks::with_long_timeout(urls)
+        .node_timeout(node_timeout)
+        .build()
+        .unwrap();
     let id = begin(&first);
     let (mut berlin, mut paris) = (Shelf::failing(Step::Forget), Shelf::failing(Step::Commit));
     thread::scope(|scope| {
-        scope.spawn(|| first.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap_err());
-        quick.transactions().join(&id, "berlin", &mut berlin, LIMIT).unwrap();
+        scope.spawn(|| {
+            first
+                .transactions()
+                .join(&id, "paris", &mut paris, LIMIT)
+                .unwrap_err()
+        });
+        quick
+            .transactions()
+            .join(&id, "berlin", &mut berlin, LIMIT)
+            .unwrap();
     });
     assert_eq!((berlin.applied, berlin.is_empty()), (1, false));
     berlin.fails = None;
@@ -301,9 +440,20 @@ fn what_cannot_be_a_transaction_is_refused_and_nothing_is_written() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     for (names, expected) in [
         (&[][..], NamesError::None),
-        (&["a", "a"][..], NamesError::Twice { name: "a".to_owned() }),
+        (
+            &["a", "a"][..],
+            NamesError::Twice {
+                name: "a".to_owned(),
+            },
+        ),
         (&["a", ""][..], NamesError::Empty),
-        (&names[..], NamesError::TooMany { count: 17, most: 16 }),
+        (
+            &names[..],
+            NamesError::TooMany {
+                count: 17,
+                most: 16,
+            },
+        ),
     ] {
         assert_eq!(
             first.transactions().begin(names).unwrap_err(),
@@ -313,27 +463,52 @@ fn what_cannot_be_a_transaction_is_refused_and_nothing_is_written() {
     assert!(servers.iter().all(|server| keys(server) == 0));
     let id = begin(&first);
     let mut shelf = Shelf::default();
-    let unknown = first.transactions().join(&id, "rome", &mut shelf, SHORT).unwrap_err();
-    assert!(matches!(unknown, JoinError::NotBegun(TransactionError::UnknownName(_))));
+    let unknown = first
+        .transactions()
+        .join(&id, "rome", &mut shelf, SHORT)
+        .unwrap_err();
+    assert!(matches!(
+        unknown,
+        JoinError::NotBegun(TransactionError::UnknownName(_))
+    ));
     let (_others, other) = formed(3);
     let foreign = JoinError::NotBegun(TransactionError::OtherGroup { id });
-    assert_eq!(other.transactions().join(&id, "berlin", &mut shelf, SHORT).unwrap_err(), foreign);
-    assert_eq!(other.transactions().abort(&id).unwrap_err(), TransactionError::OtherGroup { id });
+    assert_eq!(
+        other
+            .transactions()
+            .join(&id, "berlin", &mut shelf, SHORT)
+            .unwrap_err(),
+        foreign
+    );
+    assert_eq!(
+        other.transactions().abort(&id).unwrap_err(),
+        TransactionError::OtherGroup { id }
+    );
     assert!(shelf.is_empty() && shelf.prepared_times == 0);
     // What was prepared for another group stays so.
     shelf.prepared.push(id);
     assert!(other.transactions().recover("berlin", &mut shelf).is_err());
     assert_eq!((shelf.prepared.len(), shelf.rolled_back), (1, 0));
-    assert_eq!(first.transactions().list().unwrap()[0].awaited, ["berlin", "paris"]);
+    assert_eq!(
+        first.transactions().list().unwrap()[0].awaited,
+        ["berlin", "paris"]
+    );
 }
 
 #[test]
 fn records_are_no_registers_of_users_and_are_swept() {
     let (servers, first) = formed(3);
-    first.register("stock").unwrap().change(|_| Some(b"7".to_vec())).unwrap();
+    first
+        .register("stock")
+        .unwrap()
+        .change(|_| Some(b"7".to_vec()))
+        .unwrap();
     let (kept, id) = (begin(&first), begin(&first));
     let name = format!(":redlatch:transaction:{id}");
-    assert!(matches!(first.register(&name), Err(RegisterError::Resource(_))));
+    assert!(matches!(
+        first.register(&name),
+        Err(RegisterError::Resource(_))
+    ));
     let quick = support::locks::with_long_timeout(servers.iter().map(Server::url))
         .node_timeout(Duration::from_secs(1))
         .build()
@@ -341,18 +516,39 @@ fn records_are_no_registers_of_users_and_are_swept() {
     servers[2].pause();
     assert_eq!(quick.transactions().abort(&id).unwrap(), Decision::Aborted);
     for pattern in ["*", ":redlatch:*"] {
-        let names: Vec<_> = quick.registers().list(pattern).map(|it| it.unwrap()).collect();
-        assert!(names.iter().all(|register| register.name() == "stock"), "{names:?}");
+        let names: Vec<_> = quick
+            .registers()
+            .list(pattern)
+            .map(|it| it.unwrap())
+            .collect();
+        assert!(
+            names.iter().all(|register| register.name() == "stock"),
+            "{names:?}"
+        );
     }
     let swept = quick.registers().sweep().unwrap();
     assert_eq!((swept.values, swept.removed, swept.left), (1, 0, 1));
     servers[2].resume();
-    assert!(eventually(LIMIT, || first.registers().sweep().unwrap().left == 0));
+    assert!(eventually(LIMIT, || first
+        .registers()
+        .sweep()
+        .unwrap()
+        .left
+        == 0));
     let pattern = format!("*{id}*");
     for server in servers.iter() {
-        assert_eq!(server.command(&["KEYS", &pattern]), cli::Value::Array(Vec::new()));
+        assert_eq!(
+            server.command(&["KEYS", &pattern]),
+            cli::Value::Array(Vec::new())
+        );
     }
-    let ids: Vec<_> = first.transactions().list().unwrap().iter().map(|it| it.id).collect();
+    let ids: Vec<_> = first
+        .transactions()
+        .list()
+        .unwrap()
+        .iter()
+        .map(|it| it.id)
+        .collect();
     assert_eq!(ids, [kept]);
     // Sixteen may take part, and one.
     let names: Vec<String> = (0..16).map(|number| number.to_string()).collect();
@@ -362,15 +558,22 @@ fn records_are_no_registers_of_users_and_are_swept() {
         for name in &names {
             let first = &first;
             scope.spawn(move || {
-                let decision =
-                    first.transactions().join(&id, name, &mut Shelf::default(), LIMIT).unwrap();
+                let decision = first
+                    .transactions()
+                    .join(&id, name, &mut Shelf::default(), LIMIT)
+                    .unwrap();
                 assert_eq!(decision, Decision::Committed);
             });
         }
     });
     let id = first.transactions().begin(&["alone"]).unwrap();
-    let decision =
-        first.transactions().join(&id, "alone", &mut Shelf::default(), Duration::ZERO).unwrap();
+    let decision = first
+        .transactions()
+        .join(&id, "alone", &mut Shelf::default(), Duration::ZERO)
+        .unwrap();
     assert_eq!(decision, Decision::Committed);
-    assert_eq!(first.transactions().abort(&kept).unwrap(), Decision::Aborted);
+    assert_eq!(
+        first.transactions().abort(&kept).unwrap(),
+        Decision::Aborted
+    );
 }

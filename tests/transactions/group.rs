@@ -6,7 +6,9 @@ use support::redis::Server;
 use support::servers::Servers;
 
 pub(crate) fn client(servers: &[Server]) -> LockClient {
-    with_long_timeout(servers.iter().map(Server::url)).build().unwrap()
+    with_long_timeout(servers.iter().map(Server::url))
+        .build()
+        .unwrap()
 }
 
 /// Servers in memory that are a group, and a client of them.

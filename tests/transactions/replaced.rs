@@ -39,12 +39,26 @@ impl<'a> Process<'a> {
     fn new(disk: &'a Mutex<Shelf>, stop: Option<Stop>) -> (Self, Watcher) {
         let stopping = channel();
         let going_on = channel();
-        let process = Self { disk, stop, passed: 0, stopped: stopping.0, goes_on: going_on.1 };
-        (process, Watcher { stopped: stopping.1, goes_on: going_on.0 })
+        let process = Self {
+            disk,
+            stop,
+            passed: 0,
+            stopped: stopping.0,
+            goes_on: going_on.1,
+        };
+        (
+            process,
+            Watcher {
+                stopped: stopping.1,
+                goes_on: going_on.0,
+            },
+        )
     }
 
     fn pass(&mut self, place: &str) {
-        let Some(stop) = self.stop.filter(|stop| stop.place == place) else { return };
+        let Some(stop) = self.stop.filter(|stop| stop.place == place) else {
+            return;
+        };
         self.passed += 1;
         if self.passed == stop.nth {
             self.stopped.send(()).unwrap();
@@ -73,12 +87,18 @@ impl Participant for Process<'_> {
 
     fn commit(&mut self, id: &TransactionId) -> Result<(), Self::Error> {
         self.step(["before commit", "behind commit"], |shelf| {
-            if shelf.prepared.contains(id) { shelf.commit(id) } else { Ok(()) }
+            if shelf.prepared.contains(id) {
+                shelf.commit(id)
+            } else {
+                Ok(())
+            }
         })
     }
 
     fn roll_back(&mut self, id: &TransactionId) -> Result<(), Self::Error> {
-        self.step(["before roll_back", "behind roll_back"], |shelf| shelf.roll_back(id))
+        self.step(["before roll_back", "behind roll_back"], |shelf| {
+            shelf.roll_back(id)
+        })
     }
 
     fn prepared(&mut self) -> Result<Vec<TransactionId>, Self::Error> {
@@ -120,11 +140,19 @@ fn stopped_at(
     thread::scope(|scope| {
         let first = scope.spawn(move || match call {
             Call::Join | Call::JoinAgain => {
-                client.transactions().join(id, "berlin", &mut process, LIMIT)
+                client
+                    .transactions()
+                    .join(id, "berlin", &mut process, LIMIT)
             }
             Call::Recover => {
-                let recovered = client.transactions().recover("berlin", &mut process).unwrap();
-                Ok(recovered.iter().find(|it| it.0 == *id).map_or(Decision::Over, |it| it.1))
+                let recovered = client
+                    .transactions()
+                    .recover("berlin", &mut process)
+                    .unwrap();
+                Ok(recovered
+                    .iter()
+                    .find(|it| it.0 == *id)
+                    .map_or(Decision::Over, |it| it.1))
             }
         });
         // It ends when the call does.
@@ -138,7 +166,10 @@ fn stopped_at(
 /// The change was made here, once, and the call has not denied that.
 #[track_caller]
 fn assert_made(disk: Mutex<Shelf>, told: &Ended, words: &str) {
-    assert!(matches!(told, Ok(Decision::Committed | Decision::Over)), "{words}: {told:?}");
+    assert!(
+        matches!(told, Ok(Decision::Committed | Decision::Over)),
+        "{words}: {told:?}"
+    );
     let shelf = disk.into_inner().unwrap();
     assert_eq!((shelf.applied, shelf.is_empty()), (1, true), "{words}");
 }
@@ -165,7 +196,10 @@ fn a_process_that_was_replaced_before_its_vote_does_not_say_that_it_is_aborted()
                 let other =
                     scope.spawn(|| first.transactions().join(&id, "paris", &mut paris, LIMIT));
                 [
-                    clients[1].transactions().join(&id, "berlin", &mut process, LIMIT).unwrap(),
+                    clients[1]
+                        .transactions()
+                        .join(&id, "berlin", &mut process, LIMIT)
+                        .unwrap(),
                     other.join().unwrap().unwrap(),
                 ]
             });
@@ -183,11 +217,16 @@ fn voted(paris: &LockClient, berlin: &LockClient, id: &TransactionId) -> Shelf {
     let mut shelf = Shelf::failing(Step::Commit);
     thread::scope(|scope| {
         scope.spawn(|| {
-            let decision =
-                paris.transactions().join(id, "paris", &mut Shelf::default(), LIMIT).unwrap();
+            let decision = paris
+                .transactions()
+                .join(id, "paris", &mut Shelf::default(), LIMIT)
+                .unwrap();
             assert_eq!(decision, Decision::Committed);
         });
-        berlin.transactions().join(id, "berlin", &mut shelf, LIMIT).unwrap_err();
+        berlin
+            .transactions()
+            .join(id, "berlin", &mut shelf, LIMIT)
+            .unwrap_err();
     });
     shelf.fails = None;
     shelf
@@ -217,7 +256,10 @@ fn a_process_that_was_replaced_behind_its_vote_does_not_say_that_it_is_aborted()
                 let disk = Mutex::new(voted(&first, &clients[0], &id));
                 let replacement = || {
                     let (mut process, _watcher) = Process::new(&disk, None);
-                    clients[1].transactions().recover("berlin", &mut process).unwrap();
+                    clients[1]
+                        .transactions()
+                        .recover("berlin", &mut process)
+                        .unwrap();
                 };
                 let stop = Stop { place, nth };
                 let (told, is_stopped) =
@@ -237,12 +279,20 @@ fn a_process_that_was_replaced_behind_its_vote_does_not_say_that_it_is_aborted()
 fn a_process_whose_replacement_has_aborted_does_not_say_that_it_is_committed() {
     let (servers, first) = formed(3);
     let clients = [client(&servers), client(&servers)];
-    for place in ["before prepared", "behind committed", "before prepare", "behind prepare"] {
+    for place in [
+        "before prepared",
+        "behind committed",
+        "before prepare",
+        "behind prepare",
+    ] {
         let id = first.transactions().begin(&["berlin", "paris"]).unwrap();
         let disk = Mutex::new(Shelf::default());
         let replacement = || {
             let (mut process, _watcher) = Process::new(&disk, None);
-            clients[1].transactions().recover("berlin", &mut process).unwrap();
+            clients[1]
+                .transactions()
+                .recover("berlin", &mut process)
+                .unwrap();
         };
         let stop = Stop { place, nth: 1 };
         let (told, is_stopped) = stopped_at(&clients[0], Call::Join, &id, &disk, stop, replacement);
@@ -260,10 +310,16 @@ fn a_side_that_cannot_prepare_and_not_abort_does_not_say_that_it_is_aborted() {
     let (mut servers, first) = formed(3);
     let id = first.transactions().begin(&["berlin", "paris"]).unwrap();
     let disk = Mutex::new(Shelf::failing(Step::Prepare));
-    let stop = Stop { place: "behind prepare", nth: 1 };
+    let stop = Stop {
+        place: "behind prepare",
+        nth: 1,
+    };
     let kill = || servers.iter_mut().for_each(Server::kill);
     let (ended, is_stopped) = stopped_at(&first, Call::Join, &id, &disk, stop, kill);
-    assert!(is_stopped && matches!(ended, Err(JoinError::Undecided(_))), "{ended:?}");
+    assert!(
+        is_stopped && matches!(ended, Err(JoinError::Undecided(_))),
+        "{ended:?}"
+    );
 }
 
 /// A record that another group does not have says nothing of the transaction.
@@ -280,7 +336,10 @@ fn a_side_whose_group_is_formed_anew_without_its_data_stays_prepared() {
     }
     client(&servers).registers().form(true).unwrap();
     let ended = other.transactions().join(&id, "berlin", &mut berlin, LIMIT);
-    assert_eq!(ended, Err(JoinError::Undecided(TransactionError::OtherGroup { id })));
+    assert_eq!(
+        ended,
+        Err(JoinError::Undecided(TransactionError::OtherGroup { id }))
+    );
     assert_eq!((berlin.rolled_back, berlin.prepared.len()), (0, 1));
 }
 

@@ -32,16 +32,29 @@ struct Counting<'a> {
 /// How many scripts each node has run. The last ones of a round come late.
 #[track_caller]
 fn scripts(servers: &[Server]) -> u64 {
-    let all = || servers.iter().map(|server| calls(server, "eval") + calls(server, "evalsha"));
+    let all = || {
+        servers
+            .iter()
+            .map(|server| calls(server, "eval") + calls(server, "evalsha"))
+    };
     let first = || all().next().unwrap();
     let are_equal = || all().all(|count| count == first());
-    assert!(eventually(LIMIT, are_equal), "{:?}", all().collect::<Vec<_>>());
+    assert!(
+        eventually(LIMIT, are_equal),
+        "{:?}",
+        all().collect::<Vec<_>>()
+    );
     first()
 }
 
 impl<'a> Counting<'a> {
     fn new(servers: &'a [Server], shelf: Shelf) -> Self {
-        Self { servers, shelf, before: scripts(servers), rounds: Vec::new() }
+        Self {
+            servers,
+            shelf,
+            before: scripts(servers),
+            rounds: Vec::new(),
+        }
     }
 
     fn count(&mut self) {
@@ -99,17 +112,33 @@ fn a_transaction_takes_no_more_rounds_than_the_guide_says() {
         (paris.shelf, paris.rounds, ended)
     };
     let (mut shelf, rounds, ended) = join(Shelf::failing(Step::Commit));
-    assert!(matches!(ended, Err(JoinError::Unfinished { is_committed: true, .. })), "{ended:?}");
-    let [look, vote] = rounds[..] else { panic!("{rounds:?}") };
+    assert!(
+        matches!(
+            ended,
+            Err(JoinError::Unfinished {
+                is_committed: true,
+                ..
+            })
+        ),
+        "{ended:?}"
+    );
+    let [look, vote] = rounds[..] else {
+        panic!("{rounds:?}")
+    };
     // Another process comes back to it.
     shelf.fails = None;
     let (shelf, rounds, ended) = join(shelf);
     assert_eq!((ended.unwrap(), shelf.applied), (Decision::Committed, 1));
-    let [again, finish] = rounds[..] else { panic!("{rounds:?}") };
+    let [again, finish] = rounds[..] else {
+        panic!("{rounds:?}")
+    };
     let id = first.transactions().begin(&["paris"]).unwrap();
     let mut paris = Counting::new(&servers, Shelf::default());
     assert_eq!(
-        first.transactions().join(&id, "paris", &mut paris, LIMIT).unwrap(),
+        first
+            .transactions()
+            .join(&id, "paris", &mut paris, LIMIT)
+            .unwrap(),
         Decision::Committed
     );
     println!("begin {begin}; look {look}, vote {vote}; vote {again}, finish {finish}");
@@ -119,7 +148,9 @@ fn a_transaction_takes_no_more_rounds_than_the_guide_says() {
     assert_eq!(vote, VOTE);
     assert!((1..=AGAIN).contains(&again), "vote: {again}");
     assert!((1..=AGAIN_FINISH).contains(&finish), "finish: {finish}");
-    let [look, vote, finish] = paris.rounds[..] else { panic!("{:?}", paris.rounds) };
+    let [look, vote, finish] = paris.rounds[..] else {
+        panic!("{:?}", paris.rounds)
+    };
     assert_eq!((look, vote), (LOOK, VOTE));
     assert!((1..=FINISH).contains(&finish), "finish: {finish}");
 }

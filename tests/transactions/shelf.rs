@@ -23,7 +23,10 @@ pub(crate) struct Shelf {
 
 impl Shelf {
     pub(crate) fn failing(step: Step) -> Self {
-        Self { fails: Some(step), ..Self::default() }
+        Self {
+            fails: Some(step),
+            ..Self::default()
+        }
     }
 
     /// Does it remember no transaction?
@@ -32,7 +35,11 @@ impl Shelf {
     }
 
     fn may(&self, step: Step, name: &'static str) -> Result<(), &'static str> {
-        if self.fails == Some(step) { Err(name) } else { Ok(()) }
+        if self.fails == Some(step) {
+            Err(name)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -49,7 +56,11 @@ impl Participant for Shelf {
 
     fn commit(&mut self, id: &TransactionId) -> Result<(), Self::Error> {
         self.may(Step::Commit, "commit")?;
-        let index = self.prepared.iter().position(|known| known == id).expect("it is prepared");
+        let index = self
+            .prepared
+            .iter()
+            .position(|known| known == id)
+            .expect("it is prepared");
         self.committed.push(self.prepared.swap_remove(index));
         self.applied += 1;
         Ok(())

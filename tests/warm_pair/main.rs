@@ -10,7 +10,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let count: u32 = arguments.next().ok_or("no count")?.parse()?;
     let ten_seconds = Duration::from_secs(10);
     // A limit that no machine reaches: a round that is given up enters what a plain one does not.
-    let builder = LockClient::builder().nodes(arguments).node_timeout(Duration::from_secs(2));
+    let builder = LockClient::builder()
+        .nodes(arguments)
+        .node_timeout(Duration::from_secs(2));
     let client = builder.restart_guard(false).build()?;
     for _ in 0..count {
         drop(client.lock("warm", ten_seconds)?);

@@ -85,7 +85,13 @@ impl Crowd {
         let client = |number| Client::new(number, taste, &mut random);
         let clients = (0..CLIENTS).map(client).collect();
         let (tokens, counts) = (Tokens::default(), Counts::default());
-        let mut crowd = Self { random, server, clients, tokens, counts };
+        let mut crowd = Self {
+            random,
+            server,
+            clients,
+            tokens,
+            counts,
+        };
         for _ in 0..EVENTS {
             crowd.happen(mistake != Mistake::SetsOneByOne)?;
         }
@@ -137,14 +143,18 @@ impl Crowd {
             if !self.clients[number].take_steps(&mut self.random)? {
                 continue;
             }
-            let Some(hold) = self.clients[number].hold.clone() else { continue };
+            let Some(hold) = self.clients[number].hold.clone() else {
+                continue;
+            };
             if hold.paths.iter().any(|path| self.server.was_removed(path)) {
                 // Since it was listed. A beat will tell.
                 self.clients[number].hold = None;
                 continue;
             }
             for (other, client) in self.clients.iter().enumerate() {
-                let Some(held) = client.hold.as_ref().filter(|_| other != number) else { continue };
+                let Some(held) = client.hold.as_ref().filter(|_| other != number) else {
+                    continue;
+                };
                 if held.excludes(&hold) {
                     return Err(format!("{hold:?} of {number} and {held:?} of {other}"));
                 }
@@ -163,8 +173,9 @@ impl Crowd {
     fn check_holds(&self) -> Result<(), String> {
         for (number, client) in self.clients.iter().enumerate() {
             let paths = client.hold.iter().flat_map(|hold| &hold.paths);
-            if let Some(path) =
-                paths.into_iter().find(|path| self.server.tree.znode(path).is_none())
+            if let Some(path) = paths
+                .into_iter()
+                .find(|path| self.server.tree.znode(path).is_none())
             {
                 return Err(format!("{number} has lost {path} and does not know it"));
             }
@@ -176,7 +187,12 @@ impl Crowd {
         let before: Vec<usize> = self.clients.iter().map(|client| client.grants).collect();
         for _ in 0..PATIENCE {
             self.happen(false)?;
-            if self.clients.iter().zip(&before).all(|(client, before)| client.grants > *before) {
+            if self
+                .clients
+                .iter()
+                .zip(&before)
+                .all(|(client, before)| client.grants > *before)
+            {
                 return Ok(());
             }
         }

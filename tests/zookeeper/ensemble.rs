@@ -84,7 +84,10 @@ pub(crate) fn history(seed: u64) -> History {
     ensemble.at(phase, Event::HalfTick);
     ensemble.at(TICK, Event::Reconnect);
     ensemble.run();
-    History { observations: ensemble.client.observations, gone_at: ensemble.leader.gone_at() }
+    History {
+        observations: ensemble.client.observations,
+        gone_at: ensemble.leader.gone_at(),
+    }
 }
 
 impl Ensemble {
@@ -124,14 +127,26 @@ impl Ensemble {
                 }
             }
             Event::Asked { connection, reach } => self.asked(now, connection, reach),
-            Event::Settled { connection, request } => {
+            Event::Settled {
+                connection,
+                request,
+            } => {
                 if self.client.is_at_leader(connection) {
                     self.carried(now, connection, request);
                 } else {
-                    self.tell_follower(now, Down::Carried { connection, request });
+                    self.tell_follower(
+                        now,
+                        Down::Carried {
+                            connection,
+                            request,
+                        },
+                    );
                 }
             }
-            Event::Replied { connection, request } => {
+            Event::Replied {
+                connection,
+                request,
+            } => {
                 if let Some(next) = self.client.replied(now, connection, request) {
                     self.at(next, Event::Ask { connection });
                 }
@@ -146,7 +161,10 @@ impl Ensemble {
                 self.tell_leader(now, Up::Pong { has_heard });
             }
             Down::Validated { connection } => self.reply(now, connection, None),
-            Down::Carried { connection, request } => self.carried(now, connection, request),
+            Down::Carried {
+                connection,
+                request,
+            } => self.carried(now, connection, request),
         }
     }
 
@@ -161,7 +179,11 @@ impl Ensemble {
                     self.tell_follower(now, Down::Validated { connection });
                 }
             }
-            Up::Forward { connection, request, reach } => {
+            Up::Forward {
+                connection,
+                request,
+                reach,
+            } => {
                 self.propose(now, connection, request, reach);
             }
         }
@@ -169,7 +191,13 @@ impl Ensemble {
 
     fn propose(&mut self, now: u64, connection: usize, request: usize, reach: Reach) {
         if let Some(time) = self.leader.settles(now, reach, &mut self.random) {
-            self.at(time, Event::Settled { connection, request });
+            self.at(
+                time,
+                Event::Settled {
+                    connection,
+                    request,
+                },
+            );
         }
     }
 
@@ -186,7 +214,14 @@ impl Ensemble {
                 self.propose(now, connection, request, reach);
             }
             Reach::Leader | Reach::Majority => {
-                self.tell_leader(now, Up::Forward { connection, request, reach });
+                self.tell_leader(
+                    now,
+                    Up::Forward {
+                        connection,
+                        request,
+                        reach,
+                    },
+                );
             }
             _ => self.carried(now, connection, request),
         }
@@ -200,17 +235,32 @@ impl Ensemble {
     }
 
     fn reply(&mut self, now: u64, connection: usize, request: Option<usize>) {
-        let time = self.client.link_from(connection).arrival(now, &mut self.random);
+        let time = self
+            .client
+            .link_from(connection)
+            .arrival(now, &mut self.random);
         if let Some(time) = time {
-            self.at(time, Event::Replied { connection, request });
+            self.at(
+                time,
+                Event::Replied {
+                    connection,
+                    request,
+                },
+            );
         }
     }
 
     fn reconnect(&mut self, now: u64) {
         let connection = self.client.connect(now, &mut self.random);
         self.replies.push(Replies::default());
-        let time = self.client.link_to(connection).arrival(now, &mut self.random);
-        self.at(time.expect("the client is never cut off"), Event::Greeted { connection });
+        let time = self
+            .client
+            .link_to(connection)
+            .arrival(now, &mut self.random);
+        self.at(
+            time.expect("the client is never cut off"),
+            Event::Greeted { connection },
+        );
         if let Some(next) = self.client.gives_up_at(now, &mut self.random) {
             self.at(next, Event::Reconnect);
         }
@@ -220,8 +270,14 @@ impl Ensemble {
         let Some((reach, next)) = self.client.ask(now, connection, &mut self.random) else {
             return;
         };
-        let time = self.client.link_to(connection).arrival(now, &mut self.random);
-        self.at(time.expect("the client is never cut off"), Event::Asked { connection, reach });
+        let time = self
+            .client
+            .link_to(connection)
+            .arrival(now, &mut self.random);
+        self.at(
+            time.expect("the client is never cut off"),
+            Event::Asked { connection, reach },
+        );
         self.at(next, Event::Ask { connection });
     }
 

@@ -20,7 +20,10 @@ fn a_server_may_say_anything() {
     for seed in 0..CONVERSATIONS {
         answered += converse(&mut Random::new(seed));
     }
-    assert!(answered > CONVERSATIONS, "the server is understood now and then: {answered}");
+    assert!(
+        answered > CONVERSATIONS,
+        "the server is understood now and then: {answered}"
+    );
 }
 
 /// Returns how many requests had a reply.
@@ -99,7 +102,12 @@ fn some_plan(random: &mut Random) -> ContenderPlan {
     match random.below(4) {
         0 => plan = ContenderPlan::of_set(&root, vec![directory(b"a"), directory(b"b")]),
         1 => plan.share = Some(Share::Reader),
-        2 => plan.share = Some(Share::Permit { of: 2, number: None }),
+        2 => {
+            plan.share = Some(Share::Permit {
+                of: 2,
+                number: None,
+            });
+        }
         _ => {}
     }
     plan
@@ -115,8 +123,16 @@ fn frame(write: impl FnOnce(&mut FrameWriter<'_>)) -> Vec<u8> {
 
 fn greeting(frame: &mut FrameWriter<'_>, random: &mut Random) {
     let timeout = [4_000, 4_000, 4_000, 1, 0, -1, i32::MAX][random.below(7) as usize];
-    let length = if random.one_in(20) { random.below(20) as usize } else { 16 };
-    frame.int(0).int(timeout).long(random.below(2) as i64 + 1).buffer(&vec![1; length]);
+    let length = if random.one_in(20) {
+        random.below(20) as usize
+    } else {
+        16
+    };
+    frame
+        .int(0)
+        .int(timeout)
+        .long(random.below(2) as i64 + 1)
+        .buffer(&vec![1; length]);
     frame.boolean(false);
 }
 

@@ -52,8 +52,14 @@ fn track(history: &History, forgets: bool) -> Vec<Promise> {
             }
         };
         let valid_until = validity.valid_until().as_nanos() / 1_000_000;
-        if promises.last().is_none_or(|last| last.valid_until < valid_until) {
-            promises.push(Promise { known_at, valid_until });
+        if promises
+            .last()
+            .is_none_or(|last| last.valid_until < valid_until)
+        {
+            promises.push(Promise {
+                known_at,
+                valid_until,
+            });
         }
     }
     promises
@@ -61,8 +67,12 @@ fn track(history: &History, forgets: bool) -> Vec<Promise> {
 
 /// By how much, at most, the client believed in its session after others could have its locks.
 fn overlap(history: &History, promises: &[Promise]) -> u64 {
-    let kept = promises.iter().filter(|promise| promise.known_at < promise.valid_until);
-    kept.map(|promise| promise.valid_until.saturating_sub(history.gone_at)).max().unwrap_or(0)
+    let kept = promises
+        .iter()
+        .filter(|promise| promise.known_at < promise.valid_until);
+    kept.map(|promise| promise.valid_until.saturating_sub(history.gone_at))
+        .max()
+        .unwrap_or(0)
 }
 
 #[test]
@@ -71,10 +81,20 @@ fn no_client_believes_in_a_session_that_has_ended() {
     for seed in 0..10 * HISTORIES {
         let history = ensemble::history(seed);
         let promises = promises(&history);
-        assert_eq!(overlap(&history, &promises), 0, "seed {seed}: {promises:?} {history:#?}");
-        proven += promises.iter().filter(|promise| promise.valid_until > 0).count();
+        assert_eq!(
+            overlap(&history, &promises),
+            0,
+            "seed {seed}: {promises:?} {history:#?}"
+        );
+        proven += promises
+            .iter()
+            .filter(|promise| promise.valid_until > 0)
+            .count();
     }
-    assert!(proven as u64 > 10 * HISTORIES, "the rule promises something: {proven}");
+    assert!(
+        proven as u64 > 10 * HISTORIES,
+        "the rule promises something: {proven}"
+    );
 }
 
 #[test]
@@ -92,7 +112,10 @@ fn the_library_promises_what_the_rule_says_and_little_less() {
             // It keeps not more than 32 answered requests for each quarter of the timeout.
             let least = valid_until - (ensemble::TIMEOUT / 4 / 32 + 1);
             let promised = latest(&promises, *known_at);
-            assert!((least..=valid_until).contains(&promised), "seed {seed} at {known_at}");
+            assert!(
+                (least..=valid_until).contains(&promised),
+                "seed {seed} at {known_at}"
+            );
         }
     }
 }
@@ -117,7 +140,10 @@ fn replies_of_one_connection_to_requests_of_another_are_found() {
         overlap(&history, &track(&history, false)) > 0
     };
     let found = (0..HISTORIES).find(broken);
-    assert!(found.is_some(), "a tracker that forgets nothing was not found");
+    assert!(
+        found.is_some(),
+        "a tracker that forgets nothing was not found"
+    );
 }
 
 #[test]
@@ -134,7 +160,10 @@ fn a_crowd_shares_locks_whatever_gets_lost() {
     }
     println!("{HISTORIES} histories: {total:?}");
     assert!(total.grants as u64 > 10 * HISTORIES, "{total:?}");
-    assert!(total.together as u64 > HISTORIES, "shares are held together: {total:?}");
+    assert!(
+        total.together as u64 > HISTORIES,
+        "shares are held together: {total:?}"
+    );
 }
 
 #[test]
@@ -153,6 +182,9 @@ fn a_crowd_notices_what_it_relies_on() {
     ] {
         let found = (0..HISTORIES).find_map(|seed| Some((seed, Crowd::run(seed, mistake).err()?)));
         let (seed, what) = found.unwrap_or_else(|| panic!("{mistake:?}: not found"));
-        println!("{mistake:?}: with seed {seed}, {}", what.lines().next().unwrap_or_default());
+        println!(
+            "{mistake:?}: with seed {seed}, {}",
+            what.lines().next().unwrap_or_default()
+        );
     }
 }

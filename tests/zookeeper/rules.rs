@@ -43,12 +43,48 @@ impl Rule {
     };
 
     pub(crate) const WRONG: [(&str, Self); 6] = [
-        ("pings count as the last", Self { last: Reach::Server, ..Self::RIGHT }),
-        ("a sync counts as the last", Self { last: Reach::Leader, ..Self::RIGHT }),
-        ("no middle", Self { middle: None, ..Self::RIGHT }),
-        ("no distance to the middle", Self { middle: Some(0), ..Self::RIGHT }),
-        ("a connect request alone", Self { connect_needs_last: false, ..Self::RIGHT }),
-        ("from the answer on", Self { counts_from_answer: true, ..Self::RIGHT }),
+        (
+            "pings count as the last",
+            Self {
+                last: Reach::Server,
+                ..Self::RIGHT
+            },
+        ),
+        (
+            "a sync counts as the last",
+            Self {
+                last: Reach::Leader,
+                ..Self::RIGHT
+            },
+        ),
+        (
+            "no middle",
+            Self {
+                middle: None,
+                ..Self::RIGHT
+            },
+        ),
+        (
+            "no distance to the middle",
+            Self {
+                middle: Some(0),
+                ..Self::RIGHT
+            },
+        ),
+        (
+            "a connect request alone",
+            Self {
+                connect_needs_last: false,
+                ..Self::RIGHT
+            },
+        ),
+        (
+            "from the answer on",
+            Self {
+                counts_from_answer: true,
+                ..Self::RIGHT
+            },
+        ),
     ];
 
     /// The promises of this rule, each with the time at which it is known.
@@ -59,7 +95,10 @@ impl Rule {
         for observation in observations {
             match *observation {
                 Observation::Connected { sent_at, at } => {
-                    connection = Connection { connect: Some((sent_at, at)), requests: Vec::new() };
+                    connection = Connection {
+                        connect: Some((sent_at, at)),
+                        requests: Vec::new(),
+                    };
                     next = 0;
                     if !self.connect_needs_last {
                         promises.push(self.promise(sent_at, at, at));
@@ -88,8 +127,15 @@ impl Rule {
     }
 
     fn promise(self, sent_at: u64, answered_at: u64, known_at: u64) -> Promise {
-        let from = if self.counts_from_answer { answered_at } else { sent_at };
-        Promise { known_at, valid_until: from + super::ensemble::TIMEOUT }
+        let from = if self.counts_from_answer {
+            answered_at
+        } else {
+            sent_at
+        };
+        Promise {
+            known_at,
+            valid_until: from + super::ensemble::TIMEOUT,
+        }
     }
 
     /// When the latest request was sent and answered that is proven by this one as a b.
@@ -98,7 +144,9 @@ impl Rule {
         if b.reach < self.last {
             return None;
         }
-        let Some(distance) = self.middle else { return Some((b.sent_at, b.answered_at?)) };
+        let Some(distance) = self.middle else {
+            return Some((b.sent_at, b.answered_at?));
+        };
         // Those that were answered when b was sent.
         let before = &connection.requests[..b.answered_before];
         let is_middle = |m: &&Request| m.reach >= Reach::Leader.min(self.last);
@@ -108,7 +156,9 @@ impl Rule {
             |a: &&Request, m: &Request| a.answered_at.is_some_and(|at| at + distance <= m.sent_at);
         let a = m.and_then(|m| before.iter().rfind(|a| is_first(a, m)));
         let latest = a.and_then(|a| Some((a.sent_at, a.answered_at?)));
-        let connect = connection.connect.filter(|(_, answered_at)| *answered_at <= b.sent_at);
+        let connect = connection
+            .connect
+            .filter(|(_, answered_at)| *answered_at <= b.sent_at);
         latest.max(connect)
     }
 }

@@ -37,9 +37,12 @@ fn a_client_holds_no_more_than_a_server_can_end_at_once() {
     let port = ensemble[0].port();
     let is_empty = || {
         let text = ask(port, "mntr").unwrap_or_default();
-        text.lines().any(|line| line.split_whitespace().eq(["zk_ephemerals_count", "0"]))
+        text.lines()
+            .any(|line| line.split_whitespace().eq(["zk_ephemerals_count", "0"]))
     };
     assert!(eventually(LIMIT, is_empty));
-    assert!(eventually(LIMIT, || sets.iter().all(|set| set.ensure_held().is_err())));
+    assert!(eventually(LIMIT, || sets
+        .iter()
+        .all(|set| set.ensure_held().is_err())));
     assert!(client.try_lock("small", LONG).unwrap().is_some());
 }

@@ -28,7 +28,11 @@ fn connections_that_are_cut_cost_neither_the_lock_nor_the_place() {
             link.cut();
             assert_held_for(&guard, MOMENT);
         }
-        assert_eq!(operator.list(&directory), before, "both have the znodes that they had");
+        assert_eq!(
+            operator.list(&directory),
+            before,
+            "both have the znodes that they had"
+        );
         assert_eq!(guard.release(), Ok(()));
         let (_, next) = waiting.join().unwrap();
         assert_eq!(operator.list(&directory), before[1..]);
@@ -40,8 +44,10 @@ fn connections_that_are_cut_cost_neither_the_lock_nor_the_place() {
 fn a_wake_up_that_comes_while_the_waiter_is_cut_off_is_not_lost() {
     let shared = needs_zookeeper!().shared();
     let link = Link::to(shared[0].port());
-    let (holder, waiter) =
-        (client(&shared.url(), TIMEOUT), client(&through(&link, shared.root()), TIMEOUT));
+    let (holder, waiter) = (
+        client(&shared.url(), TIMEOUT),
+        client(&through(&link, shared.root()), TIMEOUT),
+    );
     let mut operator = Operator::new(shared[0].port());
     thread::scope(|scope| {
         let guard = holder.lock("a", LONG).unwrap();
@@ -72,15 +78,23 @@ fn two_links(shared: &Shared) -> ([Link; 2], String) {
 fn a_connection_that_is_silent_is_left_in_time() {
     let timeout = Duration::from_secs(7);
     let shared = needs_zookeeper!().shared();
-    for directions in [vec![Direction::Back], vec![Direction::Forth, Direction::Back]] {
+    for directions in [
+        vec![Direction::Back],
+        vec![Direction::Forth, Direction::Back],
+    ] {
         let (links, url) = two_links(&shared);
         let client = client(&url, timeout);
         let guard = keep(&client, "a");
         let used = usize::from(links[1].delivered(Direction::Forth) > 0);
-        directions.iter().for_each(|direction| links[used].hold(*direction));
+        directions
+            .iter()
+            .for_each(|direction| links[used].hold(*direction));
         // One seventh until it is left, and two of the other three for the next server.
         assert_held_for(&guard, timeout * 4 / 7);
-        assert!(links[1 - used].delivered(Direction::Back) > 0, "it uses the other connection");
+        assert!(
+            links[1 - used].delivered(Direction::Back) > 0,
+            "it uses the other connection"
+        );
         assert_eq!(guard.release(), Ok(()));
     }
 }
@@ -100,7 +114,11 @@ fn a_create_whose_reply_is_lost_is_found_again() {
         link.cut();
         link.release(Direction::Back);
         let (_, guard) = waiting.join().unwrap();
-        assert_eq!(operator.list(&directory).len(), 1, "there is no second znode");
+        assert_eq!(
+            operator.list(&directory).len(),
+            1,
+            "there is no second znode"
+        );
         assert_eq!(guard.release(), Ok(()));
         assert_eq!(operator.list(&directory), [""; 0]);
     });
@@ -136,12 +154,21 @@ fn release_in_vain(direction: Direction) {
     let mut operator = Operator::new(shared[0].port());
     let guard = holder.lock("a", LONG).unwrap();
     link.hold(direction);
-    let Err(Error::NoQuorum(error)) = guard.release() else { panic!("no server answers") };
+    let Err(Error::NoQuorum(error)) = guard.release() else {
+        panic!("no server answers")
+    };
     assert_eq!(error.reports().len(), 1);
     let is_carried_out = direction == Direction::Back;
     assert_eq!(operator.list(&directory).is_empty(), is_carried_out);
     link.release(direction);
-    assert!(other.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
+    assert!(
+        other
+            .request("a")
+            .ttl(LONG)
+            .try_lock_for(LIMIT)
+            .unwrap()
+            .is_some()
+    );
 }
 
 #[test]
@@ -159,8 +186,10 @@ fn a_guard_that_is_dropped_without_a_connection_frees_the_lock_later() {
     let shared = needs_zookeeper!().shared();
     let link = Link::to(shared[0].port());
     let timeout = Duration::from_secs(10);
-    let (holder, other) =
-        (client(&through(&link, shared.root()), timeout), client(&shared.url(), timeout));
+    let (holder, other) = (
+        client(&through(&link, shared.root()), timeout),
+        client(&shared.url(), timeout),
+    );
     let guard = keep(&holder, "a");
     link.refuse(true);
     drop(guard);
@@ -168,7 +197,14 @@ fn a_guard_that_is_dropped_without_a_connection_frees_the_lock_later() {
     link.refuse(false);
     // Long before the session would end.
     let began = Instant::now();
-    assert!(other.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
+    assert!(
+        other
+            .request("a")
+            .ttl(LONG)
+            .try_lock_for(LIMIT)
+            .unwrap()
+            .is_some()
+    );
     assert!(began.elapsed() < timeout / 2, "{:?}", began.elapsed());
 }
 
@@ -185,7 +221,11 @@ fn an_extension_without_an_answer_leaves_the_lock_as_it_was() {
         assert_eq!(loss(&guard), None);
     }
     link.release(Direction::Back);
-    assert!(eventually(LIMIT, || guard.extend(LONG).is_ok()), "{:?}", loss(&guard));
+    assert!(
+        eventually(LIMIT, || guard.extend(LONG).is_ok()),
+        "{:?}",
+        loss(&guard)
+    );
     assert_eq!(guard.release(), Ok(()));
 }
 
@@ -217,7 +257,9 @@ fn errors_of_an_ensemble_name_no_urls_of_redis() {
     let link = Link::to(shared[0].port());
     link.refuse(true);
     let client = client(&through(&link, shared.root()), TIMEOUT);
-    let Err(Error::NoQuorum(error)) = client.try_lock("a", LONG) else { panic!("nobody answers") };
+    let Err(Error::NoQuorum(error)) = client.try_lock("a", LONG) else {
+        panic!("nobody answers")
+    };
     let text = error.to_string();
     assert!(!text.contains("rediss://"), "{text}");
 }

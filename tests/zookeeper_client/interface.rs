@@ -16,9 +16,18 @@ fn nobody_holds_a_lock_for_longer_than_a_dead_session_surely_lives() {
     let timeout = Duration::from_secs(4);
     let shared = needs_zookeeper!().shared();
     let client = client(&shared.url(), timeout);
-    let hold = |least| client.request("a").ttl(LONG).hold_at_least(least).try_lock();
+    let hold = |least| {
+        client
+            .request("a")
+            .ttl(LONG)
+            .hold_at_least(least)
+            .try_lock()
+    };
     let least = timeout / 2 + Duration::from_millis(1);
-    let expected = TtlError::HoldTooLong { hold_at_least: least, longest: timeout / 2 };
+    let expected = TtlError::HoldTooLong {
+        hold_at_least: least,
+        longest: timeout / 2,
+    };
     assert_eq!(hold(least).err(), Some(Error::Ttl(expected)));
     assert!(hold(timeout / 2).unwrap().is_some());
 }
@@ -28,7 +37,8 @@ fn nobody_holds_a_lock_for_longer_than_a_dead_session_surely_lives() {
 fn statistic(ensemble: &Ensemble, name: &str) -> u64 {
     let text = ask(ensemble[0].port(), "mntr").expect("the server answers");
     let line = text.lines().find_map(|line| line.strip_prefix(name));
-    line.and_then(|value| value.trim().parse().ok()).expect("it has this statistic")
+    line.and_then(|value| value.trim().parse().ok())
+        .expect("it has this statistic")
 }
 
 /// Counts the transactions in three times the timeout of the session: one for each beat.
@@ -41,9 +51,15 @@ fn assert_beats_alone(ensemble: &Ensemble, timeout: Duration) {
     let written = operator.last_transaction() - first;
     let packets = statistic(ensemble, "zk_packets_received") - packets;
     let beats = began.elapsed().as_secs_f64() / (timeout.as_secs_f64() / 7.0);
-    assert!(written >= 18 && written as f64 <= beats + 2.0, "{written} writes of {beats}");
+    assert!(
+        written >= 18 && written as f64 <= beats + 2.0,
+        "{written} writes of {beats}"
+    );
     // With those of the operator, who has asked twice, and of this function.
-    assert!(packets as f64 <= beats + 8.0, "{packets} packets in {beats} beats");
+    assert!(
+        packets as f64 <= beats + 8.0,
+        "{packets} packets in {beats} beats"
+    );
 }
 
 #[test]
@@ -66,16 +82,25 @@ fn a_thousand_locks_cost_the_beats_of_one_and_end_with_their_client() {
     let timeout = Duration::from_secs(3);
     let ensemble = needs_zookeeper!().start(1);
     let client = client(&ensemble.url("/locks"), timeout);
-    let guards: Vec<LockGuard> =
-        (0..1_000).map(|number| keep(&client, &format!("lock {number}"))).collect();
+    let guards: Vec<LockGuard> = (0..1_000)
+        .map(|number| keep(&client, &format!("lock {number}")))
+        .collect();
     assert_eq!(statistic(&ensemble, "zk_ephemerals_count"), 1_000);
     assert_beats_alone(&ensemble, timeout);
     assert!(guards.iter().all(|guard| guard.ensure_held().is_ok()));
-    let timed_out = || ensemble[0].log().matches("timeout of 3000ms exceeded").count();
+    let timed_out = || {
+        ensemble[0]
+            .log()
+            .matches("timeout of 3000ms exceeded")
+            .count()
+    };
     let before = timed_out();
     // Their order decides nothing: the last one of both ends the session.
     drop((guards, client));
-    assert!(eventually(LIMIT, || statistic(&ensemble, "zk_ephemerals_count") == 0));
+    assert!(eventually(LIMIT, || statistic(
+        &ensemble,
+        "zk_ephemerals_count"
+    ) == 0));
     // Not because the session has timed out, for which a busy machine leaves it time.
     assert_eq!(timed_out(), before);
 }
@@ -115,7 +140,11 @@ fn tokens_grow_over_locks_clients_and_elections() {
         let name = format!("lock {}", round % 3);
         let request = clients[round % 2].request(name).ttl(LONG).fenced();
         let lock = request.try_lock_for(LIMIT).unwrap().unwrap();
-        assert!(lock.fencing_token() > last, "{:?} after {last:?}", lock.fencing_token());
+        assert!(
+            lock.fencing_token() > last,
+            "{:?} after {last:?}",
+            lock.fencing_token()
+        );
         last = lock.fencing_token();
         // One that is lost with the election has its token anyway.
         drop(lock);

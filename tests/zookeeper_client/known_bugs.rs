@@ -39,8 +39,18 @@ fn a_wait_that_is_cancelled_without_a_reply_to_its_create_leaves_nothing() {
     link.cut();
     link.release(Direction::Back);
     let began = Instant::now();
-    assert!(other.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
-    assert!(began.elapsed() < TIMEOUT / 2, "before the end of the session");
+    assert!(
+        other
+            .request("a")
+            .ttl(LONG)
+            .try_lock_for(LIMIT)
+            .unwrap()
+            .is_some()
+    );
+    assert!(
+        began.elapsed() < TIMEOUT / 2,
+        "before the end of the session"
+    );
 }
 
 /// CURATOR-106, CURATOR-42.
@@ -51,7 +61,9 @@ fn many_releases_without_a_connection_are_all_carried_out_later() {
     let link = Link::to(shared[0].port());
     let (linked, other, _) = begin(&shared, &link);
     let name = |number: usize| format!("many-{number}");
-    let guards: Vec<_> = (0..LOCKS).map(|number| keep(&linked, &name(number))).collect();
+    let guards: Vec<_> = (0..LOCKS)
+        .map(|number| keep(&linked, &name(number)))
+        .collect();
     link.refuse(true);
     drop(guards);
     thread::sleep(MOMENT);
@@ -62,7 +74,11 @@ fn many_releases_without_a_connection_are_all_carried_out_later() {
     for number in 0..LOCKS {
         operator.await_count(&format!("{}/{}", shared.root(), name(number)), 0);
     }
-    assert_eq!(linked.lock("a", LONG).unwrap().release(), Ok(()), "the session goes on");
+    assert_eq!(
+        linked.lock("a", LONG).unwrap().release(),
+        Ok(()),
+        "the session goes on"
+    );
 }
 
 /// zk-ruby #49, kazoo #732.
@@ -134,7 +150,11 @@ fn a_znode_of_an_earlier_session_is_not_taken_for_ones_own() {
         let after = operator.list(&directory);
         assert_eq!(after[0], before[0]);
         let id = |name: &str| name.rsplit_once("lock-").map(|(id, _)| id.to_owned());
-        assert_ne!(id(&after[1]), id(&before[1]), "a name belongs to one session");
+        assert_ne!(
+            id(&after[1]),
+            id(&before[1]),
+            "a name belongs to one session"
+        );
         guard.release().unwrap();
         waiting.join().unwrap().1.release().unwrap();
     });
@@ -155,19 +175,30 @@ fn permits_are_not_lost_with_connections() {
                     // Not waiting leaves nothing behind either, whatever becomes of it.
                     drop(request.clone().try_lock());
                 }
-                let permit = request.try_lock_for(LIMIT).unwrap().expect("there are enough");
+                let permit = request
+                    .try_lock_for(LIMIT)
+                    .unwrap()
+                    .expect("there are enough");
                 assert!(permit.slot().is_some_and(|slot| slot < PERMITS));
                 thread::sleep(Duration::from_millis(10));
                 drop(permit);
             }
         };
-        clients.iter().for_each(|client| drop(scope.spawn(move || work(client))));
+        clients
+            .iter()
+            .for_each(|client| drop(scope.spawn(move || work(client))));
         for _ in 0..8 {
             thread::sleep(Duration::from_millis(60));
             link.cut();
         }
     });
-    let take = || clients[0].request("a").ttl(LONG).one_of(PERMITS).try_lock_for(LIMIT);
+    let take = || {
+        clients[0]
+            .request("a")
+            .ttl(LONG)
+            .one_of(PERMITS)
+            .try_lock_for(LIMIT)
+    };
     let all: Vec<_> = (0..PERMITS).map(|_| take().unwrap().unwrap()).collect();
     let slots: BTreeSet<_> = all.iter().map(|permit| permit.slot().unwrap()).collect();
     assert_eq!(slots.len(), PERMITS as usize, "none is missing");
@@ -228,13 +259,22 @@ fn foreign_names_in_the_directory_keep_nobody_waiting() {
     let client = client(&shared.url(), TIMEOUT);
     client.lock("a", LONG).unwrap().release().unwrap();
     let mut operator = Operator::new(shared[0].port());
-    for name in ["leases", "x-0000000000", "lock-x", "_c_-lock-", "lock-99999999999999999999"] {
+    for name in [
+        "leases",
+        "x-0000000000",
+        "lock-x",
+        "_c_-lock-",
+        "lock-99999999999999999999",
+    ] {
         operator.create(&format!("{}/a/{name}", shared.root()), Acl::Anyone);
     }
     let sequential = format!("{}/a/x-", shared.root());
     operator.create_as(&sequential, Acl::Anyone, CreateKind::EphemeralSequential);
     for _ in 0..2 {
-        let guard = client.try_lock("a", LONG).unwrap().expect("nobody else contends");
+        let guard = client
+            .try_lock("a", LONG)
+            .unwrap()
+            .expect("nobody else contends");
         assert_eq!(guard.release(), Ok(()));
     }
 }

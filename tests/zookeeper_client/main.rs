@@ -63,7 +63,10 @@
 //! - ClickHouse #116690: another session answers to the old one's number. Shown by L
 //!   `zookeeper::session` (no such server is at hand).
 
-#![expect(clippy::unwrap_used, reason = "a lock is poisoned only after the test has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a lock is poisoned only after the test has failed"
+)]
 
 mod bounds;
 mod connections;

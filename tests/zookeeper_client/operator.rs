@@ -26,8 +26,15 @@ impl Operator {
     #[track_caller]
     pub(crate) fn new(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port)).expect("a server accepts");
-        stream.set_read_timeout(Some(LIMIT)).expect("a limit above zero");
-        let mut operator = Self { port, stream, xid: 0, input: Vec::new() };
+        stream
+            .set_read_timeout(Some(LIMIT))
+            .expect("a limit above zero");
+        let mut operator = Self {
+            port,
+            stream,
+            xid: 0,
+            input: Vec::new(),
+        };
         let mut bytes = Vec::new();
         ConnectRequest::new(10_000, 0).encode(&mut bytes);
         operator.stream.write_all(&bytes).expect("a server reads");
@@ -61,7 +68,11 @@ impl Operator {
         read: impl FnOnce(ReplyHeader, EnsembleReply<'_>) -> T,
     ) -> Result<T, EnsembleError> {
         self.xid += 1;
-        let xid = if matches!(request, EnsembleRequest::Auth(_)) { AUTH_XID } else { self.xid };
+        let xid = if matches!(request, EnsembleRequest::Auth(_)) {
+            AUTH_XID
+        } else {
+            self.xid
+        };
         let mut bytes = Vec::new();
         request.encode(xid, &mut bytes).expect("a short request");
         self.stream.write_all(&bytes).expect("a server reads");
@@ -72,16 +83,18 @@ impl Operator {
         assert_eq!(header.xid, xid);
         match header.error {
             Some(error) => Err(error),
-            None => {
-                Ok(read(header, EnsembleReply::decode(request.form().kind, body).expect("a reply")))
-            }
+            None => Ok(read(
+                header,
+                EnsembleReply::decode(request.form().kind, body).expect("a reply"),
+            )),
         }
     }
 
     /// Proves that it has these credentials, user and password.
     pub(crate) fn authenticate(&mut self, credentials: &str) {
         let request = EnsembleRequest::Auth(Secret(credentials.as_bytes().into()));
-        self.ask(&request, |_, _| ()).expect("credentials of this form are accepted");
+        self.ask(&request, |_, _| ())
+            .expect("credentials of this form are accepted");
     }
 
     /// Creates a persistent znode.
@@ -92,14 +105,24 @@ impl Operator {
     /// Creates a persistent znode with this data.
     pub(crate) fn create_with(&mut self, path: &str, data: &str) {
         let kind = CreateKind::Persistent;
-        let create =
-            Create { path: path.into(), data: data.as_bytes().into(), acl: Acl::Anyone, kind };
-        self.ask(&EnsembleRequest::Create(create), |_, _| ()).expect("it can be created");
+        let create = Create {
+            path: path.into(),
+            data: data.as_bytes().into(),
+            acl: Acl::Anyone,
+            kind,
+        };
+        self.ask(&EnsembleRequest::Create(create), |_, _| ())
+            .expect("it can be created");
     }
 
     /// Creates a znode, whose number is appended if it is a sequential one. Returns its path.
     pub(crate) fn create_as(&mut self, path: &str, acl: Acl, kind: CreateKind) -> String {
-        let create = Create { path: path.into(), data: Arc::default(), acl, kind };
+        let create = Create {
+            path: path.into(),
+            data: Arc::default(),
+            acl,
+            kind,
+        };
         let created = self.ask(&EnsembleRequest::Create(create), |_, reply| match reply {
             EnsembleReply::Created { path, .. } => path.to_owned(),
             other => panic!("{other:?}"),
@@ -110,7 +133,8 @@ impl Operator {
     /// Removes a znode, whoever has it.
     #[track_caller]
     pub(crate) fn delete(&mut self, path: &str) {
-        self.ask(&EnsembleRequest::Delete(path.into()), |_, _| ()).expect("it is there");
+        self.ask(&EnsembleRequest::Delete(path.into()), |_, _| ())
+            .expect("it is there");
     }
 
     /// Removes the child with this place.
@@ -123,12 +147,17 @@ impl Operator {
     /// The children of a znode, by their numbers; none if it is not there. The server has all that
     /// its leader has.
     pub(crate) fn list(&mut self, path: &str) -> Vec<String> {
-        self.ask(&EnsembleRequest::Sync("/".into()), |_, _| ()).expect("a majority is there");
-        let request = EnsembleRequest::GetChildren { path: path.into(), watch: false };
+        self.ask(&EnsembleRequest::Sync("/".into()), |_, _| ())
+            .expect("a majority is there");
+        let request = EnsembleRequest::GetChildren {
+            path: path.into(),
+            watch: false,
+        };
         let names = self.ask(&request, |_, reply| match reply {
-            EnsembleReply::Children { names, .. } => {
-                names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
-            }
+            EnsembleReply::Children { names, .. } => names
+                .iter()
+                .map(|name| String::from_utf8_lossy(name).into_owned())
+                .collect(),
             other => panic!("{other:?}"),
         });
         let mut names: Vec<String> = match names {
@@ -142,7 +171,10 @@ impl Operator {
 
     /// The paths of its children, by their numbers.
     pub(crate) fn paths(&mut self, path: &str) -> Vec<String> {
-        self.list(path).iter().map(|name| format!("{path}/{name}")).collect()
+        self.list(path)
+            .iter()
+            .map(|name| format!("{path}/{name}"))
+            .collect()
     }
 
     /// Waits until it has this many children.
@@ -153,11 +185,17 @@ impl Operator {
             last = self.list(path);
             last.len() == count
         };
-        assert!(eventually(LIMIT, is_reached), "{path} has {last:?} and not {count}");
+        assert!(
+            eventually(LIMIT, is_reached),
+            "{path} has {last:?} and not {count}"
+        );
     }
 
     pub(crate) fn stat(&mut self, path: &str) -> Option<Stat> {
-        let request = EnsembleRequest::Exists { path: path.into(), watch: false };
+        let request = EnsembleRequest::Exists {
+            path: path.into(),
+            watch: false,
+        };
         let stat = self.ask(&request, |_, reply| match reply {
             EnsembleReply::Found(stat) => stat,
             other => panic!("{other:?}"),
@@ -167,9 +205,14 @@ impl Operator {
 
     /// The ensemble's last transaction.
     pub(crate) fn last_transaction(&mut self) -> i64 {
-        self.ask(&EnsembleRequest::Sync("/".into()), |_, _| ()).expect("a majority is there");
-        let request = EnsembleRequest::Exists { path: "/".into(), watch: false };
-        self.ask(&request, |header, _| header.zxid).expect("there is a root")
+        self.ask(&EnsembleRequest::Sync("/".into()), |_, _| ())
+            .expect("a majority is there");
+        let request = EnsembleRequest::Exists {
+            path: "/".into(),
+            watch: false,
+        };
+        self.ask(&request, |header, _| header.zxid)
+            .expect("there is a root")
     }
 
     /// Opens a second connection of the session that has this ephemeral znode, with these requests
@@ -189,7 +232,9 @@ impl Operator {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("a server accepts");
         stream.write_all(&bytes).expect("a server reads");
         let mut reply = [0];
-        stream.set_read_timeout(Some(LIMIT)).expect("a limit above zero");
+        stream
+            .set_read_timeout(Some(LIMIT))
+            .expect("a limit above zero");
         // An error if it is closed already.
         let _ = stream.read(&mut reply);
     }
@@ -204,7 +249,10 @@ impl Operator {
             }
             self.stat(&path).is_none()
         };
-        assert!(eventually(LIMIT, has_ended), "the session of {path} does not end");
+        assert!(
+            eventually(LIMIT, has_ended),
+            "the session of {path} does not end"
+        );
     }
 }
 

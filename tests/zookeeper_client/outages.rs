@@ -75,7 +75,9 @@ fn servers_that_are_stopped_are_left_in_time() {
 /// another client has it, at a server of the majority.
 fn part(ensemble: &Ensemble, server: usize) {
     let timeout = Duration::from_secs(4);
-    let others = (0..3).filter(|other| *other != server).map(|other| ensemble[other].port());
+    let others = (0..3)
+        .filter(|other| *other != server)
+        .map(|other| ensemble[other].port());
     let others: Vec<String> = others.map(|port| format!("127.0.0.1:{port}")).collect();
     let holder = client(&format!("{}{ROOT}", ensemble[server].url()), timeout);
     let waiter = client(&format!("zk://{}{ROOT}", others.join(",")), timeout);
@@ -92,15 +94,28 @@ fn part(ensemble: &Ensemble, server: usize) {
         let lost = guard.wait_lost(LIMIT).expect("it is lost");
         let lost_at = Instant::now();
         assert_eq!(lost.reason(), LossReason::Expired);
-        assert!(lost_at - cut_at <= timeout * 5 / 7 + SLACK, "{:?}", lost_at - cut_at);
+        assert!(
+            lost_at - cut_at <= timeout * 5 / 7 + SLACK,
+            "{:?}",
+            lost_at - cut_at
+        );
         let (granted_at, next) = waiting.join().unwrap();
-        assert!(lost_at < granted_at, "two holders for {:?}", lost_at - granted_at);
+        assert!(
+            lost_at < granted_at,
+            "two holders for {:?}",
+            lost_at - granted_at
+        );
         ensemble.links().heal();
         // A lock that was lost does not come back, and its late release frees nothing.
         assert!(guard.release().is_err());
         assert_held_for(&next, MOMENT);
         assert!(
-            holder.request("b").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some(),
+            holder
+                .request("b")
+                .ttl(LONG)
+                .try_lock_for(LIMIT)
+                .unwrap()
+                .is_some(),
             "the client goes on"
         );
         assert_eq!(next.ensure_held(), Ok(()));
@@ -150,7 +165,12 @@ fn without_a_majority_the_holder_stops_and_waiters_go_on_when_it_is_back() {
         for port in ensemble.ports() {
             assert!(text.contains(&port.to_string()), "{text}");
         }
-        assert!(error.reports().iter().any(|it| matches!(it.answer, NodeAnswer::Failed(_))));
+        assert!(
+            error
+                .reports()
+                .iter()
+                .any(|it| matches!(it.answer, NodeAnswer::Failed(_)))
+        );
         assert!(!waiting.is_finished());
         (0..3).for_each(|server| ensemble[server].restart());
         assert!(guard.release().is_err());
@@ -166,8 +186,13 @@ fn a_waiter_whose_deadline_comes_without_a_majority_is_told_so() {
     let _guard = keep(&holder, "a");
     let wait = Duration::from_secs(5);
     thread::scope(|scope| {
-        let waiting =
-            scope.spawn(|| waiter.request("a").ttl(LONG).try_lock_for(wait).map(|it| it.is_some()));
+        let waiting = scope.spawn(|| {
+            waiter
+                .request("a")
+                .ttl(LONG)
+                .try_lock_for(wait)
+                .map(|it| it.is_some())
+        });
         Operator::new(ensemble[0].port()).await_count(DIRECTORY, 2);
         for follower in ensemble.followers() {
             ensemble[follower].kill();
@@ -184,7 +209,11 @@ fn a_server_that_is_behind_is_not_used() {
     let ensemble = zookeeper.ensemble(3).with_links().sync_limit(40).start();
     let (leader, follower) = (ensemble.leader(), ensemble.followers()[0]);
     let links = [leader, follower].map(|server| Link::to(ensemble[server].port()));
-    let url = format!("zk://127.0.0.1:{},127.0.0.1:{}{ROOT}", links[0].port(), links[1].port());
+    let url = format!(
+        "zk://127.0.0.1:{},127.0.0.1:{}{ROOT}",
+        links[0].port(),
+        links[1].port()
+    );
     links[1].refuse(true);
     let client = client(&url, Duration::from_secs(10));
     let guard = keep(&client, "a");
@@ -192,7 +221,11 @@ fn a_server_that_is_behind_is_not_used() {
     client.lock("b", LONG).unwrap().release().unwrap();
     links[1].refuse(false);
     links[0].cut();
-    let refuses = || ensemble[follower].log().contains("client must try another server");
+    let refuses = || {
+        ensemble[follower]
+            .log()
+            .contains("client must try another server")
+    };
     assert!(eventually(LIMIT, refuses), "it is tried next");
     assert_held_for(&guard, Duration::from_secs(5));
     assert_eq!(client.lock("b", LONG).unwrap().release(), Ok(()));
@@ -203,7 +236,9 @@ fn a_server_that_is_behind_is_not_used() {
 #[test]
 fn a_server_that_can_only_be_read_is_not_used() {
     let zookeeper = needs_zookeeper!();
-    let mut ensemble = three(zookeeper).property("readonlymode.enabled=true").start();
+    let mut ensemble = three(zookeeper)
+        .property("readonlymode.enabled=true")
+        .start();
     let followers = ensemble.followers();
     let left = ensemble.leader();
     let client = client(&ensemble.url(ROOT), Duration::from_secs(4));
@@ -214,11 +249,21 @@ fn a_server_that_can_only_be_read_is_not_used() {
     let is_read_only =
         || support::zookeeper::ask(port, "isro").is_ok_and(|answer| answer.trim() == "ro");
     assert!(eventually(LIMIT, is_read_only));
-    let refused = client.request("a").ttl(LONG).try_lock_for(Duration::from_secs(2));
+    let refused = client
+        .request("a")
+        .ttl(LONG)
+        .try_lock_for(Duration::from_secs(2));
     assert!(matches!(refused, Err(Error::NoQuorum(_))), "{refused:?}");
     for follower in &followers {
         ensemble[*follower].restart();
     }
     ensemble.await_serving();
-    assert!(client.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
+    assert!(
+        client
+            .request("a")
+            .ttl(LONG)
+            .try_lock_for(LIMIT)
+            .unwrap()
+            .is_some()
+    );
 }

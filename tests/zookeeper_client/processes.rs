@@ -32,10 +32,16 @@ impl Holder {
     #[track_caller]
     fn start(url: &str) -> Self {
         let mut command = test_process("processes::as_a_holder");
-        let mut process = command.env(URL, url).spawn().expect("this program can be started again");
+        let mut process = command
+            .env(URL, url)
+            .spawn()
+            .expect("this program can be started again");
         let output = process.stdout.take().expect("it is a pipe");
         let mut lines = BufReader::new(output).lines();
-        assert!(lines.any(|line| line.expect("text").contains(HELD)), "it never gets the lock");
+        assert!(
+            lines.any(|line| line.expect("text").contains(HELD)),
+            "it never gets the lock"
+        );
         Self { process, lines }
     }
 
@@ -49,7 +55,10 @@ impl Holder {
         let mut input = self.process.stdin.take().expect("it is a pipe");
         input.write_all(b"go on\n").expect("it listens");
         let text: Vec<_> = self.lines.map_while(Result::ok).collect();
-        assert!(self.process.wait().expect("it is our child").success(), "{text:#?}");
+        assert!(
+            self.process.wait().expect("it is our child").success(),
+            "{text:#?}"
+        );
     }
 }
 
@@ -62,12 +71,25 @@ fn as_a_holder() {
     let guard = keep(&client, "a");
     println!("{HELD}");
     std::io::stdin().read_line(&mut String::new()).unwrap();
-    assert_eq!(loss(&guard), Some(LossReason::Expired), "before anything else");
+    assert_eq!(
+        loss(&guard),
+        Some(LossReason::Expired),
+        "before anything else"
+    );
     assert_eq!(guard.remaining(), Duration::ZERO);
-    let Err(Error::Lost(lost)) = guard.release() else { panic!("it was lost") };
+    let Err(Error::Lost(lost)) = guard.release() else {
+        panic!("it was lost")
+    };
     assert_eq!(lost.reason(), LossReason::Expired);
     // The client goes on, in another session.
-    assert!(client.request("b").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
+    assert!(
+        client
+            .request("b")
+            .ttl(LONG)
+            .try_lock_for(LIMIT)
+            .unwrap()
+            .is_some()
+    );
 }
 
 #[test]
@@ -76,10 +98,19 @@ fn a_process_that_was_stopped_for_too_long_learns_that_first() {
     let other = client(&shared.url(), TIMEOUT);
     let holder = Holder::start(&shared.url());
     holder.signal(Signal::STOP);
-    let next = other.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().expect("its session ends");
+    let next = other
+        .request("a")
+        .ttl(LONG)
+        .try_lock_for(LIMIT)
+        .unwrap()
+        .expect("its session ends");
     holder.signal(Signal::CONT);
     holder.end();
-    assert_eq!(next.ensure_held(), Ok(()), "the late release has freed nothing");
+    assert_eq!(
+        next.ensure_held(),
+        Ok(()),
+        "the late release has freed nothing"
+    );
     assert_eq!(next.release(), Ok(()));
 }
 
@@ -114,7 +145,9 @@ const WAITS: &str = "it waits";
 /// The code of that process. Does nothing without the environment variable.
 #[test]
 fn as_a_waiter() {
-    let Ok(url) = env::var(WAITER_URL) else { return };
+    let Ok(url) = env::var(WAITER_URL) else {
+        return;
+    };
     end_with_parent();
     let builder = crate::rig::builder(&url, TIMEOUT).connect_timeout(REQUEST);
     let client = builder.node_timeout(REQUEST).build().unwrap();
@@ -180,13 +213,19 @@ mod forks {
 
     #[test]
     fn a_forked_child_ends_nothing_of_its_parent() {
-        run("processes::forks::as_a_program_that_forks", &needs_zookeeper!().shared());
+        run(
+            "processes::forks::as_a_program_that_forks",
+            &needs_zookeeper!().shared(),
+        );
     }
 
     #[test]
     fn a_child_that_a_callback_forks_leaves_the_wait_to_its_parent() {
         let shared = needs_zookeeper!().shared();
-        run("processes::forks::as_a_program_that_forks_in_a_callback", &shared);
+        run(
+            "processes::forks::as_a_program_that_forks_in_a_callback",
+            &shared,
+        );
     }
 
     fn run(program: &str, shared: &Shared) {
@@ -212,12 +251,17 @@ mod forks {
     /// The code of that program. Does nothing without the environment variable.
     #[test]
     fn as_a_program_that_forks() {
-        let (Ok(url), true) = (env::var(URL), env::var_os(FORK).is_some()) else { return };
+        let (Ok(url), true) = (env::var(URL), env::var_os(FORK).is_some()) else {
+            return;
+        };
         end_with_parent();
         let client = client(&url, TIMEOUT);
         let guards = ["a", "b"].map(|name| keep(&client, name));
         if fork() {
-            assert_eq!(guards.each_ref().map(loss), [Some(LossReason::OtherProcess); 2]);
+            assert_eq!(
+                guards.each_ref().map(loss),
+                [Some(LossReason::OtherProcess); 2]
+            );
             assert!(client.try_lock("c", LONG).is_err());
             let [first, second] = guards;
             assert_eq!(first.release(), Err(Error::OtherProcess));
@@ -245,7 +289,9 @@ mod forks {
     /// Forks in the callback that says how many are ahead. Does nothing without the variables.
     #[test]
     fn as_a_program_that_forks_in_a_callback() {
-        let (Ok(url), true) = (env::var(URL), env::var_os(FORK).is_some()) else { return };
+        let (Ok(url), true) = (env::var(URL), env::var_os(FORK).is_some()) else {
+            return;
+        };
         end_with_parent();
         let holder = client(&url, TIMEOUT);
         let guard = keep(&holder, "busy");

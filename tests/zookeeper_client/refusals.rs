@@ -18,7 +18,9 @@ const PASSWORD: &str = "correct-horse";
 
 /// The URL with these credentials in it.
 fn with_credentials(shared: &Shared, credentials: &str) -> String {
-    shared.url().replace("zk://", &format!("zk://{credentials}@"))
+    shared
+        .url()
+        .replace("zk://", &format!("zk://{credentials}@"))
 }
 
 /// The lock cannot be had, whoever long one would wait, and it is said why.
@@ -28,13 +30,27 @@ fn assert_refused(client: &LockClient, name: &str, word: &str) {
     let Err(Error::NoQuorum(error)) = client.request(name).ttl(LONG).try_lock_for(LIMIT) else {
         panic!("it is refused")
     };
-    assert!(began.elapsed() < LIMIT / 5, "no loop: {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < LIMIT / 5,
+        "no loop: {:?}",
+        began.elapsed()
+    );
     assert_eq!(error.reports().len(), 1);
-    let texts = [error.to_string(), format!("{error:?}"), format!("{client:?}")];
+    let texts = [
+        error.to_string(),
+        format!("{error:?}"),
+        format!("{client:?}"),
+    ];
     assert!(texts[0].contains(word), "{}", texts[0]);
-    assert!(texts.iter().all(|text| !text.contains(PASSWORD)), "{texts:?}");
+    assert!(
+        texts.iter().all(|text| !text.contains(PASSWORD)),
+        "{texts:?}"
+    );
     assert!(matches!(client.lock(name, LONG), Err(Error::NoQuorum(_))));
-    assert!(matches!(client.try_lock(name, LONG), Err(Error::NoQuorum(_))));
+    assert!(matches!(
+        client.try_lock(name, LONG),
+        Err(Error::NoQuorum(_))
+    ));
 }
 
 #[test]
@@ -58,7 +74,10 @@ fn a_lock_of_another_user_is_refused_and_other_locks_of_the_client_go_on() {
     operator.create(shared.root(), Acl::Anyone);
     operator.authenticate("owner:secret");
     operator.create(&format!("{}/a", shared.root()), Acl::Creator);
-    let client = client(&with_credentials(&shared, &format!("app:{PASSWORD}")), TIMEOUT);
+    let client = client(
+        &with_credentials(&shared, &format!("app:{PASSWORD}")),
+        TIMEOUT,
+    );
     let guard = keep(&client, "b");
     assert_refused(&client, "a", "NoAuth");
     assert_held_for(&guard, MOMENT);
@@ -68,8 +87,12 @@ fn a_lock_of_another_user_is_refused_and_other_locks_of_the_client_go_on() {
 #[test]
 fn locks_of_a_user_are_not_others() {
     let shared = needs_zookeeper!().shared();
-    let [app, same] =
-        [(); 2].map(|()| client(&with_credentials(&shared, &format!("app:{PASSWORD}")), TIMEOUT));
+    let [app, same] = [(); 2].map(|()| {
+        client(
+            &with_credentials(&shared, &format!("app:{PASSWORD}")),
+            TIMEOUT,
+        )
+    });
     let guard = keep(&app, "a");
     assert!(same.try_lock("a", LONG).unwrap().is_none());
     thread::scope(|scope| {
@@ -121,22 +144,36 @@ fn names_that_have_no_place_are_refused_before_anything_is_sent() {
     let refused = reserved.try_lock("zookeeper", LONG).err();
     assert!(matches!(refused, Some(Error::Resource(_))), "{refused:?}");
     let client = client(&shared.url(), TIMEOUT);
-    assert!(client.try_lock("zookeeper", LONG).unwrap().is_some(), "below a root");
+    assert!(
+        client.try_lock("zookeeper", LONG).unwrap().is_some(),
+        "below a root"
+    );
     let long = "n".repeat(70_000);
     let refused = client.try_lock(&long, LONG).err();
-    let is_too_long = matches!(refused, Some(Error::Resource(ResourceError::TooLong { .. })));
+    let is_too_long = matches!(
+        refused,
+        Some(Error::Resource(ResourceError::TooLong { .. }))
+    );
     assert!(is_too_long, "{refused:?}");
 }
 
 #[test]
 fn a_set_above_the_servers_limit_is_refused_and_costs_no_other_lock() {
     let zookeeper = needs_zookeeper!();
-    let ensemble = zookeeper.ensemble(1).property("jute.maxbuffer=4096").start();
+    let ensemble = zookeeper
+        .ensemble(1)
+        .property("jute.maxbuffer=4096")
+        .start();
     let client = client(&ensemble.url("/locks"), TIMEOUT);
     let guard = keep(&client, "a");
     // The paths of so many locks make a request that is too long.
-    let names: Vec<String> = (0..60).map(|number| format!("{number}{}", "n".repeat(60))).collect();
-    let refused = client.request_all(&names).ttl(LONG).try_lock_for(Duration::from_secs(3));
+    let names: Vec<String> = (0..60)
+        .map(|number| format!("{number}{}", "n".repeat(60)))
+        .collect();
+    let refused = client
+        .request_all(&names)
+        .ttl(LONG)
+        .try_lock_for(Duration::from_secs(3));
     assert!(matches!(refused, Err(Error::NoQuorum(_))), "{refused:?}");
     assert_held_for(&guard, MOMENT);
     assert_eq!(client.lock("b", LONG).unwrap().release(), Ok(()));

@@ -11,7 +11,9 @@ use crate::LONG;
 
 /// A client's settings, with this timeout of its session.
 pub(crate) fn builder(url: &str, session_timeout: Duration) -> Builder {
-    LockClient::builder().nodes([url]).session_timeout(session_timeout)
+    LockClient::builder()
+        .nodes([url])
+        .session_timeout(session_timeout)
 }
 
 #[track_caller]
@@ -38,7 +40,11 @@ pub(crate) fn wait_for<'scope>(
 ) -> ScopedJoinHandle<'scope, (Instant, LockGuard)> {
     scope.spawn(move || {
         // Not for ever: a test that fails meanwhile must end.
-        let guard = client.request(name).ttl(LONG).try_lock_for(LIMIT * 2).unwrap();
+        let guard = client
+            .request(name)
+            .ttl(LONG)
+            .try_lock_for(LIMIT * 2)
+            .unwrap();
         (Instant::now(), guard.expect("it is granted in the end"))
     })
 }

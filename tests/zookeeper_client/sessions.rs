@@ -29,13 +29,23 @@ fn a_holder_whose_session_has_expired_is_told_at_once_and_the_waiter_has_the_loc
         for told in told {
             assert_eq!(told.recv_timeout(LIMIT), Ok(LossReason::Gone));
         }
-        assert!(began.elapsed() < SLACK, "long before a beat: {:?}", began.elapsed());
-        assert_eq!(guards.each_ref().map(loss), [Some(LossReason::Gone); 2], "all of its locks");
+        assert!(
+            began.elapsed() < SLACK,
+            "long before a beat: {:?}",
+            began.elapsed()
+        );
+        assert_eq!(
+            guards.each_ref().map(loss),
+            [Some(LossReason::Gone); 2],
+            "all of its locks"
+        );
         let (granted_at, next) = waiting.join().unwrap();
         assert!(granted_at - began < SLACK);
         // The late release of the first frees nothing.
         for guard in guards {
-            let Err(Error::Lost(lost)) = guard.release() else { panic!("it was lost") };
+            let Err(Error::Lost(lost)) = guard.release() else {
+                panic!("it was lost")
+            };
             assert_eq!(lost.reason(), LossReason::Gone);
         }
         assert_held_for(&next, MOMENT);
@@ -62,7 +72,10 @@ fn a_waiter_whose_session_has_expired_waits_on_at_the_end_of_the_queue() {
             let now = operator.list(&directory);
             now.len() == 3 && now[..2] == [before[0].clone(), before[2].clone()]
         };
-        assert!(eventually(LIMIT, joined), "it joins again, behind the others");
+        assert!(
+            eventually(LIMIT, joined),
+            "it joins again, behind the others"
+        );
         guard.release().unwrap();
         let (_, second) = second.join().unwrap();
         assert!(!first.is_finished());
@@ -87,7 +100,11 @@ fn a_holder_whose_znode_was_removed_is_told_within_a_beat() {
         let removed_at = Instant::now();
         operator.delete_in(&directory, 0);
         assert_eq!(told.recv_timeout(LIMIT), Ok(LossReason::Gone));
-        assert!(removed_at.elapsed() < timeout / 7 + SLACK, "{:?}", removed_at.elapsed());
+        assert!(
+            removed_at.elapsed() < timeout / 7 + SLACK,
+            "{:?}",
+            removed_at.elapsed()
+        );
         assert_eq!((loss(&guard), loss(&other)), (Some(LossReason::Gone), None));
         assert_eq!(waiting.join().unwrap().1.release(), Ok(()));
     });
@@ -101,11 +118,18 @@ fn a_holder_that_asks_learns_of_the_removal_at_once() {
     let mut operator = Operator::new(shared[0].port());
     let mut guard = client.lock("a", LONG).unwrap();
     operator.delete_in(&directory, 0);
-    let Err(Error::Lost(lost)) = guard.extend(LONG) else { panic!("it was lost") };
-    assert_eq!((lost.reason(), loss(&guard)), (LossReason::Gone, Some(LossReason::Gone)));
+    let Err(Error::Lost(lost)) = guard.extend(LONG) else {
+        panic!("it was lost")
+    };
+    assert_eq!(
+        (lost.reason(), loss(&guard)),
+        (LossReason::Gone, Some(LossReason::Gone))
+    );
     let guard = client.lock("a", LONG).unwrap();
     operator.delete_in(&directory, 0);
-    let Err(Error::Lost(lost)) = guard.release() else { panic!("it was lost") };
+    let Err(Error::Lost(lost)) = guard.release() else {
+        panic!("it was lost")
+    };
     assert_eq!(lost.reason(), LossReason::Gone);
 }
 
@@ -133,8 +157,13 @@ fn what_was_lost_is_told_as_an_event() {
     let lost = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&lost);
     let builder = builder(&shared.url(), Duration::from_secs(10)).on_event(move |event| {
-        if let redlatch::Event::Lost { resource, reason, .. } = event {
-            seen.lock().unwrap().push((resource.as_bytes().to_vec(), *reason));
+        if let redlatch::Event::Lost {
+            resource, reason, ..
+        } = event
+        {
+            seen.lock()
+                .unwrap()
+                .push((resource.as_bytes().to_vec(), *reason));
         }
     });
     let client = builder.build().unwrap();

@@ -25,9 +25,16 @@ fn directories_are_swept_between_grants_and_no_lock_fails_and_tokens_grow() {
         while directories.len() <= SWEPT {
             let request = client.request(&name).ttl(LONG).fenced();
             let lock = request.try_lock_for(LIMIT).unwrap().unwrap();
-            assert!(lock.fencing_token() > last, "{:?} after {last:?}", lock.fencing_token());
+            assert!(
+                lock.fencing_token() > last,
+                "{:?} after {last:?}",
+                lock.fencing_token()
+            );
             last = lock.fencing_token();
-            let directory = operator.stat(&format!("/above/locks/{name}")).unwrap().created_by;
+            let directory = operator
+                .stat(&format!("/above/locks/{name}"))
+                .unwrap()
+                .created_by;
             if directories.last() != Some(&directory) {
                 directories.push(directory);
             }
@@ -52,7 +59,12 @@ fn a_lock_is_taken_over_tls_and_only_from_a_server_that_is_trusted() {
     let (secure, plain) = (ensemble[0].secure_port(), ensemble[0].port());
     let builder = |url: String, authority: &std::path::Path| {
         let settings = TlsSettings::default().ca_file(authority);
-        LockClient::builder().nodes([url]).session_timeout(TIMEOUT).tls(settings).build().unwrap()
+        LockClient::builder()
+            .nodes([url])
+            .session_timeout(TIMEOUT)
+            .tls(settings)
+            .build()
+            .unwrap()
     };
     let trusted = Authority::trusted_file();
     let client = builder(format!("zks://localhost:{secure}/locks"), &trusted);
@@ -60,7 +72,14 @@ fn a_lock_is_taken_over_tls_and_only_from_a_server_that_is_trusted() {
     let guard = keep(&client, "a");
     assert!(waiter.try_lock("a", LONG).unwrap().is_none());
     assert_eq!(guard.release(), Ok(()));
-    assert!(waiter.request("a").ttl(LONG).try_lock_for(LIMIT).unwrap().is_some());
+    assert!(
+        waiter
+            .request("a")
+            .ttl(LONG)
+            .try_lock_for(LIMIT)
+            .unwrap()
+            .is_some()
+    );
     // A server that nobody vouches for, and ports that speak something else.
     let folder = tempfile::tempdir().unwrap();
     let stranger = folder.path().join("stranger.pem");
@@ -70,11 +89,17 @@ fn a_lock_is_taken_over_tls_and_only_from_a_server_that_is_trusted() {
         Err(Error::NoQuorum(error)) => error.to_string(),
         other => panic!("{other:?}"),
     };
-    let text = refused(builder(format!("zks://localhost:{secure}/locks"), &stranger));
+    let text = refused(builder(
+        format!("zks://localhost:{secure}/locks"),
+        &stranger,
+    ));
     assert!(text.contains("TLS"), "{text}");
     let text = refused(builder(format!("zks://localhost:{plain}/locks"), &trusted));
     assert!(text.contains("TLS"), "{text}");
-    refused(crate::rig::client(&format!("zk://localhost:{secure}/locks"), TIMEOUT));
+    refused(crate::rig::client(
+        &format!("zk://localhost:{secure}/locks"),
+        TIMEOUT,
+    ));
 }
 
 #[test]
@@ -86,9 +111,16 @@ fn locks_of_two_layouts_exclude_their_own_kind_only() {
     let of_kazoo = keep(&kazoo, "a");
     let names = Operator::new(shared[0].port()).list(&format!("{}/a", shared.root()));
     for kind in ["__lock__", "_c_"] {
-        assert_eq!(names.iter().filter(|name| name.contains(kind)).count(), 1, "{names:?}");
+        assert_eq!(
+            names.iter().filter(|name| name.contains(kind)).count(),
+            1,
+            "{names:?}"
+        );
     }
-    assert!(default.try_lock("a", LONG).unwrap().is_none(), "curator's is the default");
+    assert!(
+        default.try_lock("a", LONG).unwrap().is_none(),
+        "curator's is the default"
+    );
     let another = client(&format!("{}?layout=kazoo", shared.url()), TIMEOUT);
     assert!(another.try_lock("a", LONG).unwrap().is_none());
     assert_eq!((of_curator.release(), of_kazoo.release()), (Ok(()), Ok(())));

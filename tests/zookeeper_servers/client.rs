@@ -97,7 +97,9 @@ impl Client {
     #[track_caller]
     pub(crate) fn ask(&mut self, request: EnsembleRequest) -> EnsembleAnswer {
         let ticket = self.send(request);
-        drive(&mut [self], "an answer", |clients| clients[0].answers.contains_key(&ticket));
+        drive(&mut [self], "an answer", |clients| {
+            clients[0].answers.contains_key(&ticket)
+        });
         self.take(ticket).expect("it was waited for")
     }
 
@@ -132,7 +134,9 @@ impl Client {
     #[track_caller]
     pub(crate) fn acquire(&mut self, plan: ContenderPlan) -> Held {
         self.contend(plan);
-        drive(&mut [self], "the lock", |clients| clients[0].held().is_some());
+        drive(&mut [self], "the lock", |clients| {
+            clients[0].held().is_some()
+        });
         self.held().cloned().expect("it was waited for")
     }
 
@@ -140,7 +144,9 @@ impl Client {
     #[track_caller]
     pub(crate) fn release(&mut self) {
         self.give_up();
-        drive(&mut [self], "the release", |clients| clients[0].contention().left.is_some());
+        drive(&mut [self], "the release", |clients| {
+            clients[0].contention().left.is_some()
+        });
     }
 
     /// Ends the session, and waits for it.
@@ -159,7 +165,11 @@ impl Client {
     pub(crate) fn turn(&mut self) -> bool {
         self.connect();
         let has_read = self.read();
-        if self.session.next_deadline().is_some_and(|deadline| now() >= deadline) {
+        if self
+            .session
+            .next_deadline()
+            .is_some_and(|deadline| now() >= deadline)
+        {
             self.session.tick(now());
         }
         self.take_outcomes();
@@ -177,9 +187,13 @@ impl Client {
         }
         self.session.connecting(now());
         let stream = TcpStream::connect(("127.0.0.1", self.ports[self.session.server()]));
-        let Ok(stream) = stream else { return self.session.closed(now(), Problem::Disconnected) };
+        let Ok(stream) = stream else {
+            return self.session.closed(now(), Problem::Disconnected);
+        };
         stream.set_nodelay(true).expect("an option of every stream");
-        stream.set_nonblocking(true).expect("an option of every stream");
+        stream
+            .set_nonblocking(true)
+            .expect("an option of every stream");
         self.stream = Some(stream);
         self.greeting = Some(Vec::new());
         self.session.connected(now());
@@ -208,7 +222,9 @@ impl Client {
 
     /// Keeps the session's password, which the session tells nobody.
     fn greeted(&mut self, bytes: &[u8]) {
-        let Some(greeting) = &mut self.greeting else { return };
+        let Some(greeting) = &mut self.greeting else {
+            return;
+        };
         greeting.extend(bytes);
         if let Ok(Some((body, _))) = frame(greeting) {
             let reply = ConnectReply::decode(body).expect("a server's connect reply");
@@ -238,18 +254,26 @@ impl Client {
             match outcome {
                 SessionEvent::Answer(ticket, answer) => self.take_answer(ticket, answer),
                 SessionEvent::Changed { path } => {
-                    contention.into_iter().for_each(|it| it.contender.changed(&path));
+                    contention
+                        .into_iter()
+                        .for_each(|it| it.contender.changed(&path));
                     self.changed.push(path.into());
                 }
                 SessionEvent::Connected => {
-                    contention.into_iter().for_each(|it| it.contender.connected());
+                    contention
+                        .into_iter()
+                        .for_each(|it| it.contender.connected());
                 }
                 SessionEvent::Removed { path } => {
-                    contention.into_iter().for_each(|it| it.contender.removed(&path));
+                    contention
+                        .into_iter()
+                        .for_each(|it| it.contender.removed(&path));
                     self.removed.push(path.to_string());
                 }
                 SessionEvent::SessionLost => {
-                    contention.into_iter().for_each(|it| it.contender.session_lost());
+                    contention
+                        .into_iter()
+                        .for_each(|it| it.contender.session_lost());
                     self.sessions_lost += 1;
                 }
                 SessionEvent::Ended => self.has_ended = true,
@@ -270,7 +294,9 @@ impl Client {
     }
 
     fn take_steps(&mut self) {
-        let Some(mut contention) = self.contention.take() else { return };
+        let Some(mut contention) = self.contention.take() else {
+            return;
+        };
         contention.take_steps(self);
         self.contention = Some(contention);
     }

@@ -33,16 +33,26 @@ fn three_clients_have_the_lock_in_the_order_in_which_they_came() {
     await_place(&mut c, 2);
     a.release();
     assert_eq!(a.contention().left, Some(Cleanup::Deleted));
-    drive(&mut [&mut b, &mut c], "B's turn", |clients| clients[0].held().is_some());
+    drive(&mut [&mut b, &mut c], "B's turn", |clients| {
+        clients[0].held().is_some()
+    });
     c.ask(EnsembleRequest::Sync(root.into()));
-    assert!(c.held().is_none() && c.changed.is_empty(), "only the next one is woken");
+    assert!(
+        c.held().is_none() && c.changed.is_empty(),
+        "only the next one is woken"
+    );
     tokens.push(b.held().unwrap().created_by);
     b.release();
-    drive(&mut [&mut c], "C's turn", |clients| clients[0].held().is_some());
+    drive(&mut [&mut c], "C's turn", |clients| {
+        clients[0].held().is_some()
+    });
     tokens.push(c.held().unwrap().created_by);
     assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
     c.release();
-    assert_eq!(names(&mut c, &format!("{root}/{NAME}")), Vec::<String>::new());
+    assert_eq!(
+        names(&mut c, &format!("{root}/{NAME}")),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -59,7 +69,9 @@ fn a_waiter_that_gives_up_is_closed_up_to() {
     await_place(&mut c, 1);
     assert!(c.held().is_none());
     a.release();
-    drive(&mut [&mut c], "C's turn", |clients| clients[0].held().is_some());
+    drive(&mut [&mut c], "C's turn", |clients| {
+        clients[0].held().is_some()
+    });
 }
 
 #[test]
@@ -71,7 +83,9 @@ fn who_does_not_wait_writes_nothing_if_the_lock_is_held() {
     impatient.waits = false;
     a.acquire(impatient.clone());
     b.contend(impatient.clone());
-    drive(&mut [&mut b], "the answer", |clients| clients[0].contention().is_contended);
+    drive(&mut [&mut b], "the answer", |clients| {
+        clients[0].contention().is_contended
+    });
     assert_eq!(b.contention().attempts, 0);
     assert_eq!(names(&mut b, &format!("{root}/{NAME}")).len(), 1);
     a.release();
@@ -88,10 +102,14 @@ fn a_wake_up_that_comes_while_the_waiter_is_not_connected_is_not_lost() {
     b.contend(plan(root, NAME));
     await_place(&mut b, 1);
     link.refuse(true);
-    drive(&mut [&mut b], "the end of the connection", |clients| clients[0].session.is_down());
+    drive(&mut [&mut b], "the end of the connection", |clients| {
+        clients[0].session.is_down()
+    });
     a.release();
     link.refuse(false);
-    drive(&mut [&mut b], "the lock", |clients| clients[0].held().is_some());
+    drive(&mut [&mut b], "the lock", |clients| {
+        clients[0].held().is_some()
+    });
     assert_eq!(b.contention().attempts, 1, "with the same znode");
 }
 
@@ -111,12 +129,18 @@ fn a_lost_session_loses_the_lock_and_the_place() {
         is_last && clients[0].sessions_lost == 1
     });
     assert!(expire(shared[0].port(), &a));
-    drive(&mut [&mut a, &mut b, &mut c], "the loss", |clients| clients[0].contention().is_lost);
+    drive(&mut [&mut a, &mut b, &mut c], "the loss", |clients| {
+        clients[0].contention().is_lost
+    });
     assert!(a.held().is_none());
-    drive(&mut [&mut b, &mut c], "C's turn", |clients| clients[1].held().is_some());
+    drive(&mut [&mut b, &mut c], "C's turn", |clients| {
+        clients[1].held().is_some()
+    });
     assert!(b.held().is_none());
     c.release();
-    drive(&mut [&mut b], "B's turn", |clients| clients[0].held().is_some());
+    drive(&mut [&mut b], "B's turn", |clients| {
+        clients[0].held().is_some()
+    });
     assert_eq!(b.contention().attempts, 2);
 }
 
@@ -131,7 +155,11 @@ fn a_holder_whose_znode_is_removed_is_told_within_a_beat() {
     b.contend(plan(root, NAME));
     await_place(&mut b, 1);
     operator.ask(EnsembleRequest::Delete(held.paths[0].clone()));
-    drive(&mut [&mut a, &mut b], "the loss", |clients| clients[0].contention().is_lost);
+    drive(&mut [&mut a, &mut b], "the loss", |clients| {
+        clients[0].contention().is_lost
+    });
     assert_eq!(a.removed, [&*held.paths[0]]);
-    drive(&mut [&mut b], "the lock", |clients| clients[0].held().is_some());
+    drive(&mut [&mut b], "the lock", |clients| {
+        clients[0].held().is_some()
+    });
 }

@@ -103,7 +103,10 @@ fn random_bytes() -> [u8; 16] {
     static RANDOM: Mutex<Option<Jitter>> = Mutex::new(None);
     let mut random = RANDOM.lock().expect("nothing panics with this lock held");
     let seed = || {
-        let time = std::time::UNIX_EPOCH.elapsed().expect("it is after 1970").as_nanos();
+        let time = std::time::UNIX_EPOCH
+            .elapsed()
+            .expect("it is after 1970")
+            .as_nanos();
         time as u64 ^ u64::from(std::process::id()) << 32
     };
     let random = random.get_or_insert_with(|| Jitter::from_seed(seed()));

@@ -44,7 +44,12 @@ impl Program {
         let (clients, grants) = (CLIENTS.to_string(), GRANTS.to_string());
         let mut command = match self {
             Self::Curator => {
-                let jars = ["curator-recipes", "curator-framework", "curator-client", "slf4j-nop"];
+                let jars = [
+                    "curator-recipes",
+                    "curator-framework",
+                    "curator-client",
+                    "slf4j-nop",
+                ];
                 let jars = jars.map(|jar| format!("/usr/share/java/{jar}.jar"));
                 if let Some(missing) = jars.iter().find(|jar| !Path::new(jar).is_file()) {
                     return self.skip(&format!("{missing} is missing"));
@@ -55,9 +60,13 @@ impl Program {
                 command
             }
             Self::Kazoo(layout) => {
-                let Some(python) = python() else { return self.skip("no python3 has kazoo") };
+                let Some(python) = python() else {
+                    return self.skip("no python3 has kazoo");
+                };
                 let mut command = Command::new(python);
-                command.arg(folder.join("crowd.py")).args([hosts, path, layout]);
+                command
+                    .arg(folder.join("crowd.py"))
+                    .args([hosts, path, layout]);
                 command
             }
         };
@@ -65,7 +74,11 @@ impl Program {
         match command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
             Ok(mut process) => {
                 let output = process.stdout.take().expect("it is a pipe");
-                Some(Running { program: self, process, output: BufReader::new(output) })
+                Some(Running {
+                    program: self,
+                    process,
+                    output: BufReader::new(output),
+                })
             }
             Err(error) => self.skip(&error.to_string()),
         }
@@ -106,14 +119,18 @@ impl Running {
     #[track_caller]
     fn holds(mut self) -> Vec<Hold> {
         let mut text = String::new();
-        self.output.read_to_string(&mut text).expect("it prints text");
+        self.output
+            .read_to_string(&mut text)
+            .expect("it prints text");
         let status = self.process.wait().expect("a child can be waited for");
         assert!(status.success(), "{:?}: {status}", self.program);
         let parse = |line: &str| -> Option<Hold> {
             let (begin, end) = line.split_once(' ')?;
             Some((begin.parse().ok()?, end.parse().ok()?))
         };
-        text.lines().map(|line| parse(line).expect("a hold in each line")).collect()
+        text.lines()
+            .map(|line| parse(line).expect("a hold in each line"))
+            .collect()
     }
 }
 
@@ -170,27 +187,40 @@ fn overlaps(holds: &mut [Hold]) -> usize {
 fn changes(holds: &[(usize, Hold)]) -> usize {
     let mut holds = holds.to_vec();
     holds.sort_unstable_by_key(|(_, hold)| *hold);
-    holds.windows(2).filter(|pair| pair[0].0 != pair[1].0).count()
+    holds
+        .windows(2)
+        .filter(|pair| pair[0].0 != pair[1].0)
+        .count()
 }
 
 /// This library and others share a lock.
 fn share(shared: &Shared, layout: Layout, programs: &[Program]) {
     let path = format!("{}/a", shared.root());
     let hosts = format!("127.0.0.1:{}", shared[0].port());
-    let running = programs.iter().filter_map(|program| program.start(&hosts, &path));
+    let running = programs
+        .iter()
+        .filter_map(|program| program.start(&hosts, &path));
     let mut running: Vec<Running> = running.collect();
     running.iter_mut().for_each(Running::await_ready);
     running.iter_mut().for_each(Running::begin);
     let mut crowds = vec![contend(&shared.ports(), shared.root(), layout)];
     crowds.extend(running.into_iter().map(Running::holds));
     let named = crowds.iter().enumerate();
-    let named: Vec<_> =
-        named.flat_map(|(who, holds)| holds.iter().map(move |h| (who, *h))).collect();
+    let named: Vec<_> = named
+        .flat_map(|(who, holds)| holds.iter().map(move |h| (who, *h)))
+        .collect();
     let mut all = crowds.concat();
     let changes = changes(&named);
-    println!("{} programs, {} holds, {changes} changes", crowds.len(), all.len());
+    println!(
+        "{} programs, {} holds, {changes} changes",
+        crowds.len(),
+        all.len()
+    );
     // Waiters of all programs stand in one queue.
-    assert!(crowds.len() == 1 || changes > GRANTS, "they did not contend");
+    assert!(
+        crowds.len() == 1 || changes > GRANTS,
+        "they did not contend"
+    );
     assert_eq!(all.len(), crowds.len() * CLIENTS * GRANTS);
     assert_eq!(overlaps(&mut all), 0, "two holders: {named:?}");
 }
@@ -198,7 +228,11 @@ fn share(shared: &Shared, layout: Layout, programs: &[Program]) {
 #[test]
 fn curator_kazoo_with_its_names_and_this_library_exclude_each_other() {
     let shared = needs_zookeeper!().shared();
-    share(&shared, Layout::Curator, &[Program::Curator, Program::Kazoo("curator")]);
+    share(
+        &shared,
+        Layout::Curator,
+        &[Program::Curator, Program::Kazoo("curator")],
+    );
 }
 
 #[test]

@@ -70,7 +70,9 @@ struct Seen {
 /// How often each kind of cut is tried.
 fn repetitions() -> usize {
     let named = env::var("REDLATCH_ZOOKEEPER_CUTS").ok();
-    named.map_or(1, |count| count.parse().expect("REDLATCH_ZOOKEEPER_CUTS is a number"))
+    named.map_or(1, |count| {
+        count.parse().expect("REDLATCH_ZOOKEEPER_CUTS is a number")
+    })
 }
 
 /// Cuts the holder's server off after a while. `None` if the holder had lost the lock before: the
@@ -94,20 +96,31 @@ fn observe(
         clients[1].contention().contender.place().is_some() || clients[1].held().is_some()
     });
     let until = now().after(wait);
-    drive(&mut [&mut holder, &mut waiter], "a while", |_| now() >= until);
+    drive(&mut [&mut holder, &mut waiter], "a while", |_| {
+        now() >= until
+    });
     cut.begin(ensemble, server);
     let cut_at = now();
     let is_late = holder.held().is_none() || holder.contention().valid_until <= cut_at;
-    drive(&mut [&mut holder, &mut waiter], "the next holder", |clients| {
-        clients[1].held().is_some()
-    });
+    drive(
+        &mut [&mut holder, &mut waiter],
+        "the next holder",
+        |clients| clients[1].held().is_some(),
+    );
     let next_at = now();
     let valid_until = holder.contention().valid_until;
     let heard_at = holder.heard_at;
     cut.end(ensemble, server);
-    drive(&mut [&mut holder, &mut waiter], "the loss", |clients| clients[0].contention().is_lost);
+    drive(&mut [&mut holder, &mut waiter], "the loss", |clients| {
+        clients[0].contention().is_lost
+    });
     waiter.release();
-    (!is_late).then_some(Seen { cut_at, valid_until, heard_at, next_at })
+    (!is_late).then_some(Seen {
+        cut_at,
+        valid_until,
+        heard_at,
+        next_at,
+    })
 }
 
 /// Tries all cuts of servers that `choose` chooses, and prints what was seen.
@@ -136,22 +149,38 @@ fn try_cuts(mut ensemble: Ensemble, what: &str, choose: impl Fn(&Ensemble) -> us
         // What a client does that trusts the last answer.
         deceptive += usize::from(seen.heard_at.after(TIMEOUT) > seen.next_at);
     }
-    assert!(!margins.is_empty(), "the machine is too busy for sessions of {TIMEOUT:?}");
+    assert!(
+        !margins.is_empty(),
+        "the machine is too busy for sessions of {TIMEOUT:?}"
+    );
     let least = margins.iter().copied().fold(f64::INFINITY, f64::min);
-    println!("{what}: the least margin of {} cuts was {least:.2} T", margins.len());
+    println!(
+        "{what}: the least margin of {} cuts was {least:.2} T",
+        margins.len()
+    );
     println!("{what}: {deceptive} times, the last answer + T was later than the next holder");
 }
 
 #[test]
 fn no_holder_at_a_follower_that_is_cut_off_believes_for_too_long() {
-    let ensemble =
-        needs_zookeeper!().ensemble(3).with_links().tick(TICK).init_limit(6).sync_limit(4).start();
+    let ensemble = needs_zookeeper!()
+        .ensemble(3)
+        .with_links()
+        .tick(TICK)
+        .init_limit(6)
+        .sync_limit(4)
+        .start();
     try_cuts(ensemble, "follower", |ensemble| ensemble.followers()[0]);
 }
 
 #[test]
 fn no_holder_at_a_leader_that_is_cut_off_believes_for_too_long() {
-    let ensemble =
-        needs_zookeeper!().ensemble(3).with_links().tick(TICK).init_limit(6).sync_limit(4).start();
+    let ensemble = needs_zookeeper!()
+        .ensemble(3)
+        .with_links()
+        .tick(TICK)
+        .init_limit(6)
+        .sync_limit(4)
+        .start();
     try_cuts(ensemble, "leader", Ensemble::leader);
 }

@@ -16,7 +16,10 @@ pub(crate) fn drive(
 ) {
     let start = Instant::now();
     while !condition(clients) {
-        assert!(start.elapsed() < LIMIT, "{what} has not come after {LIMIT:?}");
+        assert!(
+            start.elapsed() < LIMIT,
+            "{what} has not come after {LIMIT:?}"
+        );
         let turns: Vec<bool> = clients.iter_mut().map(|client| client.turn()).collect();
         if !turns.contains(&true) {
             thread::sleep(Duration::from_micros(500));

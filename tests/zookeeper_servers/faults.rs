@@ -34,8 +34,14 @@ impl Pair {
         let [mut holder, mut waiter] = [(); 2].map(client);
         holder.acquire(plan("/locks", name));
         waiter.contend(plan("/locks", name));
-        let mut pair = Self { holder, waiter, least: Duration::MAX };
-        pair.run("the queue", |pair| pair.waiter.contention().contender.place() == Some(1));
+        let mut pair = Self {
+            holder,
+            waiter,
+            least: Duration::MAX,
+        };
+        pair.run("the queue", |pair| {
+            pair.waiter.contention().contender.place() == Some(1)
+        });
         pair
     }
 
@@ -51,7 +57,9 @@ impl Pair {
                 "{what} has not come. Lost: {is_lost}, valid for {least:?} more at least"
             );
             let until = now().after(Duration::from_millis(10));
-            drive(&mut [&mut self.holder, &mut self.waiter], what, |_| now() >= until);
+            drive(&mut [&mut self.holder, &mut self.waiter], what, |_| {
+                now() >= until
+            });
             let valid_until = self.holder.contention().valid_until;
             self.least = self.least.min(valid_until.since(now()));
         }
@@ -74,13 +82,21 @@ fn befall(ensemble: &mut Ensemble, server: usize, fault: Fault, name: &str) {
     let is_proven = |pair: &Pair, since: Time| {
         pair.holder.contention().valid_until > since.after(Duration::from_secs(2))
     };
-    pair.run("a proof that is later than the fault", |pair| is_proven(pair, before));
+    pair.run("a proof that is later than the fault", |pair| {
+        is_proven(pair, before)
+    });
     match fault {
         Fault::Kill => ensemble[server].restart(),
         Fault::Pause => ensemble[server].resume(),
     }
-    println!("{fault:?} of {name}: the lock was valid for {:?} more at least", pair.least);
-    assert!(!pair.holder.contention().is_lost && pair.least > Duration::ZERO, "{name}");
+    println!(
+        "{fault:?} of {name}: the lock was valid for {:?} more at least",
+        pair.least
+    );
+    assert!(
+        !pair.holder.contention().is_lost && pair.least > Duration::ZERO,
+        "{name}"
+    );
     assert!(pair.waiter.held().is_none());
     pair.holder.give_up();
     pair.run("the next holder", |pair| pair.waiter.held().is_some());
@@ -113,7 +129,9 @@ fn a_client_leaves_a_server_that_is_silent() {
     let mut pair = Pair::contend(&ensemble, "a", TIMEOUT);
     let silent = pair.server();
     ensemble[silent].pause();
-    pair.run("another server", |pair| pair.server() != silent && !pair.holder.session.is_down());
+    pair.run("another server", |pair| {
+        pair.server() != silent && !pair.holder.session.is_down()
+    });
     ensemble[silent].resume();
     assert!(pair.least > Duration::ZERO && !pair.holder.contention().is_lost);
 }
@@ -125,12 +143,17 @@ fn without_a_majority_the_holder_stops_believing_and_its_delete_is_carried_out_l
     for follower in ensemble.followers() {
         ensemble[follower].kill();
     }
-    pair.run("the end of its validity", |pair| pair.holder.contention().valid_until <= now());
+    pair.run("the end of its validity", |pair| {
+        pair.holder.contention().valid_until <= now()
+    });
     assert!(pair.waiter.held().is_none());
     for server in ensemble.iter_mut() {
         server.restart();
     }
     pair.holder.give_up();
     pair.run("the next holder", |pair| pair.waiter.held().is_some());
-    assert_eq!((pair.waiter.contention().attempts, pair.waiter.sessions_lost), (1, 0));
+    assert_eq!(
+        (pair.waiter.contention().attempts, pair.waiter.sessions_lost),
+        (1, 0)
+    );
 }

@@ -11,7 +11,10 @@ fn the_shared_server_serves() {
     let shared = needs_zookeeper!().shared();
     assert_eq!(shared[0].role(), Some(Role::Standalone));
     assert!(shared.url().ends_with(shared.root()), "{}", shared.url());
-    assert_eq!(shared.urls("/a"), [format!("zk://127.0.0.1:{}/a", shared[0].port())]);
+    assert_eq!(
+        shared.urls("/a"),
+        [format!("zk://127.0.0.1:{}/a", shared[0].port())]
+    );
 }
 
 #[test]
@@ -33,7 +36,11 @@ fn three_servers_agree_and_survive_their_leader() {
 
 #[test]
 fn a_leader_whose_links_are_cut_serves_again_when_they_are_healed() {
-    let mut ensemble = needs_zookeeper!().ensemble(3).with_links().sync_limit(4).start();
+    let mut ensemble = needs_zookeeper!()
+        .ensemble(3)
+        .with_links()
+        .sync_limit(4)
+        .start();
     let leader = ensemble.leader();
     ensemble.links().cut_off(leader);
     assert!(eventually(LIMIT, || ensemble[leader].role().is_none()));

@@ -16,9 +16,13 @@ fn contend_and_cut(client: &mut Client, link: &Link, root: &str) {
     let before = link.delivered(Direction::Forth);
     client.contend(plan(root, "a"));
     // The create alone has more bytes than everything that the session says by itself.
-    drive(&mut [client], "the create", |_| link.delivered(Direction::Forth) >= before + 100);
+    drive(&mut [client], "the create", |_| {
+        link.delivered(Direction::Forth) >= before + 100
+    });
     link.cut();
-    drive(&mut [client], "the end of the connection", |clients| clients[0].session.is_down());
+    drive(&mut [client], "the end of the connection", |clients| {
+        clients[0].session.is_down()
+    });
 }
 
 #[test]
@@ -34,7 +38,9 @@ fn a_create_whose_reply_is_lost_is_found_again() {
     link.hold(Direction::Back);
     contend_and_cut(&mut client, &link, root);
     link.release(Direction::Back);
-    drive(&mut [&mut client], "the lock", |clients| clients[0].held().is_some());
+    drive(&mut [&mut client], "the lock", |clients| {
+        clients[0].held().is_some()
+    });
     let path = client.held().unwrap().paths[0].to_string();
     let names = names(&mut other, &format!("{root}/a"));
     assert_eq!(names.len(), 1);
@@ -78,7 +84,9 @@ fn a_create_that_the_majority_has_not_agreed_on_is_found_behind_a_sync() {
         drive(&mut [&mut client], "a while", |_| now() >= until);
         assert!(client.held().is_none() && client.session.server() == 1);
         ensemble.links().heal();
-        drive(&mut [&mut client], "the lock", |clients| clients[0].held().is_some());
+        drive(&mut [&mut client], "the lock", |clients| {
+            clients[0].held().is_some()
+        });
         // On a busy machine a server that has not read the create yet may never do so.
         found += usize::from(client.contention().attempts == 1);
         assert_eq!(client.sessions_lost, 0, "{round}");
@@ -87,7 +95,10 @@ fn a_create_that_the_majority_has_not_agreed_on_is_found_behind_a_sync() {
         let names = names(&mut other, "/locks/a");
         assert_eq!(names.len(), 1);
         // One create for each round, and one before them.
-        assert!(path.ends_with(&names[0]) && path.ends_with(&format!("-{round:010}")), "{path}");
+        assert!(
+            path.ends_with(&names[0]) && path.ends_with(&format!("-{round:010}")),
+            "{path}"
+        );
         client.release();
     }
     assert!(found > 0, "a create that was read is not made again");
@@ -105,7 +116,9 @@ fn a_create_that_was_given_up_without_a_reply_leaves_nothing() {
     contend_and_cut(&mut client, &link, root);
     client.give_up();
     link.release(Direction::Back);
-    drive(&mut [&mut client], "the outcome", |clients| clients[0].contention().left.is_some());
+    drive(&mut [&mut client], "the outcome", |clients| {
+        clients[0].contention().left.is_some()
+    });
     other.ask(EnsembleRequest::Sync("/".into()));
     assert_eq!(names(&mut other, &format!("{root}/a")).len(), 1, "its own");
 }
@@ -120,12 +133,21 @@ fn a_delete_whose_reply_is_lost_counts_as_carried_out() {
     link.hold(Direction::Back);
     client.give_up();
     // The directory is watched: the delete is carried out before the connection is cut.
-    let list = EnsembleRequest::GetChildren { path: format!("{root}/a").into(), watch: true };
+    let list = EnsembleRequest::GetChildren {
+        path: format!("{root}/a").into(),
+        watch: true,
+    };
     other.ask(list);
-    drive(&mut [&mut client, &mut other], "the delete", |clients| !clients[1].changed.is_empty());
+    drive(&mut [&mut client, &mut other], "the delete", |clients| {
+        !clients[1].changed.is_empty()
+    });
     link.cut();
-    drive(&mut [&mut client], "the end of the connection", |clients| clients[0].session.is_down());
+    drive(&mut [&mut client], "the end of the connection", |clients| {
+        clients[0].session.is_down()
+    });
     link.release(Direction::Back);
-    drive(&mut [&mut client], "the outcome", |clients| clients[0].contention().left.is_some());
+    drive(&mut [&mut client], "the outcome", |clients| {
+        clients[0].contention().left.is_some()
+    });
     assert_eq!(client.contention().left, Some(Cleanup::Deleted));
 }

@@ -2,8 +2,14 @@
 //!
 //! The tests are skipped where ZooKeeper is not installed: see `support::zookeeper`.
 
-#![expect(clippy::unwrap_used, reason = "a lock is poisoned only after the test has failed")]
-#![expect(clippy::print_stdout, reason = "the figures are worth seeing, with --nocapture")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a lock is poisoned only after the test has failed"
+)]
+#![expect(
+    clippy::print_stdout,
+    reason = "the figures are worth seeing, with --nocapture"
+)]
 
 mod client;
 mod contenders;

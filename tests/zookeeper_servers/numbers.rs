@@ -21,7 +21,9 @@ fn number(path: &str) -> i32 {
 
 /// A server on which the next contender of `/locks/a` gets this number.
 fn start(zookeeper: &'static Installed, next_number: i32) -> Ensemble {
-    let snapshot = Snapshot::default().persistent("/locks").container("/locks/a", next_number);
+    let snapshot = Snapshot::default()
+        .persistent("/locks")
+        .container("/locks/a", next_number);
     zookeeper.ensemble(1).snapshot(snapshot).start()
 }
 
@@ -30,7 +32,12 @@ fn occupy(ensemble: &Ensemble) {
     let mut client = Client::new(&ensemble.ports());
     let path = "/locks/a/another-program's".into();
     let (data, acl, kind) = (Arc::from([]), Acl::Anyone, CreateKind::Persistent);
-    let create = Create { path, data, acl, kind };
+    let create = Create {
+        path,
+        data,
+        acl,
+        kind,
+    };
     let answer = client.ask(EnsembleRequest::Create(create));
     assert!(answer.reply().is_ok(), "{answer:?}");
     client.end();
@@ -74,9 +81,13 @@ fn share_in_bursts(ensemble: &Ensemble, bursts: usize) -> Vec<i32> {
         }
         link.hold(Direction::Forth);
         let sent = link.received(Direction::Forth);
-        clients.iter_mut().for_each(|client| client.contend(plan("/locks", "a")));
+        clients
+            .iter_mut()
+            .for_each(|client| client.contend(plan("/locks", "a")));
         let mut all: Vec<&mut Client> = clients.iter_mut().collect();
-        drive(&mut all, "the creates", |_| link.received(Direction::Forth) >= sent + CLIENTS * 100);
+        drive(&mut all, "the creates", |_| {
+            link.received(Direction::Forth) >= sent + CLIENTS * 100
+        });
         link.release(Direction::Forth);
         drive(&mut all, "a turn of each client", |clients| {
             let holders = clients.iter_mut().filter(|client| client.held().is_some());
@@ -89,7 +100,9 @@ fn share_in_bursts(ensemble: &Ensemble, bursts: usize) -> Vec<i32> {
                 found.push(number(&held.paths[0]));
                 holder.give_up();
             }
-            clients.iter().all(|client| client.contention().left.is_some())
+            clients
+                .iter()
+                .all(|client| client.contention().left.is_some())
         });
     }
     found
@@ -116,7 +129,10 @@ fn creates_in_flight_together_past_the_end_have_turns_one_after_the_other() {
     occupy(&ensemble);
     let numbers = share_in_bursts(&ensemble, 15);
     let negative = numbers.iter().filter(|number| **number < 0).count();
-    println!("{negative} of {} numbers were negative: {numbers:?}", numbers.len());
+    println!(
+        "{negative} of {} numbers were negative: {numbers:?}",
+        numbers.len()
+    );
     assert!(negative > 0 && numbers.iter().filter(|number| is_past_end(number)).count() >= 60);
 }
 

@@ -46,7 +46,10 @@ fn containers_are_swept_between_any_two_requests_and_no_lock_fails() {
             scope.spawn(move || run(ports, number))
         };
         let threads: Vec<_> = (0..CLIENTS).map(start).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
     println!("grants until each container was swept {SWEPT} times: {grants:?}");
 }
@@ -54,12 +57,20 @@ fn containers_are_swept_between_any_two_requests_and_no_lock_fails() {
 #[test]
 fn a_request_above_the_servers_limit_costs_the_connection_and_nothing_else() {
     let zookeeper = needs_zookeeper!();
-    let ensemble = zookeeper.ensemble(1).property("jute.maxbuffer=8192").start();
+    let ensemble = zookeeper
+        .ensemble(1)
+        .property("jute.maxbuffer=8192")
+        .start();
     let [mut client, mut other] = [(); 2].map(|()| Client::new(&ensemble.ports()));
     let held = client.acquire(plan("/locks", "a"));
     let session = client.session.id();
     let (data, acl, kind) = (vec![7; 9_000].into(), Acl::Anyone, CreateKind::Ephemeral);
-    let long = Create { path: "/long".into(), data, acl, kind };
+    let long = Create {
+        path: "/long".into(),
+        data,
+        acl,
+        kind,
+    };
     let answer = client.ask(EnsembleRequest::Create(long));
     assert_eq!(answer.reply().unwrap_err(), &Failure::Unanswered);
     client.ask(EnsembleRequest::Sync("/".into()));
@@ -69,12 +80,19 @@ fn a_request_above_the_servers_limit_costs_the_connection_and_nothing_else() {
     let join = |_| {
         let path: Arc<str> = "/locks/a/_c_00010203-0405-4607-8809-0a0b0c0d0e0f-lock-".into();
         let kind = CreateKind::EphemeralSequential;
-        MultiOperation::Create(Create { path, data: Arc::from([]), acl: Acl::Anyone, kind })
+        MultiOperation::Create(Create {
+            path,
+            data: Arc::from([]),
+            acl: Acl::Anyone,
+            kind,
+        })
     };
     for _ in 0..8 {
         let many: Vec<MultiOperation> = (0..40).map(join).collect();
         let answer = other.ask(EnsembleRequest::Multi(many.into()));
-        let Ok(EnsembleReply::Results(results)) = answer.reply() else { panic!("{answer:?}") };
+        let Ok(EnsembleReply::Results(results)) = answer.reply() else {
+            panic!("{answer:?}")
+        };
         assert_eq!(results.error(), None);
     }
     assert_eq!(names(&mut client, "/locks/a").len(), 321);

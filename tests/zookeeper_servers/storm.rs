@@ -74,14 +74,19 @@ impl<'a> Storm<'a> {
             self.links[number].release(Direction::Forth);
             self.links[number].release(Direction::Back);
         }
-        let (id, identity) = (self.clients[number].session.id(), self.clients[number].identity);
+        let (id, identity) = (
+            self.clients[number].session.id(),
+            self.clients[number].identity,
+        );
         if id.is_some() && id == identity.map(|(id, _)| id) && self.one_in(600) {
             self.counts[3] += usize::from(expire(self.shared[0].port(), &self.clients[number]));
             // Nobody else may end a session, so nothing is promised about it: neither if it has the
             // lock, nor if the answer that gives it the lock is on its way.
             self.clients[number].give_up();
         }
-        let path = self.clients[number].held().map(|held| held.paths[0].clone());
+        let path = self.clients[number]
+            .held()
+            .map(|held| held.paths[0].clone());
         if let Some(path) = path.filter(|_| self.one_in(1_000)) {
             self.counts[4] += 1;
             self.operator.ask(EnsembleRequest::Delete(path));
@@ -104,7 +109,11 @@ impl<'a> Storm<'a> {
         }
         let Some(held) = client.held() else { return };
         let (token, is_expired) = (held.created_by, client.contention().valid_until <= now());
-        assert!(token >= self.token || is_expired, "{token} after {}", self.token);
+        assert!(
+            token >= self.token || is_expired,
+            "{token} after {}",
+            self.token
+        );
         if token > self.token {
             self.token = token;
             self.counts[0] += 1;
@@ -119,7 +128,9 @@ impl<'a> Storm<'a> {
         let believes =
             |client: &&Client| client.held().is_some() && client.contention().valid_until > time;
         let tokens = self.clients.iter().filter(believes);
-        let tokens: Vec<i64> = tokens.map(|client| client.held().unwrap().created_by).collect();
+        let tokens: Vec<i64> = tokens
+            .map(|client| client.held().unwrap().created_by)
+            .collect();
         assert!(tokens.len() <= 1, "two holders: {tokens:?}");
     }
 

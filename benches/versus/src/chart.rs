@@ -39,13 +39,26 @@ struct Theme {
 }
 
 const THEMES: [Theme; 2] = [
-    theme("chart-light.svg", ["#1f2328", "#59636e", "#1f883d", "#8c959f", "#ffffff"]),
-    theme("chart-dark.svg", ["#e6edf3", "#9198a1", "#3fb950", "#6e7681", "#0d1117"]),
+    theme(
+        "chart-light.svg",
+        ["#1f2328", "#59636e", "#1f883d", "#8c959f", "#ffffff"],
+    ),
+    theme(
+        "chart-dark.svg",
+        ["#e6edf3", "#9198a1", "#3fb950", "#6e7681", "#0d1117"],
+    ),
 ];
 
 const fn theme(file: &'static str, colours: [&'static str; 5]) -> Theme {
     let [text, faint, own, other, page] = colours;
-    Theme { file, text, faint, own, other, page }
+    Theme {
+        file,
+        text,
+        faint,
+        own,
+        other,
+        page,
+    }
 }
 
 /// Draws the charts for all themes from the figures in this program's folder.
@@ -58,9 +71,17 @@ pub fn redraw(folder: &Path) -> io::Result<()> {
 
 /// Draws groups of bars, one under the other.
 fn draw(groups: &[Group], theme: &Theme) -> String {
-    let height: usize =
-        groups.iter().map(|group| TITLE + group.bars.len() * (BAR + GAP) + SPACE).sum();
-    let Theme { text, faint, own, other, .. } = theme;
+    let height: usize = groups
+        .iter()
+        .map(|group| TITLE + group.bars.len() * (BAR + GAP) + SPACE)
+        .sum();
+    let Theme {
+        text,
+        faint,
+        own,
+        other,
+        ..
+    } = theme;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
          width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n<title>redlatch compared with \
@@ -81,7 +102,14 @@ fn draw(groups: &[Group], theme: &Theme) -> String {
         top += TITLE;
         let own = group.bars.first().map_or(1.0, |(_, value)| *value);
         for (name, value) in &group.bars {
-            bar(&mut svg, top, name, value / own, &group.unit.show(*value), theme);
+            bar(
+                &mut svg,
+                top,
+                name,
+                value / own,
+                &group.unit.show(*value),
+                theme,
+            );
             top += BAR + GAP;
         }
         top += SPACE;
@@ -90,7 +118,11 @@ fn draw(groups: &[Group], theme: &Theme) -> String {
 }
 
 fn bar(svg: &mut String, top: usize, name: &str, ratio: f64, value: &str, theme: &Theme) {
-    let class = if name.starts_with("redlatch") { "own" } else { "other" };
+    let class = if name.starts_with("redlatch") {
+        "own"
+    } else {
+        "other"
+    };
     let width = (ratio.min(RATIO_MAX) * UNIT).max(1.0);
     let (baseline, right, end) = (top + BAR - 4, NAMES - 8, NAMES as f64 + width);
     let name = escape(name);
@@ -144,7 +176,11 @@ mod tests {
         assert_eq!(figures::to_text(&groups).unwrap(), text);
         for theme in &THEMES {
             let chart = fs::read_to_string(folder.join(FOLDER).join(theme.file)).unwrap();
-            assert!(chart == draw(&groups, theme), "{} is an old one", theme.file);
+            assert!(
+                chart == draw(&groups, theme),
+                "{} is an old one",
+                theme.file
+            );
         }
     }
 }

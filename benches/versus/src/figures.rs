@@ -48,7 +48,10 @@ impl Unit {
 
 /// The text of the file: a line of JSON for each group.
 pub fn to_text(groups: &[Group]) -> serde_json::Result<String> {
-    groups.iter().map(|group| Ok(serde_json::to_string(group)? + "\n")).collect()
+    groups
+        .iter()
+        .map(|group| Ok(serde_json::to_string(group)? + "\n"))
+        .collect()
 }
 
 /// Reads what [`to_text`] wrote.

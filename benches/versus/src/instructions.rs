@@ -7,7 +7,10 @@ use std::io;
 
 /// Those of this thread and of all threads that it starts from now on.
 pub fn count() -> io::Result<Counter> {
-    Builder::new(Hardware::INSTRUCTIONS).inherit(true).enabled(true).build()
+    Builder::new(Hardware::INSTRUCTIONS)
+        .inherit(true)
+        .enabled(true)
+        .build()
 }
 
 /// Why there is no figure, if there is none on this machine.

@@ -99,7 +99,11 @@ impl Lane {
             authority: context.servers.authority(),
             build: build.map(Path::to_owned),
         };
-        let (suffix, bar) = if build.is_some() { (", the other build", "") } else { ("", row.bar) };
+        let (suffix, bar) = if build.is_some() {
+            (", the other build", "")
+        } else {
+            ("", row.bar)
+        };
         Some(Self {
             name: format!("{}{}{suffix}", row.name, row.on.suffix()),
             bar,
@@ -126,7 +130,13 @@ impl Lane {
     fn run(&mut self, context: &Context, warm_up: Duration, length: Duration) -> Slice {
         let servers = &context.servers;
         // A frozen server does not say what it does.
-        let usage = || if servers.are_frozen() { Usage::default() } else { Usage::of(servers) };
+        let usage = || {
+            if servers.are_frozen() {
+                Usage::default()
+            } else {
+                Usage::of(servers)
+            }
+        };
         let (before, servers_cpu) = (usage(), servers.cpu_time());
         let slice = self.work(warm_up, length);
         let servers_cpu = servers.cpu_time() - servers_cpu;
@@ -136,7 +146,11 @@ impl Lane {
         if self.takes_locks && (self.plan.frozen == 0 || servers.are_frozen()) {
             servers.expect_gone(&self.prefix);
         }
-        Slice { servers_cpu, usage, ..slice }
+        Slice {
+            servers_cpu,
+            usage,
+            ..slice
+        }
     }
 
     fn work(&mut self, warm_up: Duration, length: Duration) -> Slice {
@@ -148,12 +162,23 @@ impl Lane {
                 Kind::Contended | Kind::Together => self.prefix.clone(),
             };
             let (kind, hold, every, locks_max) = (self.kind, nanos(self.plan.hold), 0, usize::MAX);
-            worker.begin(&Order { kind, prefix, start, end, hold, every, locks_max });
+            worker.begin(&Order {
+                kind,
+                prefix,
+                start,
+                end,
+                hold,
+                every,
+                locks_max,
+            });
         }
         let answers: Vec<_> = self.workers.iter_mut().map(Worker::finish).collect();
         let cpu = Duration::from_nanos(answers.iter().map(|answer| answer.cpu).sum());
         let instructions = answers.iter().map(|answer| answer.instructions).sum();
-        let clients: Vec<_> = answers.into_iter().flat_map(|answer| answer.clients).collect();
+        let clients: Vec<_> = answers
+            .into_iter()
+            .flat_map(|answer| answer.clients)
+            .collect();
         let records = clients.iter().flatten();
         self.done += records.clone().count() as u64;
         // Without a warm-up, the last lock of each client counts whole: a slice beside frozen
@@ -162,7 +187,11 @@ impl Lane {
         let closed = if warm_up.is_zero() { last + 1 } else { end };
         let slice = Slice::new(&clients, self.kind, opened..closed);
         self.unknown += slice.unknown;
-        Slice { cpu, instructions, ..slice }
+        Slice {
+            cpu,
+            instructions,
+            ..slice
+        }
     }
 
     /// Has one of the servers say what it does, which makes it slower.
@@ -201,7 +230,13 @@ pub fn quantile(slices: &[Slice], of: fn(&Slice) -> &Durations, share: f64) -> D
 }
 
 pub fn times(slices: &[Slice], others: &[Slice], figure: impl Fn(&Slice) -> f64) -> f64 {
-    median(slices.iter().zip(others).map(|(own, other)| figure(own) / figure(other)).collect())
+    median(
+        slices
+            .iter()
+            .zip(others)
+            .map(|(own, other)| figure(own) / figure(other))
+            .collect(),
+    )
 }
 
 pub fn median(mut values: Vec<f64>) -> f64 {

@@ -46,13 +46,17 @@ use std::time::Duration;
 fn main() -> ExitCode {
     // More than one of the libraries uses rustls: all with the same cryptography.
     let provider = rustls::crypto::ring::default_provider();
-    provider.install_default().expect("no other was chosen before");
+    provider
+        .install_default()
+        .expect("no other was chosen before");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.split_first() {
         Some((first, rest)) if first == worker::SUBCOMMAND => worker::serve(rest),
         Some((first, rest)) if first == worker::ACQUIRE => worker::acquire(rest),
         Some((first, [])) if first == "--redraw" => redraw(),
-        _ => parse(&arguments).ok_or_else(usage).and_then(|(all, options)| measure(&all, &options)),
+        _ => parse(&arguments)
+            .ok_or_else(usage)
+            .and_then(|(all, options)| measure(&all, &options)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -103,7 +107,10 @@ fn number<T: FromStr + PartialOrd + Default>(text: Option<&String>) -> Option<T>
 
 fn measure(scenarios: &[&Scenario], options: &Options) -> Result<(), String> {
     let draws = scenarios.is_empty() && *options == Options::default();
-    let all = ALL.iter().filter(|_| scenarios.is_empty()).chain(scenarios.iter().copied());
+    let all = ALL
+        .iter()
+        .filter(|_| scenarios.is_empty())
+        .chain(scenarios.iter().copied());
     let mut groups: Vec<Group> = Vec::new();
     for (_, _, stages) in all {
         groups.extend(scenarios::run(stages, options)?);

@@ -31,7 +31,10 @@ impl Others {
         let url = || free_port().map(|port| format!("http://127.0.0.1:{port}"));
         let members = (0..count).map(|_| Ok([url()?, url()?]));
         let members = members.collect::<Result<Vec<_>, String>>()?;
-        let cluster = members.iter().enumerate().map(|(id, [_, peers])| format!("{id}={peers}"));
+        let cluster = members
+            .iter()
+            .enumerate()
+            .map(|(id, [_, peers])| format!("{id}={peers}"));
         let cluster = cluster.collect::<Vec<_>>().join(",");
         let start = |(id, [url, peers]): (usize, &[String; 2])| {
             let directory = directory(parent, &format!("etcd-{id}"))?;
@@ -39,17 +42,29 @@ impl Others {
             command.args(["--name", &id.to_string(), "--initial-cluster", &cluster]);
             command.arg("--data-dir").arg(directory.join("data"));
             command.args(["--listen-client-urls", url, "--advertise-client-urls", url]);
-            command.args(["--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers]);
+            command.args([
+                "--listen-peer-urls",
+                peers,
+                "--initial-advertise-peer-urls",
+                peers,
+            ]);
             Process::start(command, &directory)
         };
-        let servers = members.iter().enumerate().map(start).collect::<Result<Vec<_>, _>>()?;
+        let servers = members
+            .iter()
+            .enumerate()
+            .map(start)
+            .collect::<Result<Vec<_>, _>>()?;
         let urls: Vec<_> = members.into_iter().map(|[url, _]| url).collect();
         let serves = |url: &String| TcpStream::connect(&url["http://".len()..]).is_ok();
         servers[0].wait_until(START_LIMIT, || urls.iter().all(serves))?;
         let leader = || urls.iter().find(|url| etcd::leads(url));
         servers[0].wait_until(START_LIMIT, || leader().is_some())?;
         let url = leader().expect("it was found just now").clone();
-        Ok(Self { _servers: servers, url })
+        Ok(Self {
+            _servers: servers,
+            url,
+        })
     }
 
     /// Starts this many servers of ZooKeeper, or says why not.
@@ -67,13 +82,23 @@ impl Others {
             }
         }
         let start = |(id, [port, ..]): (usize, &[u16; 3])| zookeeper(parent, id, *port, &members);
-        let servers = ports.iter().enumerate().map(start).collect::<Result<Vec<_>, _>>()?;
+        let servers = ports
+            .iter()
+            .enumerate()
+            .map(start)
+            .collect::<Result<Vec<_>, _>>()?;
         let mode = |port: &u16| mode_of(*port).unwrap_or_default();
         let serves = |[port, ..]: &[u16; 3]| mode(port).contains("Mode: ");
         servers[0].wait_until(START_LIMIT, || ports.iter().all(serves))?;
         let leads = |[port, ..]: &&[u16; 3]| !mode(port).contains("Mode: follower");
-        let [port, ..] = ports.iter().find(leads).expect("an ensemble that serves has a leader");
-        Ok(Self { _servers: servers, url: format!("zk://127.0.0.1:{port}") })
+        let [port, ..] = ports
+            .iter()
+            .find(leads)
+            .expect("an ensemble that serves has a leader");
+        Ok(Self {
+            _servers: servers,
+            url: format!("zk://127.0.0.1:{port}"),
+        })
     }
 }
 
@@ -87,11 +112,20 @@ fn zookeeper(parent: &Path, id: usize, port: u16, members: &str) -> Result<Proce
         directory.display()
     );
     let written = fs::write(directory.join("myid"), id.to_string());
-    written.and_then(|()| fs::write(&settings, text)).map_err(|error| error.to_string())?;
+    written
+        .and_then(|()| fs::write(&settings, text))
+        .map_err(|error| error.to_string())?;
     let classes = CLASSES.map(|class| format!("{JARS}/{class}")).join(":");
     let mut command = command("java");
-    command.args(["-Djava.net.preferIPv4Stack=true", "-Xmx256m", "-cp", &classes]);
-    command.arg("org.apache.zookeeper.server.quorum.QuorumPeerMain").arg(settings);
+    command.args([
+        "-Djava.net.preferIPv4Stack=true",
+        "-Xmx256m",
+        "-cp",
+        &classes,
+    ]);
+    command
+        .arg("org.apache.zookeeper.server.quorum.QuorumPeerMain")
+        .arg(settings);
     Process::start(command, &directory)
 }
 

@@ -22,7 +22,10 @@ impl Process {
             command.current_dir(directory).stdin(Stdio::null());
             command.stdout(log.try_clone()?).stderr(log).spawn()
         });
-        Ok(Self { child: started.map_err(|error| error.to_string())?, log })
+        Ok(Self {
+            child: started.map_err(|error| error.to_string())?,
+            log,
+        })
     }
 
     /// Waits until the server serves. If it does not in this time, the error has its log.
@@ -47,7 +50,11 @@ pub fn command(program: &str) -> Command {
     let arguments = ["--pdeathsig", "KILL"];
     let mut bound = Command::new("setpriv");
     bound.args(arguments);
-    let works = Command::new("setpriv").args(arguments).arg("true").stderr(Stdio::null()).status();
+    let works = Command::new("setpriv")
+        .args(arguments)
+        .arg("true")
+        .stderr(Stdio::null())
+        .status();
     if !works.is_ok_and(|status| status.success()) {
         return Command::new(program);
     }
@@ -65,7 +72,10 @@ pub fn directory(parent: &Path, name: &str) -> Result<PathBuf, String> {
 
 pub fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-    Ok(listener.local_addr().map_err(|error| error.to_string())?.port())
+    Ok(listener
+        .local_addr()
+        .map_err(|error| error.to_string())?
+        .port())
 }
 
 /// Whether the condition holds before the limit has passed.

@@ -45,7 +45,12 @@ fn serve(listeners: &[(TcpListener, SocketAddr)], delay: Duration) -> io::Result
                     stream.set_nonblocking(true)?;
                 }
                 for (from, to) in [(client.try_clone()?, server.try_clone()?), (server, client)] {
-                    pipes.push(Pipe { from, to, under_way: VecDeque::new(), is_open: true });
+                    pipes.push(Pipe {
+                        from,
+                        to,
+                        under_way: VecDeque::new(),
+                        is_open: true,
+                    });
                 }
             }
         }
@@ -66,15 +71,27 @@ fn serve(listeners: &[(TcpListener, SocketAddr)], delay: Duration) -> io::Result
 
 /// Waits for bytes, for a connection, or until bytes are due.
 fn wait(listeners: &[(TcpListener, SocketAddr)], pipes: &[Pipe]) -> io::Result<()> {
-    let due = pipes.iter().filter_map(|pipe| pipe.under_way.front()).map(|(due, _)| *due).min();
+    let due = pipes
+        .iter()
+        .filter_map(|pipe| pipe.under_way.front())
+        .map(|(due, _)| *due)
+        .min();
     let timeout = due.map(|due| {
         let left = due.saturating_duration_since(Instant::now());
-        Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) }
+        Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(left.subsec_nanos()),
+        }
     });
-    let sockets = listeners.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN));
+    let sockets = listeners
+        .iter()
+        .map(|(listener, _)| PollFd::new(listener, PollFlags::IN));
     let pipes = pipes.iter().filter(|pipe| pipe.is_open);
     let pipes = pipes.map(|pipe| PollFd::new(&pipe.from, PollFlags::IN));
-    match poll(&mut sockets.chain(pipes).collect::<Vec<_>>(), timeout.as_ref()) {
+    match poll(
+        &mut sockets.chain(pipes).collect::<Vec<_>>(),
+        timeout.as_ref(),
+    ) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
     }

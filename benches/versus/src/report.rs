@@ -18,15 +18,23 @@ impl Table {
     pub fn print(&self, title: &str, about: &str) {
         println!("### {title}\n\n{about}\n");
         let width = |column: usize| self.0.iter().map(|row| row[column].chars().count()).max();
-        let widths: Vec<_> =
-            (0..self.0[0].len()).map(|column| width(column).unwrap_or(0)).collect();
+        let widths: Vec<_> = (0..self.0[0].len())
+            .map(|column| width(column).unwrap_or(0))
+            .collect();
         // As wide as the cells and the blanks around them. A colon puts numbers to the right.
-        let dashes = widths[1..].iter().map(|width| format!("-{}:|", "-".repeat(*width)));
-        let dashes = format!("|-{}-|{}", "-".repeat(widths[0]), dashes.collect::<String>());
+        let dashes = widths[1..]
+            .iter()
+            .map(|width| format!("-{}:|", "-".repeat(*width)));
+        let dashes = format!(
+            "|-{}-|{}",
+            "-".repeat(widths[0]),
+            dashes.collect::<String>()
+        );
         for (index, row) in self.0.iter().enumerate() {
             let numbers = row.iter().zip(&widths).skip(1);
-            let numbers: String =
-                numbers.map(|(cell, &width)| format!(" {cell:>width$} |")).collect();
+            let numbers: String = numbers
+                .map(|(cell, &width)| format!(" {cell:>width$} |"))
+                .collect();
             println!("| {:<width$} |{numbers}", row[0], width = widths[0]);
             if index == 0 {
                 println!("{dashes}");

@@ -46,13 +46,18 @@ pub fn ask(port: u16, words: &[&str]) -> String {
 
 /// A number from the answer of INFO.
 pub fn field(info: &str, name: &str) -> u64 {
-    let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    line.and_then(|line| line.trim().parse().ok()).expect("INFO has this number")
+    let line = info
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.and_then(|line| line.trim().parse().ok())
+        .expect("INFO has this number")
 }
 
 /// The bytes of a command.
 pub fn command(words: &[&str]) -> Vec<u8> {
     let mut text = format!("*{}\r\n", words.len());
-    words.iter().for_each(|word| text += &format!("${}\r\n{word}\r\n", word.len()));
+    words
+        .iter()
+        .for_each(|word| text += &format!("${}\r\n{word}\r\n", word.len()));
     text.into_bytes()
 }

@@ -47,8 +47,16 @@ impl Servers {
         let directory = process::directory(&std::env::temp_dir(), &name)?;
         certify(&directory).map_err(|error| error.to_string())?;
         let always = ["--appendonly", "yes", "--appendfsync", "always"];
-        let settings = if on_disk { &always[..] } else { &["--appendonly", "no"] };
-        let mut all = Self { servers: Vec::new(), directory, frozen: Cell::new(0) };
+        let settings = if on_disk {
+            &always[..]
+        } else {
+            &["--appendonly", "no"]
+        };
+        let mut all = Self {
+            servers: Vec::new(),
+            directory,
+            frozen: Cell::new(0),
+        };
         for index in 0..count {
             all.servers.push(start(&all.directory, index, settings)?);
         }
@@ -57,7 +65,10 @@ impl Servers {
 
     /// Where the servers are.
     pub fn urls(&self) -> Vec<String> {
-        self.addresses().iter().map(|address| format!("redis://{address}")).collect()
+        self.addresses()
+            .iter()
+            .map(|address| format!("redis://{address}"))
+            .collect()
     }
 
     /// The same, over TLS.
@@ -75,7 +86,10 @@ impl Servers {
 
     /// The same, without the scheme.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.servers.iter().map(|server| ([127, 0, 0, 1], server.port).into()).collect()
+        self.servers
+            .iter()
+            .map(|server| ([127, 0, 0, 1], server.port).into())
+            .collect()
     }
 
     /// The one that is watched.
@@ -100,10 +114,16 @@ impl Servers {
         for server in self.servers.iter().rev().take(count) {
             // The signal alone does not say when.
             let stat = format!("/proc/{}/stat", server.process.child.id());
-            let is_stopped =
-                |stat: String| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'));
+            let is_stopped = |stat: String| {
+                stat.rsplit(") ")
+                    .next()
+                    .is_some_and(|rest| rest.starts_with('T'))
+            };
             let stopped = || fs::read_to_string(&stat).map_or(true, is_stopped);
-            assert!(eventually(PATIENCE, stopped), "SIGSTOP did not stop a server");
+            assert!(
+                eventually(PATIENCE, stopped),
+                "SIGSTOP did not stop a server"
+            );
         }
     }
 
@@ -128,7 +148,12 @@ impl Servers {
     pub fn cpu_time(&self) -> Duration {
         let of_one = |server: &Server| -> Option<u64> {
             let path = format!("/proc/{}/schedstat", server.process.child.id());
-            fs::read_to_string(path).ok()?.split(' ').next()?.parse().ok()
+            fs::read_to_string(path)
+                .ok()?
+                .split(' ')
+                .next()?
+                .parse()
+                .ok()
         };
         Duration::from_nanos(self.servers.iter().filter_map(of_one).sum())
     }
@@ -139,7 +164,10 @@ impl Servers {
         for server in &self.servers[..self.servers.len() - self.frozen.get()] {
             let words = ["EVAL", COUNT_LOCKS, "0", &format!("{prefix}*")];
             let is_empty = || ask(server.port, &words) == ":0";
-            assert!(eventually(PATIENCE, is_empty), "released keys of {prefix} are still there");
+            assert!(
+                eventually(PATIENCE, is_empty),
+                "released keys of {prefix} are still there"
+            );
         }
     }
 }
@@ -158,8 +186,14 @@ fn start(parent: &Path, index: usize, settings: &[&str]) -> Result<Server, Strin
     // Another process may have taken the port first.
     let is_ours = format!("process_id:{}\r\n", process.child.id());
     let info = || Connection::new(("127.0.0.1", port))?.ask(&["INFO", "server"]);
-    process.wait_until(START_LIMIT, || info().is_ok_and(|info| info.contains(&is_ours)))?;
-    Ok(Server { process, port, secure_port })
+    process.wait_until(START_LIMIT, || {
+        info().is_ok_and(|info| info.contains(&is_ours))
+    })?;
+    Ok(Server {
+        process,
+        port,
+        secure_port,
+    })
 }
 
 /// Makes a certificate authority, and the certificate that all servers have.
@@ -180,13 +214,29 @@ fn certify(directory: &Path) -> Result<(), Box<dyn std::error::Error>> {
 fn redis(port: u16, secure_port: u16, directory: &Path, settings: &[&str]) -> Command {
     let mut command = command("redis-server");
     let [port, secure_port] = [port, secure_port].map(|port| port.to_string());
-    command.args(["--port", &port, "--tls-port", &secure_port, "--tls-auth-clients", "no"]);
-    let files = [("cert", "server.crt"), ("key", "server.key"), ("ca-cert", AUTHORITY)];
+    command.args([
+        "--port",
+        &port,
+        "--tls-port",
+        &secure_port,
+        "--tls-auth-clients",
+        "no",
+    ]);
+    let files = [
+        ("cert", "server.crt"),
+        ("key", "server.key"),
+        ("ca-cert", AUTHORITY),
+    ];
     for (name, file) in files {
-        command.arg(format!("--tls-{name}-file")).arg(directory.with_file_name(file));
+        command
+            .arg(format!("--tls-{name}-file"))
+            .arg(directory.with_file_name(file));
     }
     command.args(["--bind", "127.0.0.1", "--daemonize", "no"]);
-    command.args(["--save", "", "--dir"]).arg(directory).args(settings);
+    command
+        .args(["--save", "", "--dir"])
+        .arg(directory)
+        .args(settings);
     command
 }
 

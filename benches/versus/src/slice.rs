@@ -48,7 +48,9 @@ impl Slice {
     pub fn new(clients: &[Vec<Record>], kind: Kind, window: Range<u64>) -> Self {
         let records = || clients.iter().flatten();
         let is_granted = |record: &&Record| window.contains(&record.granted);
-        let counts = clients.iter().map(|records| records.iter().filter(is_granted).count() as u64);
+        let counts = clients
+            .iter()
+            .map(|records| records.iter().filter(is_granted).count() as u64);
         let (fewest, most) = (counts.clone().min(), counts.clone().max());
         let asked = records().filter(|record| window.contains(&record.asked));
         let mut slice = Self {
@@ -101,7 +103,8 @@ impl Slice {
 
     /// NaN if they are not counted.
     pub fn instructions_per_pair(&self) -> f64 {
-        self.instructions.map_or(f64::NAN, |count| count as f64 / self.pairs as f64)
+        self.instructions
+            .map_or(f64::NAN, |count| count as f64 / self.pairs as f64)
     }
 
     pub fn servers_cpu_per_pair(&self) -> f64 {
@@ -147,12 +150,24 @@ mod tests {
     fn held(asked: u64, granted: u64) -> Record {
         let times = [asked, granted, granted + 10, granted + 11].map(|ms| ms * MS);
         let [asked, granted, releasing, released] = times;
-        Record { asked, granted, releasing, released, note: Note::default() }
+        Record {
+            asked,
+            granted,
+            releasing,
+            released,
+            note: Note::default(),
+        }
     }
 
     /// A grant of a permit.
     fn with(permit: u64, record: Record) -> Record {
-        Record { note: Note { permit: Some(permit), unknown: 0 }, ..record }
+        Record {
+            note: Note {
+                permit: Some(permit),
+                unknown: 0,
+            },
+            ..record
+        }
     }
 
     fn contended(clients: &[Vec<Record>], window: Range<u64>) -> Slice {
@@ -161,10 +176,16 @@ mod tests {
 
     #[test]
     fn in_order_nobody_is_overtaken() {
-        let clients =
-            [vec![held(0, 1), held(13, 37)], vec![held(1, 13)], vec![held(2, 25), held(36, 50)]];
+        let clients = [
+            vec![held(0, 1), held(13, 37)],
+            vec![held(1, 13)],
+            vec![held(2, 25), held(36, 50)],
+        ];
         let slice = contended(&clients, 0..1000 * MS);
-        assert_eq!((slice.overtaken, slice.moved, slice.fairness), (0.0, 0.8, 0.5));
+        assert_eq!(
+            (slice.overtaken, slice.moved, slice.fairness),
+            (0.0, 0.8, 0.5)
+        );
     }
 
     #[test]
@@ -176,7 +197,10 @@ mod tests {
         assert_eq!(contended(&clients, 0..1000 * MS).overtaken, 4.0 / 5.0);
         let slice = contended(&clients, 10 * MS..30 * MS);
         assert_eq!((slice.pairs, slice.fairness), (2, 0.0));
-        assert_eq!((slice.rate(), slice.overtaken, slice.moved), (100.0, 2.0, 0.0));
+        assert_eq!(
+            (slice.rate(), slice.overtaken, slice.moved),
+            (100.0, 2.0, 0.0)
+        );
         // From the releases at 11 and 24 ms to the grants at 14 and 27 ms.
         assert_eq!(slice.free.0, [3 * MS; 2]);
         // Those that asked at 13 and 26 ms.
@@ -185,7 +209,10 @@ mod tests {
 
     #[test]
     fn permits_are_held_beside_one_another() {
-        let clients = [vec![with(0, held(0, 1)), with(1, held(11, 17))], vec![with(1, held(0, 2))]];
+        let clients = [
+            vec![with(0, held(0, 1)), with(1, held(11, 17))],
+            vec![with(1, held(0, 2))],
+        ];
         // The second permit, from the release at 12 ms to the grant at 17 ms.
         assert_eq!(contended(&clients, 0..20 * MS).free.0, [5 * MS]);
     }
@@ -193,13 +220,19 @@ mod tests {
     #[test]
     #[should_panic(expected = "two holders")]
     fn two_holders_at_once_are_noticed() {
-        let clients = [vec![with(1, held(0, 1)), with(0, held(0, 2))], vec![with(1, held(0, 9))]];
+        let clients = [
+            vec![with(1, held(0, 1)), with(0, held(0, 2))],
+            vec![with(1, held(0, 9))],
+        ];
         let _ = contended(&clients, 0..MS);
     }
 
     #[test]
     fn the_median_of_a_hundred_is_the_fiftieth() {
         let durations = Durations::new(1..=100);
-        assert_eq!([0.5, 0.99].map(|share| durations.quantile(share).as_nanos()), [50, 99]);
+        assert_eq!(
+            [0.5, 0.99].map(|share| durations.quantile(share).as_nanos()),
+            [50, 99]
+        );
     }
 }

@@ -84,7 +84,9 @@ pub struct Monitor(SocketAddr, JoinHandle<Commands>);
 impl Monitor {
     pub fn start(address: SocketAddr) -> Self {
         let mut stream = TcpStream::connect(address).expect("the server accepts");
-        stream.write_all(b"MONITOR\r\n").expect("the server takes it");
+        stream
+            .write_all(b"MONITOR\r\n")
+            .expect("the server takes it");
         let mut lines = BufReader::new(stream).split(b'\n').map_while(Result::ok);
         assert_eq!(
             lines.next().as_deref(),
@@ -93,7 +95,9 @@ impl Monitor {
         );
         let count = move || {
             let mut commands = Commands::default();
-            lines.take_while(|line| !line.ends_with(END)).for_each(|line| commands.count(&line));
+            lines
+                .take_while(|line| !line.ends_with(END))
+                .for_each(|line| commands.count(&line));
             commands
         };
         Self(address, thread::spawn(count))
@@ -135,7 +139,15 @@ mod tests {
         commands.count(b"+1.000001 [0 lua] \"ZADD\" \"key:redlatch:queue\" \"1\" \"w\"");
         commands.count(b"+1.000002 [0 lua] \"ZADD\" \"key:redlatch:holders\" \"1\" \":w\"");
         commands.count(b"+1.000003 [0 lua] \"ZREM\" \"key:redlatch:queue\" \"w\"");
-        assert_eq!(commands, Commands { sent: 2, by_digest: 1, by_source: 0, joins: 1 });
+        assert_eq!(
+            commands,
+            Commands {
+                sent: 2,
+                by_digest: 1,
+                by_source: 0,
+                joins: 1
+            }
+        );
     }
 
     #[test]

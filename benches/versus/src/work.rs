@@ -90,7 +90,11 @@ pub fn run(cycle: &Cycle, order: &Order, clients: usize) -> Answer {
         let before = cpu_time();
         let join = |thread: ScopedJoinHandle<'_, _>| thread.join().expect("no thread panics");
         let clients = threads.into_iter().map(join).collect();
-        Answer { cpu: cpu_time() - before, instructions: None, clients }
+        Answer {
+            cpu: cpu_time() - before,
+            instructions: None,
+            clients,
+        }
     })
 }
 
@@ -100,7 +104,10 @@ fn run_client(cycle: &Cycle, order: &Order, index: usize) -> Vec<Record> {
     sleep_until(order.start);
     let mut asked = now();
     while asked < order.end && records.len() < order.locks_max {
-        let mut record = Record { asked, ..Record::default() };
+        let mut record = Record {
+            asked,
+            ..Record::default()
+        };
         cycle(&resource, order.kind == Kind::Contended, &mut |note| {
             record.note = note;
             record.granted = now();

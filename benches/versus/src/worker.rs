@@ -57,7 +57,9 @@ impl Worker {
     fn start(job: &Job) -> Self {
         let this = || std::env::current_exe().expect("a program knows where it is");
         let mut command = Command::new(job.build.clone().unwrap_or_else(this));
-        command.args([SUBCOMMAND, job.peer, &job.clients.to_string()]).args(&job.urls);
+        command
+            .args([SUBCOMMAND, job.peer, &job.clients.to_string()])
+            .args(&job.urls);
         if job.peer == KAZOO {
             command = python();
             command.args([SCRIPT, job.urls[0].trim_start_matches("zk://")]);
@@ -68,12 +70,19 @@ impl Worker {
         let mut child = child.expect("the program can be run");
         let orders = child.stdin.take();
         let answers = BufReader::new(child.stdout.take().expect("its output is piped"));
-        Self { child, orders, answers }
+        Self {
+            child,
+            orders,
+            answers,
+        }
     }
 
     /// Begins what is ordered. Its end is awaited with [`finish`](Self::finish).
     pub fn begin(&mut self, order: &Order) {
-        let orders = self.orders.as_mut().expect("they are closed only at the end");
+        let orders = self
+            .orders
+            .as_mut()
+            .expect("they are closed only at the end");
         writeln!(orders, "{}", to_line(order)).expect("the worker reads its orders");
     }
 
@@ -84,8 +93,13 @@ impl Worker {
 
     fn line(&mut self) -> String {
         let mut line = String::new();
-        self.answers.read_line(&mut line).expect("the worker's output can be read");
-        assert!(line.ends_with('\n'), "the worker ended; its output above says why");
+        self.answers
+            .read_line(&mut line)
+            .expect("the worker's output can be read");
+        assert!(
+            line.ends_with('\n'),
+            "the worker ended; its output above says why"
+        );
         line.trim_end().to_owned()
     }
 }
@@ -118,7 +132,9 @@ impl Drop for Worker {
 /// Is a worker, until there are no more orders.
 pub fn serve(arguments: &[String]) -> Result<(), String> {
     let by_itself = "this is started by the program itself";
-    let [peer, clients, urls @ ..] = arguments else { return Err(by_itself.to_owned()) };
+    let [peer, clients, urls @ ..] = arguments else {
+        return Err(by_itself.to_owned());
+    };
     let clients = clients.parse().map_err(|_| by_itself)?;
     // Before there are other threads, so that these count as well.
     let mut counter = instructions::count().ok();
@@ -131,7 +147,10 @@ pub fn serve(arguments: &[String]) -> Result<(), String> {
         let before = count();
         let answer = run(&order);
         let instructions = count().zip(before).map(|(after, before)| after - before);
-        say(&to_line(&Answer { instructions, ..answer }))?;
+        say(&to_line(&Answer {
+            instructions,
+            ..answer
+        }))?;
     }
     Ok(())
 }
@@ -140,13 +159,26 @@ pub fn serve(arguments: &[String]) -> Result<(), String> {
 /// `benches/instructions.sh`.
 pub fn acquire(arguments: &[String]) -> Result<(), String> {
     let usage = "usage: redlatch-versus acquire PEER LOCKS URL...";
-    let [peer, locks, urls @ ..] = arguments else { return Err(usage.to_owned()) };
+    let [peer, locks, urls @ ..] = arguments else {
+        return Err(usage.to_owned());
+    };
     let locks_max = locks.parse().map_err(|_| usage)?;
     let (prefix, start) = (format!("versus-{peer}"), now());
-    let order =
-        Order { kind: Kind::Free, prefix, start, end: u64::MAX, hold: 0, every: 0, locks_max };
+    let order = Order {
+        kind: Kind::Free,
+        prefix,
+        start,
+        end: u64::MAX,
+        hold: 0,
+        every: 0,
+        locks_max,
+    };
     let answer = find(peer).start(urls, 1)(&order);
-    assert_eq!(answer.clients[0].len(), locks_max, "it ends when they are released");
+    assert_eq!(
+        answer.clients[0].len(),
+        locks_max,
+        "it ends when they are released"
+    );
     Ok(())
 }
 
@@ -157,5 +189,7 @@ fn to_line(value: &impl Serialize) -> String {
 /// Writes a line that the parent reads as an answer.
 fn say(line: &str) -> Result<(), String> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| error.to_string())
+    writeln!(out, "{line}")
+        .and_then(|()| out.flush())
+        .map_err(|error| error.to_string())
 }

@@ -196,7 +196,9 @@ impl Request {
             names.push(name.get()?);
         }
         // For a single name it is the same as `request`.
-        let mut request = client.request_all(names).ttl(Duration::from_millis(self.ttl_ms));
+        let mut request = client
+            .request_all(names)
+            .ttl(Duration::from_millis(self.ttl_ms));
         if self.flags & Self::KEEP_ALIVE != 0 {
             request = request.keep_alive();
         }
@@ -222,7 +224,9 @@ impl Request {
 fn known(flags: u32, known: u32) -> Result<(), Failure> {
     let unknown = flags & !known;
     if unknown != 0 {
-        return Err(Failure::invalid(&format!("flags {unknown:#x} are unknown to this version")));
+        return Err(Failure::invalid(&format!(
+            "flags {unknown:#x} are unknown to this version"
+        )));
     }
     Ok(())
 }
@@ -248,19 +252,25 @@ pub(crate) unsafe fn read_sized<T: Versioned + Copy>(given: *const T) -> Result<
     let size = *unsafe { read(given.cast::<usize>()) }?;
     if size < T::FIRST_SIZE {
         let name = T::NAME;
-        return Err(Failure::invalid(&format!("{name}.size is {size}: it was not initialized")));
+        return Err(Failure::invalid(&format!(
+            "{name}.size is {size}: it was not initialized"
+        )));
     }
     // SAFETY: as the caller says, it has this size.
     let given = unsafe { array(given.cast::<u8>(), size)? };
     let (known, later) = given.split_at(size.min(size_of::<T>()));
     if later.iter().any(|byte| *byte != 0) {
         let name = T::NAME;
-        return Err(Failure::invalid(&format!("{name} has members unknown to this version")));
+        return Err(Failure::invalid(&format!(
+            "{name} has members unknown to this version"
+        )));
     }
     let mut read = MaybeUninit::<T>::zeroed();
     // SAFETY: these are no more bytes than it has, and any bytes are a value.
     Ok(unsafe {
-        read.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(known.as_ptr(), known.len());
+        read.as_mut_ptr()
+            .cast::<u8>()
+            .copy_from_nonoverlapping(known.as_ptr(), known.len());
         read.assume_init()
     })
 }
@@ -275,7 +285,10 @@ pub(crate) unsafe fn array<'a, T>(data: *const T, count: usize) -> Result<&'a [T
     if data.is_null() {
         return Err(Failure::null());
     }
-    if count.checked_mul(size_of::<T>()).is_none_or(|size| isize::try_from(size).is_err()) {
+    if count
+        .checked_mul(size_of::<T>())
+        .is_none_or(|size| isize::try_from(size).is_err())
+    {
         return Err(Failure::invalid("a size is negative or too large"));
     }
     // SAFETY: as the caller says; it is not null, and not too large.
@@ -302,11 +315,24 @@ pub fn layout() -> String {
     );
     let statuses = {
         use Status::*;
-        [Ok, Held, NoQuorum, Lost, Cancelled, Invalid, OtherProcess, Other, Panic, HeldByThisThread]
+        [
+            Ok,
+            Held,
+            NoQuorum,
+            Lost,
+            Cancelled,
+            Invalid,
+            OtherProcess,
+            Other,
+            Panic,
+            HeldByThisThread,
+        ]
     };
     let statuses: Vec<String> = statuses.map(|it| (it as i32).to_string()).into();
     let flags = [Options::NO_RESTART_GUARD, Options::IO_THREAD];
-    let flags = flags.into_iter().chain([Request::KEEP_ALIVE, Request::FENCED, Request::SHARED]);
+    let flags = flags
+        .into_iter()
+        .chain([Request::KEEP_ALIVE, Request::FENCED, Request::SHARED]);
     let flags: Vec<String> = flags.map(|flag| flag.to_string()).collect();
     let (size, statuses, flags) = (size_of::<Status>(), statuses.join(" "), flags.join(" "));
     format!("{members}\nstatus {size}: {statuses}\nflags: {flags}\n")

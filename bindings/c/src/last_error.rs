@@ -35,7 +35,10 @@ impl Failure {
             (None, Some(why)) => format!("the lock's key has data that is not a lock: {why}"),
             (None, None) => "others hold the lock".to_owned(),
         };
-        Self { status: Status::Held, text }
+        Self {
+            status: Status::Held,
+            text,
+        }
     }
 
     pub(crate) fn null() -> Self {
@@ -47,7 +50,10 @@ impl Failure {
     }
 
     pub(crate) fn invalid(text: &str) -> Self {
-        Self { status: Status::Invalid, text: text.to_owned() }
+        Self {
+            status: Status::Invalid,
+            text: text.to_owned(),
+        }
     }
 }
 
@@ -68,7 +74,10 @@ impl From<Error> for Failure {
             Error::HeldByThisThread => Status::HeldByThisThread,
             _ => Status::Other,
         };
-        Self { status, text: error.to_string() }
+        Self {
+            status,
+            text: error.to_string(),
+        }
     }
 }
 
@@ -79,7 +88,8 @@ thread_local! {
 /// The text is valid until this thread's next failure. Empty also in a thread that is about to end,
 /// whose texts are freed.
 pub(crate) fn text() -> *const c_char {
-    LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())
+    LAST.try_with(|last| last.borrow().as_ptr())
+        .unwrap_or(c"".as_ptr())
 }
 
 /// Runs a call, and keeps the text if it fails.
@@ -87,7 +97,10 @@ pub(crate) fn attempt(call: impl FnOnce() -> Result<(), Failure>) -> Status {
     let Failure { status, text } = match contain(call) {
         Ok(Ok(())) => return Status::Ok,
         Ok(Err(failure)) => failure,
-        Err(text) => Failure { status: Status::Panic, text },
+        Err(text) => Failure {
+            status: Status::Panic,
+            text,
+        },
     };
     let text = c_text(&text);
     let _ = LAST.try_with(|last| last.replace(text));
@@ -111,7 +124,10 @@ pub(crate) fn c_text(text: &str) -> CString {
 fn panic_text(thrown: &(dyn Any + Send)) -> String {
     let text = thrown.downcast_ref::<&str>().copied();
     let text = text.or_else(|| thrown.downcast_ref::<String>().map(String::as_str));
-    format!("a bug of redlatch: {}", text.unwrap_or("a panic without a text"))
+    format!(
+        "a bug of redlatch: {}",
+        text.unwrap_or("a panic without a text")
+    )
 }
 
 #[cfg(test)]
@@ -121,7 +137,10 @@ mod tests {
 
     fn last() -> String {
         // SAFETY: it is a text, and this thread fails only below.
-        unsafe { CStr::from_ptr(text()) }.to_str().expect("UTF-8").to_owned()
+        unsafe { CStr::from_ptr(text()) }
+            .to_str()
+            .expect("UTF-8")
+            .to_owned()
     }
 
     #[test]
@@ -136,8 +155,16 @@ mod tests {
     #[test]
     fn a_name_that_other_data_has_is_a_mistake_and_the_text_says_what_to_do() {
         let (key, reason) = (b"app:x"[..].into(), redlatch::NotALock::NoTtl);
-        let error = Error::NotALock { key, reason, urls: vec!["redis://a".into()] };
+        let error = Error::NotALock {
+            key,
+            reason,
+            urls: vec!["redis://a".into()],
+        };
         assert_eq!(attempt(|| Err(error.into())), Status::Invalid);
-        assert!(last().contains("'app:x'") && last().contains("key_prefix"), "{}", last());
+        assert!(
+            last().contains("'app:x'") && last().contains("key_prefix"),
+            "{}",
+            last()
+        );
     }
 }

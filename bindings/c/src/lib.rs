@@ -6,7 +6,10 @@
 //! other pointers are null or valid for the call. What frees one gets the address of its variable,
 //! and sets that to null.
 
-#![expect(clippy::missing_safety_doc, reason = "what C must keep to is in the header and above")]
+#![expect(
+    clippy::missing_safety_doc,
+    reason = "what C must keep to is in the header and above"
+)]
 
 mod arguments;
 mod last_error;
@@ -139,7 +142,10 @@ unsafe fn hold(
         (read(client)?, read_sized(request)?)
     };
     let lock = take(&request, &client.0)?;
-    let held = Box::new(Guard { lock, gate: Arc::default() });
+    let held = Box::new(Guard {
+        lock,
+        gate: Arc::default(),
+    });
     // SAFETY: `clear` has written there.
     unsafe { guard.write(Box::into_raw(held)) };
     Ok(())
@@ -172,13 +178,17 @@ pub unsafe extern "C" fn redlatch_ensure_held(guard: *const Guard) -> Status {
 pub unsafe extern "C" fn redlatch_fencing_token(guard: *const Guard) -> u64 {
     // SAFETY: as the head of this file says.
     let guard = unsafe { guard.as_ref() };
-    guard.and_then(|guard| guard.lock.fencing_token()).map_or(0, FencingToken::as_u64)
+    guard
+        .and_then(|guard| guard.lock.fencing_token())
+        .map_or(0, FencingToken::as_u64)
 }
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn redlatch_slot(guard: *const Guard) -> u32 {
     // SAFETY: as the head of this file says.
-    unsafe { guard.as_ref() }.and_then(|guard| guard.lock.slot()).unwrap_or(u32::MAX)
+    unsafe { guard.as_ref() }
+        .and_then(|guard| guard.lock.slot())
+        .unwrap_or(u32::MAX)
 }
 
 #[unsafe(no_mangle)]
@@ -245,7 +255,10 @@ pub unsafe extern "C" fn redlatch_nodes(client: *const Client, text: *mut *mut c
             clear(text)?;
             read(client)?.0.nodes()
         };
-        if nodes.iter().any(|node| node.last_error == Some(NodeError::OtherProcess)) {
+        if nodes
+            .iter()
+            .any(|node| node.last_error == Some(NodeError::OtherProcess))
+        {
             return Err(Error::OtherProcess.into());
         }
         let lines = c_text(&nodes.iter().map(line).collect::<String>());
@@ -257,13 +270,35 @@ pub unsafe extern "C" fn redlatch_nodes(client: *const Client, text: *mut *mut c
 
 /// A line about a node.
 fn line(node: &NodeStatus) -> String {
-    let mut facts = vec![if node.is_connected { "connected" } else { "not connected" }.to_owned()];
+    let mut facts = vec![
+        if node.is_connected {
+            "connected"
+        } else {
+            "not connected"
+        }
+        .to_owned(),
+    ];
     let software = node.server.iter().chain(&node.version);
-    facts.extend(software.cloned().reduce(|name, version| format!("{name} {version}")));
+    facts.extend(
+        software
+            .cloned()
+            .reduce(|name, version| format!("{name} {version}")),
+    );
     facts.extend(node.round_trip.map(|time| format!("round trip {time:.1?}")));
-    facts.extend(node.quarantine.map(|left| format!("no vote for {left:.0?}: just started")));
-    facts.extend(node.last_error.as_ref().map(|error| format!("last error: {error}")));
-    facts.extend(node.warnings().iter().map(|warning| format!("warning: {warning}")));
+    facts.extend(
+        node.quarantine
+            .map(|left| format!("no vote for {left:.0?}: just started")),
+    );
+    facts.extend(
+        node.last_error
+            .as_ref()
+            .map(|error| format!("last error: {error}")),
+    );
+    facts.extend(
+        node.warnings()
+            .iter()
+            .map(|warning| format!("warning: {warning}")),
+    );
     format!("{}: {}\n", node.url, facts.join("; "))
 }
 

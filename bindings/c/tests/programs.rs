@@ -9,10 +9,19 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 
 const PREFIX: &str = "/opt/redlatch";
-const WARNINGS: [&str; 6] =
-    ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror"];
-const SANITIZED: [&str; 3] =
-    ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"];
+const WARNINGS: [&str; 6] = [
+    "-Wall",
+    "-Wextra",
+    "-Wpedantic",
+    "-Wshadow",
+    "-Wconversion",
+    "-Werror",
+];
+const SANITIZED: [&str; 3] = [
+    "-g",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=undefined",
+];
 
 fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -26,7 +35,10 @@ fn installed() -> &'static Path {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let destination = folder.join("installed");
         let mut install = Command::new(package().join("install"));
-        let install = install.arg(PREFIX).env("DESTDIR", &destination).env("PROFILE", "dev");
+        let install = install
+            .arg(PREFIX)
+            .env("DESTDIR", &destination)
+            .env("PROFILE", "dev");
         succeed(install.env("CARGO_TARGET_DIR", folder.join("c")));
         destination
     })
@@ -38,8 +50,15 @@ fn library(name: &str) -> PathBuf {
 
 /// What it prints, without errors.
 fn succeed(command: &mut Command) -> String {
-    let Output { status, stdout, stderr } = command.output().expect("it runs");
-    let (output, errors) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().expect("it runs");
+    let (output, errors) = (
+        String::from_utf8_lossy(&stdout),
+        String::from_utf8_lossy(&stderr),
+    );
     assert!(status.success(), "{command:?}: {status}\n{output}{errors}");
     output.into_owned()
 }
@@ -47,7 +66,9 @@ fn succeed(command: &mut Command) -> String {
 /// The flags of the package, with those for a static library or without.
 fn flags(is_static: bool) -> Vec<String> {
     let mut command = Command::new("pkg-config");
-    command.args(["--cflags", "--libs", "redlatch"]).args(is_static.then_some("--static"));
+    command
+        .args(["--cflags", "--libs", "redlatch"])
+        .args(is_static.then_some("--static"));
     command.env("PKG_CONFIG_PATH", library("pkgconfig"));
     let flags = succeed(command.env("PKG_CONFIG_SYSROOT_DIR", installed()));
     let flags = flags.split_whitespace().map(|flag| match flag {
@@ -58,14 +79,28 @@ fn flags(is_static: bool) -> Vec<String> {
 }
 
 fn compile(source: &str, options: &[&str], is_static: bool) -> PathBuf {
-    let name = Path::new(source).file_name().and_then(|name| name.to_str()).expect("text");
+    let name = Path::new(source)
+        .file_name()
+        .and_then(|name| name.to_str())
+        .expect("text");
     let name = format!("{name} {} {is_static}", options.join("")).replace(['/', ' ', '.'], "-");
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let (compiler, standard) =
-        if source.ends_with(".c") { ("cc", "-std=gnu99") } else { ("c++", "-std=c++11") };
+    let (compiler, standard) = if source.ends_with(".c") {
+        ("cc", "-std=gnu99")
+    } else {
+        ("c++", "-std=c++11")
+    };
     let mut command = Command::new(compiler);
-    command.args(WARNINGS).arg(standard).args(options).arg("-o").arg(&out);
-    command.arg(package().join(source)).arg("-pthread").args(flags(is_static));
+    command
+        .args(WARNINGS)
+        .arg(standard)
+        .args(options)
+        .arg("-o")
+        .arg(&out);
+    command
+        .arg(package().join(source))
+        .arg("-pthread")
+        .args(flags(is_static));
     assert_eq!(succeed(&mut command), "");
     out
 }
@@ -84,15 +119,28 @@ struct Running(Child);
 impl Running {
     fn start(program: &Path, arguments: &[String]) -> Self {
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         Self(command.stderr(Stdio::piped()).spawn().expect("it starts"))
     }
 
     /// It waits for a line, and then has no errors and is done.
     fn goes_on_to_its_end(&mut self, output: &mut impl BufRead) {
-        self.0.stdin.take().expect("it is piped").write_all(b"\n").expect("it reads");
+        self.0
+            .stdin
+            .take()
+            .expect("it is piped")
+            .write_all(b"\n")
+            .expect("it reads");
         let mut errors = String::new();
-        self.0.stderr.take().expect("it is piped").read_to_string(&mut errors).expect("text");
+        self.0
+            .stderr
+            .take()
+            .expect("it is piped")
+            .read_to_string(&mut errors)
+            .expect("text");
         assert_eq!(errors, "");
         Running::read_to(output, "done");
         assert!(self.wait().success());
@@ -104,13 +152,20 @@ impl Running {
         while !line.contains(text) {
             before.push_str(&line);
             line.clear();
-            assert!(output.read_line(&mut line).expect("text") > 0, "no {text:?} in:\n{before}");
+            assert!(
+                output.read_line(&mut line).expect("text") > 0,
+                "no {text:?} in:\n{before}"
+            );
         }
         line
     }
 
     fn terminate(&self) {
-        succeed(Command::new("sh").args(["-c", "kill -TERM $0"]).arg(self.0.id().to_string()));
+        succeed(
+            Command::new("sh")
+                .args(["-c", "kill -TERM $0"])
+                .arg(self.0.id().to_string()),
+        );
     }
 
     fn wait(&mut self) -> ExitStatus {
@@ -129,7 +184,11 @@ impl Drop for Running {
 fn every_function_does_what_the_header_says() {
     let nodes = nodes();
     let version = format!("-DVERSION=\"{}\"", env!("CARGO_PKG_VERSION"));
-    let program = compile("tests/calls.c", &[&SANITIZED[..], &[&version]].concat(), true);
+    let program = compile(
+        "tests/calls.c",
+        &[&SANITIZED[..], &[&version]].concat(),
+        true,
+    );
     assert_eq!(succeed(Command::new(program).args(nodes.urls())), "done\n");
     check_owners(&nodes);
     // What the library reads and writes, and not only the program.
@@ -137,7 +196,12 @@ fn every_function_does_what_the_header_says() {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["-q", "--error-exitcode=9", "--leak-check=full"]);
     // What threads that end by themselves have is "possibly lost".
-    valgrind.args(["--errors-for-leak-kinds=definite", "--show-leak-kinds=definite"]).arg(program);
+    valgrind
+        .args([
+            "--errors-for-leak-kinds=definite",
+            "--show-leak-kinds=definite",
+        ])
+        .arg(program);
     assert_eq!(succeed(valgrind.args(nodes.urls())), "done\n");
     check_owners(&nodes);
 }
@@ -149,13 +213,20 @@ fn check_owners(nodes: &Nodes) {
     let other = LockClient::new(nodes.urls()).expect("they are nodes");
     let mut found = 0;
     for (client, pattern) in [(&client, "owned:*"), (&other, "owned:3:*")] {
-        for lock in client.locks(pattern).map(|lock| lock.expect("it is listed")) {
+        for lock in client
+            .locks(pattern)
+            .map(|lock| lock.expect("it is listed"))
+        {
             let name = lock.resource();
             let name = name.as_str().expect("text");
             let seen = client.inspect(name).expect("all nodes are up");
-            let LockState::Held(holder) = &seen.state else { panic!("{seen:?}") };
+            let LockState::Held(holder) = &seen.state else {
+                panic!("{seen:?}")
+            };
             let owner = holder.owner().map(|owner| owner.to_string());
-            let [_, kind, process] = name.split(':').collect::<Vec<_>>()[..] else { panic!() };
+            let [_, kind, process] = name.split(':').collect::<Vec<_>>()[..] else {
+                panic!()
+            };
             match (kind, owner.as_deref()) {
                 ("0", Some(owner)) => assert!(owner.ends_with(&format!(":{process}")), "{owner}"),
                 ("1", Some("mine")) | ("2", None) | ("3", Some("all")) => {}
@@ -176,7 +247,13 @@ fn many_threads_work_and_a_forked_child_leaves_the_locks_of_its_parent_alone() {
         assert_eq!(succeed(command), "done\n");
     };
     threads(&mut Command::new(&program), "64", "4");
-    threads(Command::new("valgrind").args(["-q", "--error-exitcode=9"]).arg(&program), "4", "4");
+    threads(
+        Command::new("valgrind")
+            .args(["-q", "--error-exitcode=9"])
+            .arg(&program),
+        "4",
+        "4",
+    );
     // A fork that another thread of a program does not expect hangs in AddressSanitizer itself.
     threads(&mut Command::new(sanitized("tests/threads.c")), "64", "0");
 }
@@ -185,9 +262,20 @@ fn many_threads_work_and_a_forked_child_leaves_the_locks_of_its_parent_alone() {
 fn a_forked_child_that_frees_what_it_has_inherited_loses_no_memory() {
     let (nodes, program) = (nodes(), compile("tests/fork.c", &["-g"], true));
     let mut valgrind = Command::new("valgrind");
-    valgrind.args(["-q", "--error-exitcode=9", "--leak-check=full", "--num-callers=40"]);
-    valgrind.args(["--errors-for-leak-kinds=definite", "--show-leak-kinds=definite"]);
-    valgrind.arg(format!("--suppressions={}", package().join("valgrind.supp").display()));
+    valgrind.args([
+        "-q",
+        "--error-exitcode=9",
+        "--leak-check=full",
+        "--num-callers=40",
+    ]);
+    valgrind.args([
+        "--errors-for-leak-kinds=definite",
+        "--show-leak-kinds=definite",
+    ]);
+    valgrind.arg(format!(
+        "--suppressions={}",
+        package().join("valgrind.supp").display()
+    ));
     assert_eq!(succeed(valgrind.arg(program).args(nodes.urls())), "done\n");
 }
 
@@ -195,8 +283,11 @@ fn a_forked_child_that_frees_what_it_has_inherited_loses_no_memory() {
 fn the_loss_of_a_lock_is_told_and_no_callback_runs_after_a_release() {
     let (nodes, program) = (nodes(), compile("tests/lost.c", &["-g"], true));
     let valgrind = ["-q", "--error-exitcode=9", program.to_str().expect("text")];
-    let arguments: Vec<String> =
-        valgrind.map(str::to_owned).into_iter().chain(nodes.urls()).collect();
+    let arguments: Vec<String> = valgrind
+        .map(str::to_owned)
+        .into_iter()
+        .chain(nodes.urls())
+        .collect();
     let mut running = Running::start(Path::new("valgrind"), &arguments);
     let mut output = BufReader::new(running.0.stdout.take().expect("it is piped"));
     Running::read_to(&mut output, "held");
@@ -221,7 +312,10 @@ fn descriptors_that_the_program_has_closed_are_not_used_for_connections() {
 fn a_wait_on_silent_nodes_ends_after_its_time_and_not_before() {
     let (nodes, program) = (nodes(), compile("tests/waits.c", &["-g"], true));
     (0..3).for_each(|node| nodes.pause(node));
-    let output = Command::new(program).args(nodes.urls()).output().expect("it runs");
+    let output = Command::new(program)
+        .args(nodes.urls())
+        .output()
+        .expect("it runs");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n");
 }
@@ -240,9 +334,17 @@ fn an_exception_of_a_callback_ends_the_process() {
 fn the_header_stands_alone_and_has_the_layout_of_the_library() {
     let header = package().join("redlatch.h");
     let cpp = ["-xc++", "-std=c++11", "-Wold-style-cast"];
-    for flags in [&["-xc", "-std=c99"][..], &["-xc", "-std=c99", "-fshort-enums"], &cpp] {
+    for flags in [
+        &["-xc", "-std=c99"][..],
+        &["-xc", "-std=c99", "-fshort-enums"],
+        &cpp,
+    ] {
         let mut command = Command::new("cc");
-        command.args(WARNINGS).args(flags).args(["-c", "-o", "/dev/null"]).arg(&header);
+        command
+            .args(WARNINGS)
+            .args(flags)
+            .args(["-c", "-o", "/dev/null"])
+            .arg(&header);
         assert_eq!(succeed(&mut command), "");
     }
     let program = compile("tests/layout.c", &["-fshort-enums"], true);
@@ -251,11 +353,22 @@ fn the_header_stands_alone_and_has_the_layout_of_the_library() {
 
 #[test]
 fn the_shared_library_has_a_name_and_the_functions_of_the_header() {
-    let dynamic = succeed(Command::new("readelf").arg("-d").arg(library("libredlatch.so")));
+    let dynamic = succeed(
+        Command::new("readelf")
+            .arg("-d")
+            .arg(library("libredlatch.so")),
+    );
     assert!(dynamic.contains("soname: [libredlatch.so.0]") && dynamic.contains("NODELETE"));
-    let symbols =
-        succeed(Command::new("nm").arg("-D").arg("--defined-only").arg(library("libredlatch.so")));
-    let mut symbols: Vec<_> = symbols.lines().filter_map(|line| line.split(' ').nth(2)).collect();
+    let symbols = succeed(
+        Command::new("nm")
+            .arg("-D")
+            .arg("--defined-only")
+            .arg(library("libredlatch.so")),
+    );
+    let mut symbols: Vec<_> = symbols
+        .lines()
+        .filter_map(|line| line.split(' ').nth(2))
+        .collect();
     let header = std::fs::read_to_string(package().join("redlatch.h")).expect("it is there");
     let code = header.lines().filter(|line| !line.starts_with([' ', '/']));
     let functions = code.filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next());
@@ -274,10 +387,16 @@ fn the_shared_library_has_a_name_and_the_functions_of_the_header() {
 fn the_examples_run_with_either_library() {
     let nodes = nodes();
     for source in ["examples/charge.c", "examples/guard.cpp"] {
-        let programs = [sanitized(source), compile(source, &[], false), compile(source, &[], true)];
+        let programs = [
+            sanitized(source),
+            compile(source, &[], false),
+            compile(source, &[], true),
+        ];
         for program in programs {
             let mut command = Command::new(program);
-            command.env("LD_LIBRARY_PATH", library("")).args(nodes.urls());
+            command
+                .env("LD_LIBRARY_PATH", library(""))
+                .args(nodes.urls());
             let output = succeed(&mut command);
             assert_eq!(output, "charging the card\nmarking the order as paid\n");
         }
@@ -287,7 +406,10 @@ fn the_examples_run_with_either_library() {
 #[test]
 fn the_example_of_the_readme_is_a_program() {
     let page = std::fs::read_to_string(package().join("README.md")).expect("it is there");
-    let code = page.split("```c\n").nth(1).and_then(|code| code.split("```").next());
+    let code = page
+        .split("```c\n")
+        .nth(1)
+        .and_then(|code| code.split("```").next());
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme.c");
     std::fs::write(&file, code.expect("it has an example")).expect("it can be written");
     compile(file.to_str().expect("text"), &[], false);

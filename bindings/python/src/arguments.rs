@@ -27,7 +27,10 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Name {
         if let Ok(bytes) = given.cast::<PyBytes>() {
             return Ok(Self(bytes.as_bytes().to_vec()));
         }
-        Err(config_error(given.py(), format!("a name is str or bytes, not {}", kind(given))))
+        Err(config_error(
+            given.py(),
+            format!("a name is str or bytes, not {}", kind(given)),
+        ))
     }
 }
 
@@ -50,7 +53,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Names {
         if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
             return given.extract().map(Self::One);
         }
-        let Ok(items) = given.try_iter() else { return given.extract().map(Self::One) };
+        let Ok(items) = given.try_iter() else {
+            return given.extract().map(Self::One);
+        };
         let names: PyResult<Vec<Name>> = items.map(|item| item?.extract()).collect();
         names.map(Self::Several)
     }
@@ -61,7 +66,10 @@ fn kind(given: Borrowed<'_, '_, PyAny>) -> String {
     if given.is_none() {
         return "None".to_owned();
     }
-    given.get_type().name().map_or_else(|_| "this".to_owned(), |name| name.to_string())
+    given
+        .get_type()
+        .name()
+        .map_or_else(|_| "this".to_owned(), |name| name.to_string())
 }
 
 /// What was passed, if that is short: a number in most cases. Bytes may be a secret.
@@ -70,26 +78,39 @@ fn shown(given: Borrowed<'_, '_, PyAny>) -> String {
         return kind(given);
     }
     let shown = in_python(given.py(), || format!("{given:?}"));
-    if shown.len() > SHOWN_MAX { kind(given) } else { shown }
+    if shown.len() > SHOWN_MAX {
+        kind(given)
+    } else {
+        shown
+    }
 }
 
 /// Is it meant as a number? Python makes one of more: of `True`, which somebody passes who takes a
 /// limit for a flag, and of numpy's `timedelta64`, whatever its unit is.
 fn is_number(given: Borrowed<'_, '_, PyAny>) -> bool {
     let kind = given.get_type().name();
-    kind.is_ok_and(|kind| ["bool", "bool_", "timedelta64"].iter().all(|other| kind != *other))
+    kind.is_ok_and(|kind| {
+        ["bool", "bool_", "timedelta64"]
+            .iter()
+            .all(|other| kind != *other)
+    })
 }
 
 /// The number of seconds that was passed, whatever it is.
 fn number_of_seconds(given: Borrowed<'_, '_, PyAny>) -> PyResult<f64> {
     let number = in_python(given.py(), || {
         if given.is_instance_of::<PyDelta>() {
-            given.call_method0("total_seconds").and_then(|seconds| seconds.extract())
+            given
+                .call_method0("total_seconds")
+                .and_then(|seconds| seconds.extract())
         } else {
             given.extract()
         }
     });
-    number.ok().filter(|_| is_number(given)).ok_or_else(|| not_a_time(given))
+    number
+        .ok()
+        .filter(|_| is_number(given))
+        .ok_or_else(|| not_a_time(given))
 }
 
 fn not_a_time(given: Borrowed<'_, '_, PyAny>) -> PyErr {
@@ -153,12 +174,19 @@ impl<'py> Given<'_, 'py> {
     /// As [`get`](Self::get), of a number.
     pub(crate) fn number<T: FromPyObjectOwned<'py>>(&self, needed: &str) -> PyResult<T> {
         let number = self.get(needed)?;
-        if is_number(self.value.as_borrowed()) { Ok(number) } else { Err(self.refused(needed)) }
+        if is_number(self.value.as_borrowed()) {
+            Ok(number)
+        } else {
+            Err(self.refused(needed))
+        }
     }
 
     fn refused(&self, needed: &str) -> PyErr {
         let text = format!("{}: {needed} is needed, not", self.name);
-        config_error(self.value.py(), format!("{text} {}", shown(self.value.as_borrowed())))
+        config_error(
+            self.value.py(),
+            format!("{text} {}", shown(self.value.as_borrowed())),
+        )
     }
 
     pub(crate) fn flag(&self) -> PyResult<bool> {
@@ -191,6 +219,10 @@ pub(crate) fn urls(nodes: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         let text = "nodes are URLs, such as \"redis://10.0.0.1\", one or a list, each a str, not";
         config_error(given.py(), format!("{text} {}", kind(given)))
     };
-    let list = nodes.cast::<PyList>().map_err(|_| needed(nodes.as_borrowed()))?;
-    list.iter().map(|url| url.extract().map_err(|_| needed(url.as_borrowed()))).collect()
+    let list = nodes
+        .cast::<PyList>()
+        .map_err(|_| needed(nodes.as_borrowed()))?;
+    list.iter()
+        .map(|url| url.extract().map_err(|_| needed(url.as_borrowed())))
+        .collect()
 }

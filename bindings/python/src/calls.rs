@@ -26,7 +26,9 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn new() -> Self {
         RUNNING.fetch_add(1, Ordering::SeqCst);
-        Self { process: process::id() }
+        Self {
+            process: process::id(),
+        }
     }
 }
 
@@ -111,7 +113,9 @@ pub(crate) struct Callback {
 
 impl Callback {
     pub(crate) fn new() -> Self {
-        Self { _running: Running::new() }
+        Self {
+            _running: Running::new(),
+        }
     }
 }
 

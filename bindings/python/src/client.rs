@@ -47,7 +47,10 @@ static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
 impl Drop for Client {
     fn drop(&mut self) {
-        let current = self.current.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let current = self
+            .current
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         let_go(mem::replace(current, Current::Closed));
     }
 }
@@ -58,11 +61,15 @@ impl Client {
     }
 
     fn redirects(&self) -> MutexGuard<'_, Vec<Py<Self>>> {
-        self.redirects.lock().unwrap_or_else(PoisonError::into_inner)
+        self.redirects
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn newest_redirect(&self, py: Python<'_>) -> Option<Py<Self>> {
-        self.redirects().last().map(|redirect| redirect.clone_ref(py))
+        self.redirects()
+            .last()
+            .map(|redirect| redirect.clone_ref(py))
     }
 
     /// The client that is asked, of this process.
@@ -94,7 +101,11 @@ impl Client {
 fn build(py: Python<'_>, builder: &Builder, has_owner: bool) -> PyResult<LockClient> {
     contained(py, || {
         let builder = builder.clone().on_event(events::listener());
-        let builder = if has_owner { builder } else { builder.owned_by_this_process() };
+        let builder = if has_owner {
+            builder
+        } else {
+            builder.owned_by_this_process()
+        };
         builder.build().map_err(|error| raise(py, &error))
     })
 }
@@ -122,7 +133,9 @@ impl Client {
         Ok(Self {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             nodes: nodes.unbind(),
-            settings: settings.map_or_else(|| PyDict::new(py), Bound::clone).unbind(),
+            settings: settings
+                .map_or_else(|| PyDict::new(py), Bound::clone)
+                .unbind(),
             builder,
             has_owner,
             current: Mutex::new(current),
@@ -132,7 +145,9 @@ impl Client {
 
     /// The client that is asked: this one, or that of the newest redirect.
     fn asked(slf: Bound<'_, Self>) -> Py<Self> {
-        slf.get().newest_redirect(slf.py()).unwrap_or_else(|| slf.unbind())
+        slf.get()
+            .newest_redirect(slf.py())
+            .unwrap_or_else(|| slf.unbind())
     }
 
     /// Has calls ask the nodes of another client, until `end_redirect`.
@@ -144,7 +159,10 @@ impl Client {
     fn end_redirect(&self, to: &Bound<'_, Self>) {
         let ended = {
             let mut redirects = self.redirects();
-            redirects.iter().rposition(|redirect| redirect.is(to)).map(|at| redirects.remove(at))
+            redirects
+                .iter()
+                .rposition(|redirect| redirect.is(to))
+                .map(|at| redirects.remove(at))
         };
         drop(ended);
     }
@@ -158,7 +176,8 @@ impl Client {
     /// That of the client that is asked.
     #[getter]
     pub(crate) fn id(&self, py: Python<'_>) -> u64 {
-        self.newest_redirect(py).map_or(self.id, |redirect| redirect.get().id)
+        self.newest_redirect(py)
+            .map_or(self.id, |redirect| redirect.get().id)
     }
 
     /// Takes a lock. `wait`: 0 does not wait, and `None` waits as long as it takes. `goes_on`:
@@ -180,7 +199,11 @@ impl Client {
         events::log_calls(log_calls);
         let id = self.id(py);
         let client = self.here(py)?;
-        let shared = Given { name: "shared", value: shared }.flag()?;
+        let shared = Given {
+            name: "shared",
+            value: shared,
+        }
+        .flag()?;
         let mut request = requested(&client, &names, ttl, shared, request)?;
         if let Some(token) = cancelled_by {
             request = request.cancelled_by(&token.0);
@@ -251,12 +274,21 @@ pub(crate) fn resume(
     request: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Lock> {
     let id = client.id(py);
-    let shared = Given { name: "shared", value: shared }.flag()?;
+    let shared = Given {
+        name: "shared",
+        value: shared,
+    }
+    .flag()?;
     let client = client.here(py)?;
     let request = requested(&client, &names, ttl, shared, request)?;
-    let token = Given { name: "token", value: token }.text()?;
-    let token: LockToken =
-        token.parse().map_err(|error: LockTokenError| raise(py, &error.into()))?;
+    let token = Given {
+        name: "token",
+        value: token,
+    }
+    .text()?;
+    let token: LockToken = token
+        .parse()
+        .map_err(|error: LockTokenError| raise(py, &error.into()))?;
     detached(py, || request.resume(&token)).map(|guard| Lock::new(guard, id, shared))
 }
 
@@ -304,7 +336,11 @@ fn requested<'a>(
     }
     // Without a thread, tasks or greenlets share those that call.
     request = request.for_thread(thread);
-    Ok(if keep_alive { request.keep_alive() } else { request })
+    Ok(if keep_alive {
+        request.keep_alive()
+    } else {
+        request
+    })
 }
 
 fn unexpected(of: &str, name: &str) -> PyErr {

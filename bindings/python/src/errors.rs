@@ -18,8 +18,9 @@ fn instance<'py>(
     class: fn(&Classes) -> &Py<PyAny>,
     arguments: impl PyCallArgs<'py>,
 ) -> PyErr {
-    let made =
-        in_python(py, || classes(py).and_then(|classes| class(classes).bind(py).call1(arguments)));
+    let made = in_python(py, || {
+        classes(py).and_then(|classes| class(classes).bind(py).call1(arguments))
+    });
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
@@ -38,12 +39,15 @@ pub(crate) fn raise(py: Python<'_>, error: &Error) -> PyErr {
         Error::Cancelled => instance(py, |of| &of.Cancelled, (text,)),
         // A client works in a forked child. So it is a lock.
         Error::OtherProcess => instance(py, |of| &of.OtherProcess, (PARENTS_LOCK,)),
-        Error::Register(RegisterError::NoQuorum { error: why, may_have_happened: false }) => {
-            no_quorum(py, why, text)
-        }
-        Error::Register(error) => {
-            instance(py, |of| &of.RegisterError, (text, error.may_have_happened()))
-        }
+        Error::Register(RegisterError::NoQuorum {
+            error: why,
+            may_have_happened: false,
+        }) => no_quorum(py, why, text),
+        Error::Register(error) => instance(
+            py,
+            |of| &of.RegisterError,
+            (text, error.may_have_happened()),
+        ),
         _ => instance(py, |of| &of.RedlatchError, (text,)),
     }
 }
@@ -76,7 +80,11 @@ pub(crate) fn lost_lock(py: Python<'_>, lost: &LockLost) -> PyErr {
 }
 
 pub(crate) fn released(py: Python<'_>) -> PyErr {
-    instance(py, |of| &of.RedlatchError, ("the lock was released already",))
+    instance(
+        py,
+        |of| &of.RedlatchError,
+        ("the lock was released already",),
+    )
 }
 
 pub(crate) fn closed(py: Python<'_>) -> PyErr {
@@ -85,10 +93,18 @@ pub(crate) fn closed(py: Python<'_>) -> PyErr {
 
 /// None can be started: there are too many.
 pub(crate) fn no_thread(py: Python<'_>, error: &io::Error) -> PyErr {
-    instance(py, |of| &of.RedlatchError, (format!("no thread for the job: {error}"),))
+    instance(
+        py,
+        |of| &of.RedlatchError,
+        (format!("no thread for the job: {error}"),),
+    )
 }
 
 /// A panic, which is a bug of the library and not of the program.
 pub(crate) fn bug(py: Python<'_>, text: &str) -> PyErr {
-    instance(py, |of| &of.RedlatchError, (format!("a bug of redlatch: {text}"),))
+    instance(
+        py,
+        |of| &of.RedlatchError,
+        (format!("a bug of redlatch: {text}"),),
+    )
 }

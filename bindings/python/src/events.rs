@@ -65,19 +65,29 @@ pub(crate) fn listener() -> impl Fn(&Event<'_>) + Send + Sync {
             _ => return,
         };
         let (event, text) = (event.name(), event.to_string());
-        let record = Record { level, event, text, running: Running::new() };
+        let record = Record {
+            level,
+            event,
+            text,
+            running: Running::new(),
+        };
         let _ = records.get_or_init(start).try_send(record);
     }
 }
 
 fn start() -> SyncSender<Record> {
     let (sender, records) = sync_channel(RECORDS_MAX);
-    let records = Records { records: Mutex::new(records), logged: Mutex::default() };
+    let records = Records {
+        records: Mutex::new(records),
+        logged: Mutex::default(),
+    };
     // Not where this is called, amid a call that has not got the GIL. Without a thread, nothing is
     // logged, and all else goes on. The thread of Python's inherits the name.
-    let _ = thread::Builder::new().name("redlatch-log".to_owned()).spawn(|| {
-        attached(|py| classes(py)?.start_log.call1(py, (records,)).map(drop));
-    });
+    let _ = thread::Builder::new()
+        .name("redlatch-log".to_owned())
+        .spawn(|| {
+            attached(|py| classes(py)?.start_log.call1(py, (records,)).map(drop));
+        });
     sender
 }
 
@@ -97,7 +107,11 @@ impl Records {
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         *logged = None;
         let record = py.detach(|| {
-            let record = self.records.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let record = self
+                .records
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .recv();
             if is_over() {
                 drop(record);
                 stay();

@@ -57,8 +57,14 @@ impl OncePerCall {
         let (verdict, verdicts) = sync_channel(1);
         let call = move || {
             let mut once = client.once_per(&name, period.0);
-            once = tolerance.into_iter().fold(once, |once, time| once.tolerance(time.0));
-            once = if retry_failed { once.retry_failed() } else { once };
+            once = tolerance
+                .into_iter()
+                .fold(once, |once, time| once.tolerance(time.0));
+            once = if retry_failed {
+                once.retry_failed()
+            } else {
+                once
+            };
             once = if exact { once.exact() } else { once };
             let run = once.run(|_lock| {
                 let _ = step.send(Step::Run);
@@ -70,15 +76,24 @@ impl OncePerCall {
             });
             let _ = step.send(Step::Done(run));
         };
-        let started = thread::Builder::new().name("redlatch-once".to_owned()).spawn(call);
+        let started = thread::Builder::new()
+            .name("redlatch-once".to_owned())
+            .spawn(call);
         started.map_err(|error| no_thread(py, &error))?;
-        Ok(Self { steps: Mutex::new(steps), verdict })
+        Ok(Self {
+            steps: Mutex::new(steps),
+            verdict,
+        })
     }
 
     /// ``None``: now the job is to be run.
     fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let step = undisturbed(py, || {
-            self.steps.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+            self.steps
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .recv()
+                .ok()
         })?;
         let view = match step {
             Some(Step::Run) => return Ok(None),

@@ -52,7 +52,10 @@ impl Lock {
             process: process::id(),
             client,
             is_shared,
-            names: guard.resources().map(|name| name.as_bytes().to_vec()).collect(),
+            names: guard
+                .resources()
+                .map(|name| name.as_bytes().to_vec())
+                .collect(),
             fencing_token: guard.fencing_token().map(redlatch::FencingToken::as_u64),
             slot: guard.slot(),
             is_in_block: AtomicBool::new(false),
@@ -91,7 +94,11 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        let mut guard = self.guard.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        let mut guard = self
+            .guard
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         let is_forked = self.is_forked();
         let _ = Python::try_attach(|py| {
             let was_held = undisturbed(py, || {
@@ -133,8 +140,11 @@ impl Lock {
     }
 
     fn shown_names(&self, py: Python<'_>) -> PyResult<String> {
-        let names: Vec<String> =
-            self.names(py).iter().map(|name| name.repr()?.extract()).collect::<PyResult<_>>()?;
+        let names: Vec<String> = self
+            .names(py)
+            .iter()
+            .map(|name| name.repr()?.extract())
+            .collect::<PyResult<_>>()?;
         Ok(names.join(", "))
     }
 }
@@ -144,7 +154,8 @@ impl Lock {
     /// Raises ``LockLost`` if the lock is not held any more. Asks no node, and takes less than a
     /// microsecond: call it before each step that must not run twice.
     fn ensure_held(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |guard| guard.ensure_held())?.ok_or_else(|| released(py))
+        self.with(py, |guard| guard.ensure_held())?
+            .ok_or_else(|| released(py))
     }
 
     /// Whether the lock is still held. Asks no node.
@@ -168,7 +179,8 @@ impl Lock {
     ///
     /// Raises ``LockLost``; or ``NoQuorum``, and the lock is held as before.
     fn extend(&self, py: Python<'_>, ttl: Seconds) -> PyResult<()> {
-        self.with(py, |guard| guard.extend(ttl.0))?.ok_or_else(|| released(py))
+        self.with(py, |guard| guard.extend(ttl.0))?
+            .ok_or_else(|| released(py))
     }
 
     /// Releases the lock on the nodes. Raises ``LockLost`` if it was lost before.
@@ -187,7 +199,9 @@ impl Lock {
     #[pyo3(name = "into_token")]
     fn token(&self, py: Python<'_>) -> PyResult<String> {
         let token = || self.taken()?.map(LockGuard::into_token).transpose();
-        detached(py, token)?.map(|token| token.to_string()).ok_or_else(|| released(py))
+        detached(py, token)?
+            .map(|token| token.to_string())
+            .ok_or_else(|| released(py))
     }
 
     /// Called by `redlatch._blocks` as a block of it begins. `false`: another one has begun.
@@ -219,11 +233,16 @@ impl Lock {
         in_python(py, || classes(py)?.check_lost.call1(py, (&callback,)))?;
         let callback = Arc::new(callback);
         let kept = Arc::downgrade(&callback);
-        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner).push(callback);
+        self.callbacks
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(callback);
         let watched = self.with(py, |guard| {
             guard.on_lost(move |lost| {
                 attached(|py| {
-                    let Some(callback) = kept.upgrade() else { return Ok(()) };
+                    let Some(callback) = kept.upgrade() else {
+                        return Ok(());
+                    };
                     let error = lost_lock(py, &lost).into_value(py);
                     let arguments = (&*callback, error, Callback::new());
                     classes(py)?.start_lost.call1(py, arguments).map(drop)
@@ -235,11 +254,17 @@ impl Lock {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         let callbacks = self.callbacks.try_lock();
-        callbacks.iter().flat_map(|all| all.iter()).try_for_each(|each| visit.call(&**each))
+        callbacks
+            .iter()
+            .flat_map(|all| all.iter())
+            .try_for_each(|each| visit.call(&**each))
     }
 
     fn __clear__(&self) {
-        let callbacks = self.callbacks.try_lock().map(|mut all| std::mem::take(&mut *all));
+        let callbacks = self
+            .callbacks
+            .try_lock()
+            .map(|mut all| std::mem::take(&mut *all));
         drop(callbacks); // which may run code of Python: without the mutex
     }
 
@@ -261,6 +286,9 @@ impl Lock {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let names = self.shown_names(py)?;
-        Ok(format!("<redlatch.Lock {names}, {:.1} s left>", self.remaining(py)?))
+        Ok(format!(
+            "<redlatch.Lock {names}, {:.1} s left>",
+            self.remaining(py)?
+        ))
     }
 }

@@ -52,14 +52,20 @@ fn value<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
 
 /// What a register is set to.
 fn bytes(new: Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
-    let new: Bound<'_, PyBytes> = Given { name: "new", value: new }.get("a value of bytes")?;
+    let new: Bound<'_, PyBytes> = Given {
+        name: "new",
+        value: new,
+    }
+    .get("a value of bytes")?;
     Ok(new.as_bytes().to_vec())
 }
 
 impl Register {
     fn here(&self, py: Python<'_>) -> PyResult<redlatch::Register> {
         let client = self.client.get().here(py)?;
-        client.register(&self.name).map_err(|error| raise(py, &error.into()))
+        client
+            .register(&self.name)
+            .map_err(|error| raise(py, &error.into()))
     }
 }
 
@@ -90,7 +96,13 @@ impl Register {
     ) -> PyResult<bool> {
         let register = self.here(py)?;
         let seen: Option<PyRef<'_, Version>> = seen
-            .map(|value| Given { name: "seen", value }.get("None, or the version of a value,"))
+            .map(|value| {
+                Given {
+                    name: "seen",
+                    value,
+                }
+                .get("None, or the version of a value,")
+            })
             .transpose()?;
         let seen = seen.map(|version| version.0);
         let new = bytes(new)?;
@@ -105,8 +117,11 @@ impl Register {
         new: Bound<'_, PyAny>,
     ) -> PyResult<bool> {
         let register = self.here(py)?;
-        let token: u64 =
-            Given { name: "token", value: token }.number("a fencing token, an int,")?;
+        let token: u64 = Given {
+            name: "token",
+            value: token,
+        }
+        .number("a fencing token, an int,")?;
         let new = bytes(new)?;
         let token = FencingToken::try_from(token).map_err(|error| raise(py, &error.into()))?;
         detached(py, || register.write_fenced(token, &new)).map(|done| done.is_ok())
@@ -125,7 +140,10 @@ impl Register {
 
 #[pyfunction]
 pub(crate) fn register(client: Py<Client>, name: Name) -> Register {
-    Register { client, name: name.0 }
+    Register {
+        client,
+        name: name.0,
+    }
 }
 
 #[pyfunction]

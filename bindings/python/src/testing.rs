@@ -18,7 +18,10 @@ struct Started<T> {
 
 impl<T> Started<T> {
     fn new(servers: T) -> Self {
-        Self { process: process::id(), servers: Some(servers) }
+        Self {
+            process: process::id(),
+            servers: Some(servers),
+        }
     }
 
     fn get(&self) -> &T {
@@ -69,7 +72,11 @@ impl Nodes {
 impl Nodes {
     #[new]
     fn new(count: Bound<'_, PyAny>) -> PyResult<Self> {
-        let count: usize = Given { name: "count", value: count }.number("a number of nodes")?;
+        let count: usize = Given {
+            name: "count",
+            value: count,
+        }
+        .number("a number of nodes")?;
         Ok(Self(Started::new(embedded::Nodes::start(count)?)))
     }
 

@@ -13,12 +13,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// A time of the day. Not as pyo3 would make it: the `timedelta` that it adds to the epoch crashes
 /// Python 3.13.0 at the end of the interpreter.
 pub(crate) fn moment(py: Python<'_>, time: SystemTime) -> PyResult<Bound<'_, PyAny>> {
-    let since = time
-        .duration_since(UNIX_EPOCH)
-        .map_or_else(|before| -before.duration().as_secs_f64(), |since| since.as_secs_f64());
+    let since = time.duration_since(UNIX_EPOCH).map_or_else(
+        |before| -before.duration().as_secs_f64(),
+        |since| since.as_secs_f64(),
+    );
     let classes = classes(py)?;
     let utc = classes.timezone.getattr(py, "utc")?;
-    classes.datetime.bind(py).call_method1("fromtimestamp", (since, utc))
+    classes
+        .datetime
+        .bind(py)
+        .call_method1("fromtimestamp", (since, utc))
 }
 
 pub(crate) fn seconds(time: Duration) -> f64 {
@@ -98,7 +102,11 @@ fn waiter<'py>(py: Python<'py>, waiter: &QueuedWaiter) -> PyResult<Bound<'py, Py
 
 /// The word for who of a client holds a lock.
 pub(crate) fn own_holder(holder: OwnHolder) -> &'static str {
-    if holder == OwnHolder::ThisThread { "this_thread" } else { "other_thread" }
+    if holder == OwnHolder::ThisThread {
+        "this_thread"
+    } else {
+        "other_thread"
+    }
 }
 
 fn own_threads<'py>(py: Python<'py>, own: OwnThreads) -> PyResult<Bound<'py, PyAny>> {
@@ -167,5 +175,8 @@ pub(crate) fn locks<'py>(
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let client = client.here(py)?;
     let found: Vec<_> = detached(py, || client.locks(&pattern).collect::<Result<_, _>>())?;
-    Ok(found.iter().map(|lock| name(py, lock.resource().as_bytes())).collect())
+    Ok(found
+        .iter()
+        .map(|lock| name(py, lock.resource().as_bytes()))
+        .collect())
 }

@@ -19,15 +19,21 @@ pub(crate) fn contended(client: &LockClient, arguments: &AcquireArguments) -> Fa
         return Failure::silent(exit::SUCCESS);
     }
     let (code, text) = match found.as_ref().map(|(_, seen)| seen) {
-        Some(seen) if is_awaited(arguments, seen) => {
-            (exit::AWAITED, "others wait for the lock and are served first".to_owned())
-        }
-        Some(seen) if seen.holder_count > 0 => {
-            (exit::HELD, format!("another client holds the lock: {}", holders_text(seen)))
-        }
-        Some(Inspection { state: LockState::Free, .. }) => {
-            (exit::HELD, "another client held the lock a moment ago".to_owned())
-        }
+        Some(seen) if is_awaited(arguments, seen) => (
+            exit::AWAITED,
+            "others wait for the lock and are served first".to_owned(),
+        ),
+        Some(seen) if seen.holder_count > 0 => (
+            exit::HELD,
+            format!("another client holds the lock: {}", holders_text(seen)),
+        ),
+        Some(Inspection {
+            state: LockState::Free,
+            ..
+        }) => (
+            exit::HELD,
+            "another client held the lock a moment ago".to_owned(),
+        ),
         _ => (exit::HELD, "others hold the lock or wait for it".to_owned()),
     };
     let name = found.map_or(&*arguments.name, |(name, _)| name);
@@ -64,12 +70,20 @@ pub(crate) fn failed(client: &LockClient, arguments: &AcquireArguments, error: E
     // A plain lock is refused where the key is of another type; others get this error.
     let is_wrong_type = matches!(&error, Error::NoQuorum(error) if is_wrong_type(error));
     let is_unclear = is_quarantined || is_wrong_type || matches!(error, Error::NotALock { .. });
-    let found = if is_unclear { look(client, arguments) } else { None };
+    let found = if is_unclear {
+        look(client, arguments)
+    } else {
+        None
+    };
     if let Some(failure) = found.as_ref().and_then(not_a_lock) {
         return failure;
     }
     let failed = Failure::from(error);
-    if is_quarantined { named(&arguments.name, failed.code, &failed.text) } else { failed }
+    if is_quarantined {
+        named(&arguments.name, failed.code, &failed.text)
+    } else {
+        failed
+    }
 }
 
 fn is_wrong_type(error: &NoQuorum) -> bool {

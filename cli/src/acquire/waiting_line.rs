@@ -63,7 +63,12 @@ impl WaitingLine {
     ) -> Self {
         let names = arguments.names().map(OsStr::to_owned).collect();
         let (client, owner) = (client.clone(), owner.to_vec());
-        let wait = Wait { client, names, owner, start: Instant::now() };
+        let wait = Wait {
+            client,
+            names,
+            owner,
+            start: Instant::now(),
+        };
         let logged = log.waiting();
         let shown = arguments.shown();
         // Then others that hold the lock are nothing to report, as on all machines but one.
@@ -84,7 +89,10 @@ impl WaitingLine {
                 None => wait.note_causes(&stopped, &shown, is_quiet),
             }
         });
-        Self { stop: Some(stop), end }
+        Self {
+            stop: Some(stop),
+            end,
+        }
     }
 }
 
@@ -150,7 +158,10 @@ impl Wait {
             }
             Ok(Some((index, seen))) => {
                 let name = shown(self.names[index].as_bytes());
-                (cause(&seen), format!("{name}: {}", text(&seen, &self.owner)))
+                (
+                    cause(&seen),
+                    format!("{name}: {}", text(&seen, &self.owner)),
+                )
             }
             Ok(None) => (Cause::Others, String::new()),
             Err(error) => (Cause::Nodes, error.to_string()),
@@ -212,8 +223,9 @@ fn text(seen: &Inspection, owner: &[u8]) -> String {
 }
 
 fn ordinal(number: usize) -> String {
-    const WORDS: [&str; 9] =
-        ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"];
+    const WORDS: [&str; 9] = [
+        "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth",
+    ];
     if let Some(word) = WORDS.get(number.wrapping_sub(1)) {
         return (*word).to_owned();
     }
@@ -233,7 +245,13 @@ mod tests {
 
     #[test]
     fn places_are_words_up_to_nine() {
-        let expected = [(1, "first"), (3, "third"), (10, "10th"), (11, "11th"), (21, "21st")];
+        let expected = [
+            (1, "first"),
+            (3, "third"),
+            (10, "10th"),
+            (11, "11th"),
+            (21, "21st"),
+        ];
         for (number, text) in expected.into_iter().chain([(112, "112th"), (33, "33rd")]) {
             assert_eq!(ordinal(number), text);
         }

@@ -14,9 +14,16 @@ pub(super) fn svg(histograms: &[Histogram]) -> String {
     let mut y = 10;
     for histogram in histograms {
         y += 24;
-        let text =
-            format!("{} ({} times): {}", histogram.name, histogram.len(), histogram.summary());
-        let _ = writeln!(body, "<text x=\"16\" y=\"{y}\" class=\"title\">{text}</text>");
+        let text = format!(
+            "{} ({} times): {}",
+            histogram.name,
+            histogram.len(),
+            histogram.summary()
+        );
+        let _ = writeln!(
+            body,
+            "<text x=\"16\" y=\"{y}\" class=\"title\">{text}</text>"
+        );
         let bars = histogram.bars();
         let most = bars.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
         for bar in bars {

@@ -36,7 +36,10 @@ impl Histogram {
     /// The time that this share of the times, in per cent, does not exceed. Zero without times.
     pub(crate) fn percentile(&self, percent: usize) -> Duration {
         let rank = (self.times.len() * percent).div_ceil(100);
-        self.times.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+        self.times
+            .get(rank.saturating_sub(1))
+            .copied()
+            .unwrap_or_default()
     }
 
     /// From the first bar that has any time to the last.
@@ -46,7 +49,10 @@ impl Histogram {
         for bound in bounds() {
             let up_to = self.times.partition_point(|time| *time <= bound);
             if up_to > 0 {
-                bars.push(Bar { bound, count: up_to - below });
+                bars.push(Bar {
+                    bound,
+                    count: up_to - below,
+                });
             }
             below = up_to;
             if up_to == self.times.len() {
@@ -64,7 +70,11 @@ impl Histogram {
         for bar in bars {
             let length = (bar.count * BAR_MAX).div_ceil(most);
             let bound = duration::show(bar.bound);
-            text += &format!("  ≤ {bound:>7}  {:<BAR_MAX$}  {}\n", "█".repeat(length), bar.count);
+            text += &format!(
+                "  ≤ {bound:>7}  {:<BAR_MAX$}  {}\n",
+                "█".repeat(length),
+                bar.count
+            );
         }
         text
     }
@@ -104,7 +114,10 @@ mod tests {
     use super::*;
 
     fn histogram(micros: &[u64]) -> Histogram {
-        Histogram::new("test", micros.iter().copied().map(Duration::from_micros).collect())
+        Histogram::new(
+            "test",
+            micros.iter().copied().map(Duration::from_micros).collect(),
+        )
     }
 
     #[test]
@@ -118,7 +131,9 @@ mod tests {
 
     #[test]
     fn figures_in_json_are_round() {
-        let times = [215_590, 215_590, 1_234_567].map(Duration::from_nanos).to_vec();
+        let times = [215_590, 215_590, 1_234_567]
+            .map(Duration::from_nanos)
+            .to_vec();
         let figures = Histogram::new("test", times).to_json();
         assert_eq!(figures["p50_micros"].to_string(), "215.59");
         assert_eq!(figures["max_micros"].to_string(), "1234.57");
@@ -127,8 +142,14 @@ mod tests {
     #[test]
     fn every_time_is_in_one_bar() {
         let bars = histogram(&[15, 20, 21, 900, 950]).bars();
-        let counts: Vec<_> = bars.iter().map(|bar| (bar.bound.as_micros(), bar.count)).collect();
-        assert_eq!(counts, [(20, 2), (50, 1), (100, 0), (200, 0), (500, 0), (1_000, 2)]);
+        let counts: Vec<_> = bars
+            .iter()
+            .map(|bar| (bar.bound.as_micros(), bar.count))
+            .collect();
+        assert_eq!(
+            counts,
+            [(20, 2), (50, 1), (100, 0), (200, 0), (500, 0), (1_000, 2)]
+        );
         assert!(histogram(&[]).bars().is_empty());
         assert!(histogram(&[]).to_text().starts_with("test (0 times)"));
     }

@@ -41,16 +41,29 @@ impl Finding {
         check: &'static str,
         text: &impl ToString,
     ) -> Self {
-        Self { node: Some(Arc::clone(node)), ..Self::of_all(level, check, text) }
+        Self {
+            node: Some(Arc::clone(node)),
+            ..Self::of_all(level, check, text)
+        }
     }
 
     pub(super) fn of_all(level: Level, check: &'static str, text: &impl ToString) -> Self {
-        Self { node: None, level, check, text: exit::words(text) }
+        Self {
+            node: None,
+            level,
+            check,
+            text: exit::words(text),
+        }
     }
 
     pub(super) fn to_row(&self) -> Vec<String> {
         let node = self.node.as_deref().unwrap_or("all").to_owned();
-        vec![self.level.as_str().to_owned(), node, self.check.to_owned(), self.text.clone()]
+        vec![
+            self.level.as_str().to_owned(),
+            node,
+            self.check.to_owned(),
+            self.text.clone(),
+        ]
     }
 
     pub(super) fn to_json(&self) -> Value {

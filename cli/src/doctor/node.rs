@@ -21,13 +21,23 @@ pub(super) fn of(
 ) -> Vec<Finding> {
     let report = |level, check, text: String| Finding::of(&node.url, level, check, &text);
     if !node.is_connected {
-        let why = node.last_error.as_ref().map_or("no connection".to_owned(), ToString::to_string);
-        let text = format!("down: {why}{}", node.last_error.as_ref().map_or("", advice_if_down));
+        let why = node
+            .last_error
+            .as_ref()
+            .map_or("no connection".to_owned(), ToString::to_string);
+        let text = format!(
+            "down: {why}{}",
+            node.last_error.as_ref().map_or("", advice_if_down)
+        );
         return vec![report(Level::Error, "connection", text)];
     }
     let mut findings = vec![report(Level::Ok, "connection", server(node))];
     if let Some(error) = &node.last_error {
-        let level = if error.is_permanent() { Level::Error } else { Level::Warning };
+        let level = if error.is_permanent() {
+            Level::Error
+        } else {
+            Level::Warning
+        };
         let text = format!("{error}{}", advice(error));
         findings.push(report(level, "connection", text));
     }
@@ -64,8 +74,10 @@ pub(super) fn of(
                  by one, max-ttl apart"
             }
         };
-        let text =
-            format!("its grants do not count for another {}, since {why}", duration::show(left));
+        let text = format!(
+            "its grants do not count for another {}, since {why}",
+            duration::show(left)
+        );
         findings.push(report(Level::Warning, "quarantine", text));
     }
     if !ensemble::is_member(&node.url) {
@@ -176,7 +188,10 @@ fn bytes(count: u64) -> String {
 
 /// What a crash costs. If that is a warning, it is among the node's warnings.
 fn crash(node: &NodeStatus) -> Finding {
-    let is_warned = node.warnings().iter().any(|it| matches!(it, NodeWarning::Forgets { .. }));
+    let is_warned = node
+        .warnings()
+        .iter()
+        .any(|it| matches!(it, NodeWarning::Forgets { .. }));
     let (level, text) = match node.persistence.crash_loss() {
         None => (
             Level::Warning,
@@ -186,9 +201,10 @@ fn crash(node: &NodeStatus) -> Finding {
         ),
         Some(CrashLoss::Nothing) => (Level::Ok, "a crash costs nothing".to_owned()),
         Some(loss) if is_warned => (Level::Ok, format!("a crash costs {loss}")),
-        Some(loss) => {
-            (Level::Ok, format!("a crash costs {loss}; the restart guard keeps locks safe anyway"))
-        }
+        Some(loss) => (
+            Level::Ok,
+            format!("a crash costs {loss}; the restart guard keeps locks safe anyway"),
+        ),
     };
     Finding::of(&node.url, level, "crash", &text)
 }
@@ -200,8 +216,14 @@ mod tests {
     #[test]
     fn sizes_have_a_unit_and_a_digit_behind_the_point() {
         let texts = [0, 1_023, 1_240_320, 1 << 20, 5_368_709_119, u64::MAX].map(bytes);
-        let expected =
-            ["0 bytes", "1023 bytes", "1.1 MiB", "1.0 MiB", "4.9 GiB", "17179869183.9 GiB"];
+        let expected = [
+            "0 bytes",
+            "1023 bytes",
+            "1.1 MiB",
+            "1.0 MiB",
+            "4.9 GiB",
+            "17179869183.9 GiB",
+        ];
         assert_eq!(texts, expected);
     }
 }

@@ -26,9 +26,14 @@ pub(super) fn to_read(client: &LockClient, name: &[u8]) -> Vec<Finding> {
         Err(Error::NoQuorum(_)) => return refused(&client.nodes(), name),
         Err(error) => return vec![Finding::of_all(Level::Error, "rights", &error)],
     };
-    let views = seen.nodes.iter().filter_map(|node| Some((&node.url, node.holder.as_ref().err()?)));
+    let views = seen
+        .nodes
+        .iter()
+        .filter_map(|node| Some((&node.url, node.holder.as_ref().err()?)));
     let refused = views.filter(|(_, error)| is_refusal(error));
-    refused.map(|(url, error)| refusal(url, error, name)).collect()
+    refused
+        .map(|(url, error)| refusal(url, error, name))
+        .collect()
 }
 
 /// Has the server itself said no?
@@ -37,9 +42,13 @@ fn is_refusal(error: &NodeError) -> bool {
 }
 
 fn refused(statuses: &[NodeStatus], name: &[u8]) -> Vec<Finding> {
-    let errors = statuses.iter().filter_map(|node| Some((&node.url, node.last_error.as_ref()?)));
+    let errors = statuses
+        .iter()
+        .filter_map(|node| Some((&node.url, node.last_error.as_ref()?)));
     let refused = errors.filter(|(_, error)| is_refusal(error));
-    refused.map(|(url, error)| refusal(url, error, name)).collect()
+    refused
+        .map(|(url, error)| refusal(url, error, name))
+        .collect()
 }
 
 fn refusal(url: &std::sync::Arc<str>, error: &NodeError, name: &[u8]) -> Finding {
@@ -66,7 +75,11 @@ pub(super) fn to_lock(client: &LockClient, second: &LockClient, name: &OsStr) ->
             let mut findings = refused(&client.nodes(), name);
             let failure = Failure::from(error);
             let is_quarantine = failure.code == exit::QUARANTINED;
-            let level = if is_quarantine { Level::Warning } else { Level::Error };
+            let level = if is_quarantine {
+                Level::Warning
+            } else {
+                Level::Error
+            };
             let text = format!("{} cannot be acquired: {}", shown(name), failure.text);
             findings.push(Finding::of_all(level, "lock", &text));
             return findings;
@@ -74,17 +87,28 @@ pub(super) fn to_lock(client: &LockClient, second: &LockClient, name: &OsStr) ->
     };
     let took = duration::show(start.elapsed());
     // It does not get the lock, or lets it go at once.
-    let waited = second.request(name).ttl(TTL).owner("redlatch doctor").try_lock_for(WAIT);
+    let waited = second
+        .request(name)
+        .ttl(TTL)
+        .owner("redlatch doctor")
+        .try_lock_for(WAIT);
     let statuses = second.nodes();
     let mut findings: Vec<Finding> = statuses.iter().filter_map(queue).collect();
     let (level, text) = match held.map(LockGuard::release) {
-        None => (Level::Ok, "others have it or wait for it, and it was waited for".to_owned()),
+        None => (
+            Level::Ok,
+            "others have it or wait for it, and it was waited for".to_owned(),
+        ),
         Some(Ok(())) => (Level::Ok, format!("acquired in {took}, and released")),
         Some(Err(error)) => (Level::Error, format!("acquired in {took}, but: {error}")),
     };
     let text = format!("{}: {text}", shown(name));
     findings.extend(refused(&client.nodes(), name));
-    findings.extend(waited.err().map(|error| Finding::of_all(Level::Error, "lock", &error)));
+    findings.extend(
+        waited
+            .err()
+            .map(|error| Finding::of_all(Level::Error, "lock", &error)),
+    );
     findings.push(Finding::of_all(level, "lock", &text));
     findings
 }

@@ -45,7 +45,13 @@ pub(super) struct Collector<'a> {
 impl<'a> Collector<'a> {
     pub(super) fn new(client: &'a LockClient, arguments: &'a ExporterArguments) -> Self {
         let (patterns, locks_max) = (&*arguments.pattern, arguments.max_locks);
-        Self { client, patterns, locks_max, ages: Ages::default(), failure: None }
+        Self {
+            client,
+            patterns,
+            locks_max,
+            ages: Ages::default(),
+            failure: None,
+        }
     }
 
     /// Looks at all, and returns the page of metrics.
@@ -53,9 +59,19 @@ impl<'a> Collector<'a> {
         let (at, start) = (SystemTime::now(), Instant::now());
         let nodes = self.client.nodes();
         let has_patterns = !self.patterns.is_empty();
-        let locks = if has_patterns { self.noted(Self::locks) } else { None };
+        let locks = if has_patterns {
+            self.noted(Self::locks)
+        } else {
+            None
+        };
         let took = start.elapsed();
-        text::page(&Snapshot { at, took, nodes, locks, has_patterns })
+        text::page(&Snapshot {
+            at,
+            took,
+            nodes,
+            locks,
+            has_patterns,
+        })
     }
 
     /// A failure is said on stderr when it comes, and not each time.

@@ -155,7 +155,11 @@ fn read(stream: &TcpStream, buffer: &mut [u8], deadline: Instant) -> io::Result<
 
 fn left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+    if left.is_zero() {
+        Err(ErrorKind::TimedOut.into())
+    } else {
+        Ok(left)
+    }
 }
 
 fn respond(request: &Request<'_, '_>, page: &Page) -> Vec<u8> {
@@ -171,14 +175,22 @@ fn respond(request: &Request<'_, '_>, page: &Page) -> Vec<u8> {
         Some("HEAD") => true,
         _ => return refuse("405 Method Not Allowed\r\nAllow: GET, HEAD"),
     };
-    let text = if is_metrics { page.text() } else { START_PAGE.into() };
+    let text = if is_metrics {
+        page.text()
+    } else {
+        START_PAGE.into()
+    };
     let kind = match (is_metrics, takes_open_metrics(request)) {
         (false, _) => HTML,
         (true, false) => PLAIN,
         (true, true) => OPEN_METRICS,
     };
     let head = head("200 OK", kind, text.len());
-    if is_head { head.into() } else { (head + &text).into() }
+    if is_head {
+        head.into()
+    } else {
+        (head + &text).into()
+    }
 }
 
 fn takes_open_metrics(request: &Request<'_, '_>) -> bool {

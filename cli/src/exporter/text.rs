@@ -23,18 +23,29 @@ type OfNode = (&'static str, &'static str, fn(&NodeStatus) -> Option<f64>);
 type OfLock = (&'static str, &'static str, fn(&Row) -> Option<f64>);
 
 const OF_NODES: [OfNode; 10] = [
-    ("redlatch_node_up", "Whether the node is connected", |node| flag(node.is_connected)),
+    (
+        "redlatch_node_up",
+        "Whether the node is connected",
+        |node| flag(node.is_connected),
+    ),
     (
         "redlatch_node_quarantine_seconds",
         "For how long its grants do not count yet, since it was started lately",
-        |node| node.is_connected.then(|| node.quarantine.map_or(0.0, |it| it.as_secs_f64())),
+        |node| {
+            node.is_connected
+                .then(|| node.quarantine.map_or(0.0, |it| it.as_secs_f64()))
+        },
     ),
-    ("redlatch_node_uptime_seconds", "How long the server has been running", |node| {
-        seconds(node.uptime)
-    }),
-    ("redlatch_node_round_trip_seconds", "How long its last answer took", |node| {
-        seconds(node.round_trip)
-    }),
+    (
+        "redlatch_node_uptime_seconds",
+        "How long the server has been running",
+        |node| seconds(node.uptime),
+    ),
+    (
+        "redlatch_node_round_trip_seconds",
+        "How long its last answer took",
+        |node| seconds(node.round_trip),
+    ),
     (
         "redlatch_node_reign_age_seconds",
         "For how long the reign of a replicated group is known, unless it was adopted; 0 until a \
@@ -44,9 +55,11 @@ const OF_NODES: [OfNode; 10] = [
             Some(group.age.unwrap_or_default().as_secs_f64())
         },
     ),
-    ("redlatch_node_memory_used_bytes", "How much memory the server uses", |node| {
-        node.memory.used.map(|it| it as f64)
-    }),
+    (
+        "redlatch_node_memory_used_bytes",
+        "How much memory the server uses",
+        |node| node.memory.used.map(|it| it as f64),
+    ),
     (
         "redlatch_node_memory_max_bytes",
         "How much memory the server may use, if there is a limit",
@@ -70,12 +83,21 @@ const OF_NODES: [OfNode; 10] = [
 ];
 
 const OF_LOCKS: [OfLock; 6] = [
-    ("redlatch_lock_held", "Whether somebody holds the lock", |row| {
-        flag(matches!(row.seen.state, LockState::Held(_) | LockState::Shared(_)))
-    }),
-    ("redlatch_lock_holders", "How many hold the lock, or a share of it", |row| {
-        Some(row.seen.holder_count as f64)
-    }),
+    (
+        "redlatch_lock_held",
+        "Whether somebody holds the lock",
+        |row| {
+            flag(matches!(
+                row.seen.state,
+                LockState::Held(_) | LockState::Shared(_)
+            ))
+        },
+    ),
+    (
+        "redlatch_lock_holders",
+        "How many hold the lock, or a share of it",
+        |row| Some(row.seen.holder_count as f64),
+    ),
     (
         "redlatch_lock_holder_age_seconds",
         "For how long the exporter has seen its holder hold it; on ZooKeeper, since it came",
@@ -86,9 +108,11 @@ const OF_LOCKS: [OfLock; 6] = [
         "How long until nobody holds the lock, if nobody extends it",
         |row| seconds(row.remaining()),
     ),
-    ("redlatch_lock_waiters", "How many wait for the lock", |row| {
-        Some(row.seen.waiter_count as f64)
-    }),
+    (
+        "redlatch_lock_waiters",
+        "How many wait for the lock",
+        |row| Some(row.seen.waiter_count as f64),
+    ),
     (
         "redlatch_lock_longest_wait_seconds",
         "For how long the one has waited for the lock that has waited longest",
@@ -102,18 +126,34 @@ pub(super) fn page(seen: &Snapshot) -> String {
     page.add_nodes(&seen.nodes);
     if seen.has_patterns {
         let help = "Whether enough nodes have answered the last time that locks were looked at";
-        page.one("redlatch_locks_known", help, f64::from(u8::from(seen.locks.is_some())));
+        page.one(
+            "redlatch_locks_known",
+            help,
+            f64::from(u8::from(seen.locks.is_some())),
+        );
     }
     if let Some(locks) = &seen.locks {
         page.add_locks(locks);
     }
     let help = "How long the exporter took to look at the nodes and locks";
-    page.one("redlatch_exporter_collect_duration_seconds", help, seen.took.as_secs_f64());
+    page.one(
+        "redlatch_exporter_collect_duration_seconds",
+        help,
+        seen.took.as_secs_f64(),
+    );
     let at = seen.at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let help = "When the exporter began to look at the nodes and locks, in seconds since 1970";
-    page.one("redlatch_exporter_collect_timestamp_seconds", help, at.as_secs_f64());
+    page.one(
+        "redlatch_exporter_collect_timestamp_seconds",
+        help,
+        at.as_secs_f64(),
+    );
     let version = vec![("version", env!("CARGO_PKG_VERSION").to_owned())];
-    page.add("redlatch_exporter_build_info", "The exporter's version", [(version, 1.0)]);
+    page.add(
+        "redlatch_exporter_build_info",
+        "The exporter's version",
+        [(version, 1.0)],
+    );
     page.end()
 }
 
@@ -147,16 +187,28 @@ impl Page {
             let of_node = node.warnings().iter();
             of_node.map(move |it| (vec![label(node), ("warning", it.as_str().to_owned())], 1.0))
         });
-        self.add("redlatch_node_warning", "Such a thing, by its kind", warnings);
+        self.add(
+            "redlatch_node_warning",
+            "Such a thing, by its kind",
+            warnings,
+        );
         if doctor::keep_registers(nodes) {
             let votes = nodes.iter().filter_map(|node| {
                 let vote = node.registers?;
                 Some((vec![label(node)], flag(vote.is_member())?))
             });
-            self.add("redlatch_node_votes", "Whether the node has a vote on registers", votes);
+            self.add(
+                "redlatch_node_votes",
+                "Whether the node has a vote on registers",
+                votes,
+            );
         }
         let needed = ensemble::needed(nodes);
-        self.one("redlatch_nodes_needed", "How many nodes a lock needs", needed as f64);
+        self.one(
+            "redlatch_nodes_needed",
+            "How many nodes a lock needs",
+            needed as f64,
+        );
     }
 
     fn add_locks(&mut self, locks: &LockSnapshot) {

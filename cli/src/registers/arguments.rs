@@ -211,7 +211,9 @@ fn parse_token(text: &str) -> Result<FencingToken, String> {
 
 /// Digits and nothing else: the library's numbers are written without a sign.
 fn parse_number(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+    text.parse()
+        .ok()
+        .filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 pub(crate) const EXAMPLES: &str = "  redlatch registers form
@@ -229,8 +231,19 @@ mod tests {
     #[test]
     fn a_version_is_a_number_or_none() {
         assert_eq!(parse_version("none"), Ok(SeenVersion(None)));
-        assert_eq!(parse_version("64"), Ok(SeenVersion(Some(Version::from_u64(64)))));
-        for text in ["", "None", "+64", "-1", "64 ", "1e3", "18446744073709551616"] {
+        assert_eq!(
+            parse_version("64"),
+            Ok(SeenVersion(Some(Version::from_u64(64))))
+        );
+        for text in [
+            "",
+            "None",
+            "+64",
+            "-1",
+            "64 ",
+            "1e3",
+            "18446744073709551616",
+        ] {
             assert!(parse_version(text).is_err(), "{text:?}");
         }
     }

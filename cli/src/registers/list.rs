@@ -25,17 +25,31 @@ pub(super) fn list(client: &LockClient, arguments: &ListArguments) -> Result<u8,
     for register in client.registers().list(arguments.pattern.as_bytes()) {
         let register = register?;
         match read(&register) {
-            Ok(Some(value)) => rows.push(Row { register, value: Ok(value) }),
+            Ok(Some(value)) => rows.push(Row {
+                register,
+                value: Ok(value),
+            }),
             Ok(None) => without_value += 1,
             Err(error @ RegisterError::OtherFormat { .. }) => {
-                rows.push(Row { register, value: Err(error) });
+                rows.push(Row {
+                    register,
+                    value: Err(error),
+                });
             }
             Err(error) => return Err(error.into()),
         }
     }
-    rows.sort_by(|one, other| one.register.name().as_bytes().cmp(other.register.name().as_bytes()));
+    rows.sort_by(|one, other| {
+        one.register
+            .name()
+            .as_bytes()
+            .cmp(other.register.name().as_bytes())
+    });
     let text = if arguments.json {
-        format!("{}\n", serde_json::Value::Array(rows.iter().map(to_json).collect()))
+        format!(
+            "{}\n",
+            serde_json::Value::Array(rows.iter().map(to_json).collect())
+        )
     } else {
         to_text(&rows, without_value)
     };
@@ -82,7 +96,10 @@ fn to_text(rows: &[Row], without_value: usize) -> String {
     let (read, unread): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.value.is_ok());
     let lines: Vec<_> = read.into_iter().map(line).collect();
     text += "\n";
-    text += &table::render(&["REGISTER", "VERSION", "FENCE", "LENGTH", "WRITTEN"], &lines);
+    text += &table::render(
+        &["REGISTER", "VERSION", "FENCE", "LENGTH", "WRITTEN"],
+        &lines,
+    );
     for row in unread {
         text += &format!("{}\n", line(row).join(": "));
     }

@@ -36,16 +36,26 @@ fn code(nodes: &[NodeStatus]) -> u8 {
     };
     let known: Vec<_> = nodes.iter().filter_map(|node| node.registers).collect();
     let is_no_group = known.len() >= majority && known.iter().all(is_outside);
-    if is_no_group { exit::NO_GROUP } else { exit::NO_QUORUM }
+    if is_no_group {
+        exit::NO_GROUP
+    } else {
+        exit::NO_QUORUM
+    }
 }
 
 /// Is a node without a vote of a group that the other nodes show?
 pub(crate) fn is_of_group(why: NoVote) -> bool {
-    matches!(why, NoVote::Restarted | NoVote::RunNotTold | NoVote::Replaced)
+    matches!(
+        why,
+        NoVote::Restarted | NoVote::RunNotTold | NoVote::Replaced
+    )
 }
 
 fn votes(nodes: &[NodeStatus]) -> usize {
-    nodes.iter().filter(|node| node.registers.is_some_and(|vote| vote.is_member())).count()
+    nodes
+        .iter()
+        .filter(|node| node.registers.is_some_and(|vote| vote.is_member()))
+        .count()
 }
 
 /// The number of the group's epoch, which is the same for all that vote.
@@ -58,7 +68,9 @@ fn epoch(nodes: &[NodeStatus]) -> Option<u64> {
 
 fn to_table(nodes: &[NodeStatus]) -> String {
     let (votes, count) = (votes(nodes), nodes.len());
-    let epoch = epoch(nodes).map(|epoch| format!(" in epoch {epoch}")).unwrap_or_default();
+    let epoch = epoch(nodes)
+        .map(|epoch| format!(" in epoch {epoch}"))
+        .unwrap_or_default();
     let row = |node: &NodeStatus| {
         vec![
             node.url.to_string(),
@@ -117,20 +129,30 @@ pub(super) fn repair(client: &LockClient, arguments: &RepairArguments) -> Result
         None => client.registers().repair()?,
     };
     let nodes = client.nodes();
-    let unknown: Vec<&NodeStatus> = nodes.iter().filter(|node| node.registers.is_none()).collect();
+    let unknown: Vec<&NodeStatus> = nodes
+        .iter()
+        .filter(|node| node.registers.is_none())
+        .collect();
     if arguments.json {
         let repaired: Vec<&str> = repaired.iter().map(|url| &**url).collect();
         let unknown: Vec<&str> = unknown.iter().map(|node| &*node.url).collect();
         return print_line(&json!({ "repaired": repaired, "unanswered": unknown }).to_string());
     }
-    let mut lines: Vec<String> =
-        repaired.iter().map(|url| format!("{url}: it has got its vote")).collect();
+    let mut lines: Vec<String> = repaired
+        .iter()
+        .map(|url| format!("{url}: it has got its vote"))
+        .collect();
     if lines.is_empty() {
-        let which = if unknown.is_empty() { "all nodes" } else { "the nodes that answer" };
+        let which = if unknown.is_empty() {
+            "all nodes"
+        } else {
+            "the nodes that answer"
+        };
         lines.push(format!("{which} have their votes"));
     }
-    let unknown =
-        unknown.iter().map(|node| format!("{}: no answer: {}", node.url, no_answer(node)));
+    let unknown = unknown
+        .iter()
+        .map(|node| format!("{}: no answer: {}", node.url, no_answer(node)));
     lines.extend(unknown);
     print_line(&lines.join("\n"))
 }

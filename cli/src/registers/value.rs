@@ -25,7 +25,11 @@ pub(super) fn get(client: &LockClient, arguments: &GetArguments) -> Result<u8, F
             "value": value.as_ref().map(|value| exact(value.bytes())),
         });
         output::print(&format!("{json}\n"))?;
-        return Ok(if value.is_some() { exit::SUCCESS } else { exit::NO_VALUE });
+        return Ok(if value.is_some() {
+            exit::SUCCESS
+        } else {
+            exit::NO_VALUE
+        });
     }
     let value = value.ok_or_else(|| no_value(name))?;
     if output::stdout_is_terminal() {

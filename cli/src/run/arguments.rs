@@ -61,10 +61,19 @@ pub(crate) struct RunArguments {
     #[arg(short = 'o', long)]
     pub(crate) close: bool,
     /// Run this string with /bin/sh, in place of a command with arguments.
-    #[arg(short = 'c', long = "command", value_name = "STRING", conflicts_with = "command")]
+    #[arg(
+        short = 'c',
+        long = "command",
+        value_name = "STRING",
+        conflicts_with = "command"
+    )]
     pub(crate) shell: Option<OsString>,
     /// The command and its arguments: all that follows its name is for the command.
-    #[arg(trailing_var_arg = true, required_unless_present = "shell", value_name = "COMMAND")]
+    #[arg(
+        trailing_var_arg = true,
+        required_unless_present = "shell",
+        value_name = "COMMAND"
+    )]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -68,7 +68,14 @@ impl Child {
         let process = process.map_err(|error| not_started(&words[0], &error))?;
         let pid = Pid::from_child(&process);
         let reached = HashSet::new();
-        Ok(Self { process, pid, has_own_group, descriptor, reading_end, reached })
+        Ok(Self {
+            process,
+            pid,
+            has_own_group,
+            descriptor,
+            reading_end,
+            reached,
+        })
     }
 
     /// `None` if the command does not inherit one.
@@ -178,13 +185,20 @@ impl Child {
         let status = self.process.wait();
         let code = status.map(code_of);
         let code = code.map_err(|error| Failure::system("waiting for the command", &error))?;
-        if is_unstarted { Err(Failure::silent(code)) } else { Ok(code) }
+        if is_unstarted {
+            Err(Failure::silent(code))
+        } else {
+            Ok(code)
+        }
     }
 }
 
 pub(super) fn code_of(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|n| i32::from(exit::SIGNAL) + n));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED)
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|n| i32::from(exit::SIGNAL) + n));
+    code.and_then(|code| u8::try_from(code).ok())
+        .unwrap_or(exit::FAILED)
 }
 
 /// Why the command did not start, though its file looked as if it could.
@@ -222,7 +236,10 @@ pub(crate) fn check(program: &OsStr) -> Result<(), Failure> {
         Err(ErrorKind::NotFound) => (exit::NOT_FOUND, "command not found"),
         Err(_) => (exit::NOT_EXECUTABLE, "not an executable file"),
     };
-    Err(Failure::new(code, &format!("{}: {what}", Path::new(program).display())))
+    Err(Failure::new(
+        code,
+        &format!("{}: {what}", Path::new(program).display()),
+    ))
 }
 
 /// The file of this command, if it can be executed.
@@ -235,7 +252,11 @@ fn find(program: &OsStr) -> Result<PathBuf, ErrorKind> {
         return Err(found);
     }
     let folders = env::split_paths(&path).map(|folder| folder.join(program));
-    let files: Vec<_> = if is_path { vec![program.into()] } else { folders.collect() };
+    let files: Vec<_> = if is_path {
+        vec![program.into()]
+    } else {
+        folders.collect()
+    };
     for file in files {
         match fs::metadata(&file) {
             Ok(data) if data.is_file() && data.permissions().mode() & 0o111 != 0 => {
@@ -253,7 +274,8 @@ fn find(program: &OsStr) -> Result<PathBuf, ErrorKind> {
 
 /// Is this process in the foreground of a terminal?
 pub(crate) fn is_in_foreground() -> bool {
-    let foreground =
-        File::open("/dev/tty").ok().and_then(|tty| rustix::termios::tcgetpgrp(tty).ok());
+    let foreground = File::open("/dev/tty")
+        .ok()
+        .and_then(|tty| rustix::termios::tcgetpgrp(tty).ok());
     foreground.is_some_and(processes::is_own_group)
 }

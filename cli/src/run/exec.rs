@@ -30,7 +30,10 @@ pub(super) fn command(words: &[OsString]) -> (Command, Option<HeldStop>) {
     if cfg!(target_os = "linux") && itself.exists() {
         let held_stop = HeldStop::begin();
         let mut command = Command::new(itself);
-        command.arg0("redlatch").arg(EXEC).arg(std::process::id().to_string());
+        command
+            .arg0("redlatch")
+            .arg(EXEC)
+            .arg(std::process::id().to_string());
         command.arg(held_stop.to_argument()).args(words);
         return (command, Some(held_stop));
     }
@@ -86,11 +89,17 @@ impl HeldStop {
     const OTHERS: &str = "others";
 
     fn to_argument(&self) -> &'static str {
-        if self.is_ours { Self::OURS } else { Self::OTHERS }
+        if self.is_ours {
+            Self::OURS
+        } else {
+            Self::OTHERS
+        }
     }
 
     fn of_argument(argument: &OsStr) -> Self {
-        Self { is_ours: argument == Self::OURS }
+        Self {
+            is_ours: argument == Self::OURS,
+        }
     }
 }
 
@@ -100,7 +109,9 @@ impl HeldStop {
         use nix::sys::signal::SigmaskHow;
         let before = Self::mask().thread_swap_mask(SigmaskHow::SIG_BLOCK);
         // It fails for no mask that there is.
-        Self { is_ours: before.is_ok_and(|mask| !mask.contains(Self::SIGNAL)) }
+        Self {
+            is_ours: before.is_ok_and(|mask| !mask.contains(Self::SIGNAL)),
+        }
     }
 
     const SIGNAL: nix::sys::signal::Signal = nix::sys::signal::Signal::SIGTSTP;

@@ -29,13 +29,19 @@ pub(crate) struct HealthFile {
 
 impl HealthFile {
     pub(crate) fn new(path: Option<&Path>) -> Self {
-        Self { path: path.map(Path::to_owned), written: None, is_warned: false }
+        Self {
+            path: path.map(Path::to_owned),
+            written: None,
+            is_warned: false,
+        }
     }
 
     /// The lock is held for this long from now, and longer if it is extended.
     pub(crate) fn held(&mut self, left: Duration) {
         let Some(path) = &self.path else { return };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         // Rounded down: it must not say more than is certain.
         let until = (now + left).as_secs();
         let kept = self.written.as_ref().filter(|(file, _)| file.is_at(path));
@@ -55,7 +61,9 @@ impl HealthFile {
 
     /// The lock is about to be released, or to be lost.
     pub(crate) fn remove(&mut self) {
-        let (Some(path), Some((file, _))) = (&self.path, self.written.take()) else { return };
+        let (Some(path), Some((file, _))) = (&self.path, self.written.take()) else {
+            return;
+        };
         if !file.is_at(path) {
             return;
         }
@@ -86,11 +94,17 @@ pub(crate) fn check(path: Option<&Path>) -> Result<(), Failure> {
     state_file::refuse_special(OPTION, path)?;
     match beginning(path) {
         Ok(text) if text.is_empty() || time(&text).is_some() => Ok(()),
-        Ok(_) => Err(state_file::refused(OPTION, path, "has a text that redlatch has not written")),
+        Ok(_) => Err(state_file::refused(
+            OPTION,
+            path,
+            "has a text that redlatch has not written",
+        )),
         // A run's own can be read by all.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            Err(state_file::refused(OPTION, path, "cannot be read, so it is no file of a run"))
-        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(state_file::refused(
+            OPTION,
+            path,
+            "cannot be read, so it is no file of a run",
+        )),
         // It is not there, or the warning of the first write tells what there is.
         Err(_) => Ok(()),
     }

@@ -26,16 +26,25 @@ impl OnLost {
     pub(crate) fn new(string: Option<&OsStr>, variables: &[(&str, Option<OsString>)]) -> Self {
         let command = string.map(|string| {
             let mut command = Command::new("/bin/sh");
-            command.arg("-c").arg(string).stdin(Stdio::null()).process_group(0);
+            command
+                .arg("-c")
+                .arg(string)
+                .stdin(Stdio::null())
+                .process_group(0);
             super::set_variables(&mut command, variables);
             command
         });
-        Self { command, started: None }
+        Self {
+            command,
+            started: None,
+        }
     }
 
     /// Starts it, once.
     pub(crate) fn start(&mut self) {
-        let Some(mut command) = self.command.take() else { return };
+        let Some(mut command) = self.command.take() else {
+            return;
+        };
         match command.spawn() {
             Ok(child) => self.started = Some((child, Instant::now())),
             Err(error) => output::note_aside(move || format!("--on-lost: {error}")),
@@ -43,12 +52,16 @@ impl OnLost {
     }
 
     pub(crate) fn pid(&self) -> Option<Pid> {
-        self.started.as_ref().map(|(child, _)| Pid::from_child(child))
+        self.started
+            .as_ref()
+            .map(|(child, _)| Pid::from_child(child))
     }
 
     /// Waits for its end, and tells the user if it has failed.
     pub(crate) fn finish(self) {
-        let Some((mut child, start)) = self.started else { return };
+        let Some((mut child, start)) = self.started else {
+            return;
+        };
         let text = loop {
             match child.try_wait() {
                 Ok(Some(status)) if status.success() => return,

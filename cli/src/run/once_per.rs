@@ -43,7 +43,10 @@ pub(super) fn run(
     let ran = once.clone().run(|guard| {
         log.held(guard, start.elapsed());
         metrics.held();
-        let ended = job.signals.first_that_ends().map(|signal| ended_by(Some(signal)));
+        let ended = job
+            .signals
+            .first_that_ends()
+            .map(|signal| ended_by(Some(signal)));
         match ended.map_or_else(|| job.start_and_supervise(guard), Err) {
             Ok((started, code, was_stopped)) => {
                 begun = Some(started);

@@ -20,7 +20,10 @@ impl Process {
     /// The process with this number, if there is one.
     pub(crate) fn of(pid: Pid) -> Option<Self> {
         let stat = read_stat(&pid.as_raw_nonzero()).filter(|_| has_own_proc())?;
-        Some(Self { pid, start: stat.start })
+        Some(Self {
+            pid,
+            start: stat.start,
+        })
     }
 
     pub(crate) fn pid(self) -> Pid {
@@ -29,7 +32,8 @@ impl Process {
 
     /// Is it in the process group with this number?
     pub(crate) fn is_in_group(self, group: Pid) -> bool {
-        self.stat().is_some_and(|stat| stat.group == group.as_raw_nonzero().get())
+        self.stat()
+            .is_some_and(|stat| stat.group == group.as_raw_nonzero().get())
     }
 
     /// Sends it these signals. If it has ended, nobody gets them.
@@ -49,17 +53,30 @@ impl Process {
     fn children(self) -> Vec<Self> {
         let parent = self.pid.as_raw_nonzero();
         let mut found = Vec::new();
-        for task in fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten() {
+        for task in fs::read_dir(format!("/proc/{parent}/task"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+            let children = children
+                .split_whitespace()
+                .filter_map(|pid| pid.parse().ok());
             for pid in children.filter_map(Pid::from_raw) {
                 let stat = read_stat(&pid.as_raw_nonzero());
                 let stat = stat.filter(|stat| stat.parent == parent.get());
-                found.extend(stat.map(|stat| Self { pid, start: stat.start }));
+                found.extend(stat.map(|stat| Self {
+                    pid,
+                    start: stat.start,
+                }));
             }
         }
         // Otherwise they are those of a stranger.
-        if self.stat().is_some() { found } else { Vec::new() }
+        if self.stat().is_some() {
+            found
+        } else {
+            Vec::new()
+        }
     }
 }
 
@@ -75,10 +92,14 @@ pub(crate) fn with_descriptor(file: &OsStr) -> Vec<Process> {
     };
     let number = |name: OsString| name.to_str()?.parse().ok();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes.filter_map(|entry| number(entry.file_name())).filter_map(Pid::from_raw);
+    let pids = processes
+        .filter_map(|entry| number(entry.file_name()))
+        .filter_map(Pid::from_raw);
     let pids = pids.filter(|pid| *pid != getpid() && has_it(*pid));
     // The process that has it must be the one whose start is known.
-    pids.filter_map(Process::of).filter(|process| has_it(process.pid)).collect()
+    pids.filter_map(Process::of)
+        .filter(|process| has_it(process.pid))
+        .collect()
 }
 
 /// These processes, what they have started, and so on: each once.
@@ -98,8 +119,13 @@ pub(crate) fn with_descendants(processes: impl IntoIterator<Item = Process>) -> 
 /// Waits for the children that have ended, but for these. The first process of a container gets
 /// those that others have left behind, and one that a shell has become gets the shell's.
 pub(crate) fn reap_others(own: &[Pid]) {
-    let children = Process::of(getpid()).map(Process::children).unwrap_or_default();
-    for child in children.into_iter().filter(|child| !own.contains(&child.pid)) {
+    let children = Process::of(getpid())
+        .map(Process::children)
+        .unwrap_or_default();
+    for child in children
+        .into_iter()
+        .filter(|child| !own.contains(&child.pid))
+    {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         let _ = waitid(WaitId::Pid(child.pid), options);
     }
@@ -107,7 +133,9 @@ pub(crate) fn reap_others(own: &[Pid]) {
 
 /// Is a process of the same name above this one, as far as the system tells?
 pub(crate) fn is_below_another() -> bool {
-    let Some(own) = read_stat(&"self").filter(|_| has_own_proc()) else { return false };
+    let Some(own) = read_stat(&"self").filter(|_| has_own_proc()) else {
+        return false;
+    };
     let above = |stat: &Stat| read_stat(&stat.parent);
     iter::successors(above(&own), above).any(|stat| stat.name == own.name)
 }
@@ -124,7 +152,11 @@ pub(crate) fn is_own_group(group: Pid) -> bool {
     if cfg!(not(target_os = "linux")) {
         return group == rustix::process::getpgrp();
     }
-    let own = || read_stat(&"self").filter(|_| has_own_proc()).map(|stat| stat.group);
+    let own = || {
+        read_stat(&"self")
+            .filter(|_| has_own_proc())
+            .map(|stat| stat.group)
+    };
     group == getpid() || own() == Some(group.as_raw_nonzero().get())
 }
 
@@ -186,7 +218,10 @@ impl Handle {
     fn open(pid: Pid) -> Self {
         use rustix::process::{PidfdFlags, pidfd_open};
         // Kernels before 5.3, and some sandboxes, do not have it.
-        Self { pid, descriptor: pidfd_open(pid, PidfdFlags::empty()).ok() }
+        Self {
+            pid,
+            descriptor: pidfd_open(pid, PidfdFlags::empty()).ok(),
+        }
     }
 
     fn send(&self, signal: Signal) {
@@ -216,7 +251,14 @@ mod tests {
     fn a_name_with_brackets_and_spaces_moves_no_field() {
         let line = "12 (a) S 1 (b)) S 7 0 3 34816 12 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987 1 2\n";
         let name = "a) S 1 (b)".to_owned();
-        let expected = Stat { pid: 12, name, parent: 7, group: 0, session: 3, start: 987 };
+        let expected = Stat {
+            pid: 12,
+            name,
+            parent: 7,
+            group: 0,
+            session: 3,
+            start: 987,
+        };
         assert_eq!(parse_stat(line), Some(expected));
         for end in 0..line.find("987").expect("it is there") {
             assert_eq!(parse_stat(&line[..end]), None);

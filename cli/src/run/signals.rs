@@ -88,8 +88,10 @@ impl Signals {
     /// waiting for the lock.
     pub(crate) fn catch(cancel: CancelToken) -> Result<Self, Failure> {
         let (sender, inbox) = channel();
-        let progress =
-            Arc::new(Progress { phase: Mutex::new(Phase::Waiting), changed: Condvar::new() });
+        let progress = Arc::new(Progress {
+            phase: Mutex::new(Phase::Waiting),
+            changed: Condvar::new(),
+        });
         let all = ENDING.into_iter().chain(PASSED_ON).chain(JOB_CONTROL);
         let mut caught: Vec<i32> = all.collect();
         // A signal that was ignored when this program started, by nohup for instance, stays so, and
@@ -109,7 +111,10 @@ impl Signals {
                     continue;
                 }
                 let has_reached_child = is_running && is_of_terminal;
-                let signal = CaughtSignal { number, has_reached_child };
+                let signal = CaughtSignal {
+                    number,
+                    has_reached_child,
+                };
                 // Before it cancels the waiting, whose caller asks which signal that was.
                 if to.send(Event::Signal(signal)).is_err() {
                     return;
@@ -119,7 +124,11 @@ impl Signals {
                 }
             }
         });
-        Ok(Self { sender, inbox, progress })
+        Ok(Self {
+            sender,
+            inbox,
+            progress,
+        })
     }
 
     /// Starts the command. Once it runs, signals are for the command.
@@ -129,7 +138,11 @@ impl Signals {
     ) -> Result<Child, Failure> {
         self.progress.set(Phase::Starting);
         let child = spawn();
-        self.progress.set(if child.is_ok() { Phase::Running } else { Phase::Waiting });
+        self.progress.set(if child.is_ok() {
+            Phase::Running
+        } else {
+            Phase::Waiting
+        });
         child
     }
 
@@ -168,7 +181,9 @@ impl Progress {
     /// No command starts while this program stops: nobody would keep its lock.
     fn stop_unless_running(&self) -> bool {
         let starts = |phase: &mut Phase| *phase == Phase::Starting;
-        let waited = self.changed.wait_timeout_while(self.phase(), START_MAX, starts);
+        let waited = self
+            .changed
+            .wait_timeout_while(self.phase(), START_MAX, starts);
         let (phase, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let stops = *phase != Phase::Running;
         if stops {
@@ -197,7 +212,8 @@ pub(crate) fn named(number: i32) -> Option<Signal> {
 fn ignored() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
+    line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 #[cfg(target_os = "linux")]
@@ -221,5 +237,8 @@ type Source = signal_hook::iterator::Signals;
 /// The signal, and whether the terminal may have sent it.
 #[cfg(not(target_os = "linux"))]
 fn read(signal: &i32) -> (i32, bool) {
-    (*signal, [SIGINT, SIGQUIT].contains(signal) && super::child::is_in_foreground())
+    (
+        *signal,
+        [SIGINT, SIGQUIT].contains(signal) && super::child::is_in_foreground(),
+    )
 }

@@ -48,7 +48,9 @@ pub(super) fn refuse_special(option: &str, path: &Path) -> Result<(), Failure> {
 
 pub(super) fn refused(option: &str, path: &Path, what: &str) -> Failure {
     let path = path.display();
-    Failure::usage(&format!("{option}: {path} {what}: name a file that this run may replace"))
+    Failure::usage(&format!(
+        "{option}: {path} {what}: name a file that this run may replace"
+    ))
 }
 
 /// What is at the path, if that is no file and not nothing.
@@ -87,7 +89,9 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
 /// have the folder in common.
 fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
     loop {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let mut name = path.as_os_str().to_owned();
         // The collector of metrics reads files that end in .prom.
         name.push(format!(".{}-{}", std::process::id(), now.as_nanos()));

@@ -102,7 +102,12 @@ impl<'a> Supervisor<'a> {
         let _ = self.guard.on_lost(move |_| drop(sender.send(Event::Lost)));
         loop {
             let pause = self.look().min(self.tell());
-            let own: Vec<Pid> = self.on_lost.pid().into_iter().chain([self.child.pid()]).collect();
+            let own: Vec<Pid> = self
+                .on_lost
+                .pid()
+                .into_iter()
+                .chain([self.child.pid()])
+                .collect();
             processes::reap_others(&own);
             match signals.inbox().recv_timeout(pause) {
                 Ok(Event::Signal(signal)) => self.pass_on(signal),
@@ -131,14 +136,21 @@ impl<'a> Supervisor<'a> {
             None => {
                 self.health.remove();
                 let before_end = left.saturating_sub(KILL_AHEAD);
-                let grace = if left.is_zero() { self.grace } else { self.grace.min(before_end) };
+                let grace = if left.is_zero() {
+                    self.grace
+                } else {
+                    self.grace.min(before_end)
+                };
                 self.kill_at = Some(now + grace);
                 self.on_lost.start();
                 if !grace.is_zero() {
                     // A stopped process handles no SIGTERM.
                     self.child.signal_all(&[Signal::TERM, Signal::CONT]);
-                    let names: Vec<_> =
-                        self.guard.resources().map(|name| shown(name.as_bytes())).collect();
+                    let names: Vec<_> = self
+                        .guard
+                        .resources()
+                        .map(|name| shown(name.as_bytes()))
+                        .collect();
                     output::note_aside(move || format!("{}: {LOSING}", names.join(", ")));
                 }
             }
@@ -149,13 +161,19 @@ impl<'a> Supervisor<'a> {
             self.is_killed = true;
             self.child.kill_all();
         }
-        if self.is_killed { LOOK } else { kill_at.saturating_duration_since(now).min(LOOK) }
+        if self.is_killed {
+            LOOK
+        } else {
+            kill_at.saturating_duration_since(now).min(LOOK)
+        }
     }
 
     /// Tells the user once what this program waits for after the end of the command. Returns when
     /// to ask again.
     fn tell(&mut self) -> Duration {
-        let Some(ended_at) = self.ended_at.filter(|_| !self.is_told) else { return LOOK };
+        let Some(ended_at) = self.ended_at.filter(|_| !self.is_told) else {
+            return LOOK;
+        };
         let is_terminal = output::stderr_is_terminal();
         let pause = if is_terminal { TELL_AT_TERMINAL } else { TELL };
         let left = pause.saturating_sub(ended_at.elapsed());
@@ -170,7 +188,9 @@ impl<'a> Supervisor<'a> {
     }
 
     fn pass_on(&mut self, signal: CaughtSignal) {
-        let Some(name) = named(signal.number) else { return };
+        let Some(name) = named(signal.number) else {
+            return;
+        };
         let is_shared = !self.child.has_own_group();
         let has_reached = is_shared && signal.has_reached_child;
         // It may have ended without that having been reported yet: then it handles no signal.
@@ -249,13 +269,18 @@ fn report_end(
         let _ = sender.send(Event::Closed);
     };
     let thread = thread::Builder::new().spawn(wait);
-    thread.map(drop).map_err(|error| Failure::system("no thread to wait for the command", &error))
+    thread
+        .map(drop)
+        .map_err(|error| Failure::system("no thread to wait for the command", &error))
 }
 
 /// What this program waits for, and what to do about it.
 fn left_text(left: &[Process], is_terminal: bool) -> String {
     const SHOWN: usize = 5;
-    let numbers = left.iter().take(SHOWN).map(|process| process.pid().to_string());
+    let numbers = left
+        .iter()
+        .take(SHOWN)
+        .map(|process| process.pid().to_string());
     let mut numbers: Vec<String> = numbers.collect();
     if left.len() > SHOWN {
         numbers.push(format!("{} more", left.len() - SHOWN));

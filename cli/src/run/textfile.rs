@@ -37,7 +37,10 @@ impl Textfile {
         Ok(Self {
             path: path.map(Path::to_owned),
             written: None,
-            locks: arguments.names().map(|name| (label(name.as_bytes()), None)).collect(),
+            locks: arguments
+                .names()
+                .map(|name| (label(name.as_bytes()), None))
+                .collect(),
             start: Instant::now(),
             waited: None,
             held: None,
@@ -57,7 +60,9 @@ impl Textfile {
 
     /// The lock was released, or is lost.
     pub(crate) fn released(&mut self, is_lost: bool) {
-        self.held = self.waited.map(|waited| self.start.elapsed().saturating_sub(waited));
+        self.held = self
+            .waited
+            .map(|waited| self.start.elapsed().saturating_sub(waited));
         self.is_lost = is_lost;
     }
 
@@ -65,10 +70,14 @@ impl Textfile {
     pub(crate) fn ended(mut self, code: u8) {
         self.code = Some(code);
         let has_succeeded = self.held.is_some() && !self.is_lost && code == 0;
-        if let Some(now) =
-            SystemTime::now().duration_since(UNIX_EPOCH).ok().filter(|_| has_succeeded)
+        if let Some(now) = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .ok()
+            .filter(|_| has_succeeded)
         {
-            self.locks.iter_mut().for_each(|(_, last)| *last = Some(duration::seconds(now)));
+            self.locks
+                .iter_mut()
+                .for_each(|(_, last)| *last = Some(duration::seconds(now)));
         }
         if let Some(text) = self.write() {
             output::note(&text);
@@ -82,7 +91,9 @@ impl Textfile {
             return None;
         }
         // Others may have written it since this one began.
-        let before = state_file::open(path).and_then(io::read_to_string).unwrap_or_default();
+        let before = state_file::open(path)
+            .and_then(io::read_to_string)
+            .unwrap_or_default();
         for (label, last) in &mut self.locks {
             let found = last_success(&before, label);
             if found > *last {
@@ -105,7 +116,9 @@ impl Textfile {
     fn text(&self) -> String {
         let elapsed = self.start.elapsed();
         let waited = self.waited.unwrap_or(elapsed);
-        let held = self.held.or(self.waited.map(|waited| elapsed.saturating_sub(waited)));
+        let held = self
+            .held
+            .or(self.waited.map(|waited| elapsed.saturating_sub(waited)));
         let is_held = self.waited.is_some() && self.code.is_none();
         let one = |value: Option<f64>| self.locks.iter().map(|_| value).collect::<Vec<_>>();
         let mut text = String::new();
@@ -156,7 +169,9 @@ impl Textfile {
 /// A name as the value of a label.
 fn label(name: &[u8]) -> String {
     let text = std::str::from_utf8(name).map_or_else(|_| shown(name), str::to_owned);
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
 }
 
 fn last_success(text: &str, label: &str) -> Option<f64> {
@@ -178,6 +193,9 @@ mod tests {
         };
         let text = line("ab", "1") + &line("a", "1795569795.27") + &line("b", "NaN");
         assert_eq!(last_success(&text, "a"), Some(1_795_569_795.27));
-        assert_eq!((last_success(&text, "b"), last_success(&text, "c")), (None, None));
+        assert_eq!(
+            (last_success(&text, "b"), last_success(&text, "c")),
+            (None, None)
+        );
     }
 }

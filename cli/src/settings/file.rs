@@ -80,8 +80,15 @@ pub(super) fn has_password(url: &str) -> bool {
 fn parse(text: &str) -> Result<File, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text); // some editors begin a file so
     let mut table: toml::Table = toml::from_str(text).map_err(|error| {
-        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
-        format!("line {}: {}", before.matches('\n').count() + 1, error.message())
+        let before = error
+            .span()
+            .and_then(|span| text.get(..span.start))
+            .unwrap_or_default();
+        format!(
+            "line {}: {}",
+            before.matches('\n').count() + 1,
+            error.message()
+        )
     })?;
     if table.contains_key("tls") && !cfg!(feature = "tls") {
         return Err(needs("TLS", "tls"));
@@ -93,7 +100,9 @@ fn parse(text: &str) -> Result<File, String> {
     if table.contains_key("session_timeout") && !cfg!(feature = "zookeeper") {
         return Err(needs("session_timeout", "zookeeper"));
     }
-    let lock = table.remove("lock").map_or(Ok(LockDefaults::default()), LockDefaults::deserialize);
+    let lock = table
+        .remove("lock")
+        .map_or(Ok(LockDefaults::default()), LockDefaults::deserialize);
     // Without the text of the file, an error does not show it either.
     // The name of a field may be a line that is out of place.
     let shown = |error: toml::de::Error| match error.to_string() {
@@ -103,7 +112,11 @@ fn parse(text: &str) -> Result<File, String> {
     let lock = lock.map_err(|error| format!("lock: {}", shown(error)))?;
     let settings = ClientSettings::deserialize(table).map_err(shown)?;
     let tls = TlsArguments::of_file(&settings);
-    Ok(File { settings, lock, tls })
+    Ok(File {
+        settings,
+        lock,
+        tls,
+    })
 }
 
 #[cfg(test)]
@@ -122,9 +135,19 @@ mod tests {
         assert_eq!(file.settings.restart_guard, Some(false));
         let (ttl, wait) = (Duration::from_secs(20), Duration::from_secs(600));
         let owner = Some("host-7".to_owned());
-        assert_eq!(file.lock, LockDefaults { ttl: Some(ttl), wait: Some(wait), owner });
+        assert_eq!(
+            file.lock,
+            LockDefaults {
+                ttl: Some(ttl),
+                wait: Some(wait),
+                owner
+            }
+        );
         let windows = format!("\u{feff}{}", text.replace('\n', "\r\n"));
-        assert_eq!(parse(&windows).expect("the same lines").settings.nodes, file.settings.nodes);
+        assert_eq!(
+            parse(&windows).expect("the same lines").settings.nodes,
+            file.settings.nodes
+        );
         assert!(parse("").expect("it is empty").settings.nodes.is_empty());
     }
 
@@ -133,8 +156,14 @@ mod tests {
     fn paths_begin_in_the_folder_of_the_file() {
         let text = "[tls]\nca_files = ['ca.crt', '/b.crt']\n\
                     client_certificate = { file = 'c.crt', key = 'c.key' }\n";
-        let below = parse(text).expect("good lines").tls.below(Path::new("/etc"));
-        assert_eq!(below.tls_ca, [Path::new("/etc/ca.crt"), Path::new("/b.crt")]);
+        let below = parse(text)
+            .expect("good lines")
+            .tls
+            .below(Path::new("/etc"));
+        assert_eq!(
+            below.tls_ca,
+            [Path::new("/etc/ca.crt"), Path::new("/b.crt")]
+        );
         assert_eq!(below.tls_key.as_deref(), Some(Path::new("/etc/c.key")));
     }
 
@@ -144,12 +173,19 @@ mod tests {
         let good = folder.path().join("good");
         fs::write(&good, "nodes = 'redis://a'\n").expect("a folder");
         let missing = folder.path().join("missing");
-        let paths = [PathBuf::from("/dev/null/redlatch.conf"), missing.clone(), good.clone()];
+        let paths = [
+            PathBuf::from("/dev/null/redlatch.conf"),
+            missing.clone(),
+            good.clone(),
+        ];
         let mut unseen = Vec::new();
         let file = first_of(paths.into_iter(), &mut unseen).expect("a good file");
         assert_eq!(file.settings.nodes, ["redis://a"]);
         assert_eq!(unseen.len(), 1, "{unseen:?}");
-        assert!(unseen[0].starts_with("/dev/null/redlatch.conf: Not a directory"), "{unseen:?}");
+        assert!(
+            unseen[0].starts_with("/dev/null/redlatch.conf: Not a directory"),
+            "{unseen:?}"
+        );
         // One that is there, and cannot be read, is no missing one.
         let wrong = [folder.path().to_path_buf(), good].into_iter();
         assert!(first_of(wrong, &mut unseen).is_err());
@@ -160,8 +196,14 @@ mod tests {
         for (text, expected) in [
             ("redis://:secret@a", "line 1: "),
             ("key_prefix = 'a'\nnodes = redis://:secret@b", "line 2: "),
-            ("\n\nkey_prefix = 'a'\nkey_prefix = 'b'", "line 4: duplicate key"),
-            ("node = 'redis://:secret@a'", "unknown field `node`, expected one of `nodes`, "),
+            (
+                "\n\nkey_prefix = 'a'\nkey_prefix = 'b'",
+                "line 4: duplicate key",
+            ),
+            (
+                "node = 'redis://:secret@a'",
+                "unknown field `node`, expected one of `nodes`, ",
+            ),
             ("max_ttl = 30", "max_ttl"),
             ("max_ttl = 'soon'", "expected a duration with its unit"),
             ("[lock]\nttl = 30", "lock: "),
@@ -171,7 +213,10 @@ mod tests {
             ("'redis://:secret@a' = 1", "a field that is not known"),
         ] {
             let error = parse(text).expect_err(text);
-            assert!(error.contains(expected) && !error.contains("secret"), "{text}: {error}");
+            assert!(
+                error.contains(expected) && !error.contains("secret"),
+                "{text}: {error}"
+            );
         }
     }
 

@@ -143,7 +143,11 @@ impl Screen {
 
     fn move_by(&mut self, step: isize) {
         let last = self.count().saturating_sub(1);
-        let place = if self.open.is_some() { &mut self.offset } else { &mut self.index };
+        let place = if self.open.is_some() {
+            &mut self.offset
+        } else {
+            &mut self.index
+        };
         *place = place.saturating_add_signed(step).min(last);
         if self.open.is_none() {
             self.select();
@@ -174,7 +178,8 @@ impl Screen {
             }),
             Order::Name => self.rows.sort_by(|one, other| one.lock.cmp(&other.lock)),
             Order::Held => {
-                self.rows.sort_by_cached_key(|row| (Reverse(row.age), row.lock.clone()));
+                self.rows
+                    .sort_by_cached_key(|row| (Reverse(row.age), row.lock.clone()));
             }
             Order::Waiters => self
                 .rows

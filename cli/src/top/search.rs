@@ -54,7 +54,12 @@ type Found = Result<FoundLock, Error>;
 pub(crate) fn listed(client: &LockClient, pattern: &[u8]) -> Result<Vec<Row>, Failure> {
     let mut rows = of(client, client.locks(pattern))?;
     rows.sort_by_cached_key(|row: &Row| {
-        (row.since.is_none(), row.since, Reverse(row.seen.waiter_count), row.lock.clone())
+        (
+            row.since.is_none(),
+            row.since,
+            Reverse(row.seen.waiter_count),
+            row.lock.clone(),
+        )
     });
     Ok(rows)
 }
@@ -74,7 +79,10 @@ pub(crate) fn of<'a>(
         (1..THREADS).for_each(|_| search.add_thread(scope));
         search.look_at_all(scope);
     });
-    search.rows.into_inner().unwrap_or_else(PoisonError::into_inner)
+    search
+        .rows
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the threads share that look at the locks.
@@ -113,7 +121,12 @@ impl Search<'_> {
             }
             let since = seen.waiters.iter().map(|it| it.since).min();
             if let Ok(rows) = &mut *lock(&self.rows) {
-                rows.push(Row { lock: found, seen, since, age: None });
+                rows.push(Row {
+                    lock: found,
+                    seen,
+                    since,
+                    age: None,
+                });
             }
         }
         Ok(())
@@ -126,7 +139,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Has a node kept this look waiting until it was given up?
 fn has_hung(seen: &Inspection) -> bool {
-    seen.nodes.iter().any(|node| matches!(node.holder, Err(NodeError::TimedOut(_))))
+    seen.nodes
+        .iter()
+        .any(|node| matches!(node.holder, Err(NodeError::TimedOut(_))))
 }
 
 fn look(client: &LockClient, lock: &FoundLock) -> Result<Inspection, Error> {
@@ -152,11 +167,15 @@ impl Ages {
         let now = Instant::now();
         let mut seen = HashMap::new();
         for row in rows {
-            let LockState::Held(holder) = &row.seen.state else { continue };
+            let LockState::Held(holder) = &row.seen.state else {
+                continue;
+            };
             let before = self.before.get(&row.lock);
             let before = before.filter(|(before, _)| row.seen.is_same_grant(before));
             let first = before.map_or(now, |(_, first)| *first);
-            let known = holder.since.map(|since| since.elapsed().unwrap_or_default());
+            let known = holder
+                .since
+                .map(|since| since.elapsed().unwrap_or_default());
             row.age = Some(known.unwrap_or(now.duration_since(first)));
             seen.insert(row.lock.clone(), (row.seen.clone(), first));
         }

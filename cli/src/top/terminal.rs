@@ -91,16 +91,18 @@ fn spawn(
 fn catch_signals() -> io::Result<Receiver<i32>> {
     let (sender, caught) = mpsc::channel();
     let mut signals = Signals::new(ENDING.into_iter().chain([SIGTSTP, SIGCONT]))?;
-    thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for signal in signals.forever() {
-            let is_over = sender.send(signal).is_err();
-            if ENDING.contains(&signal) && !is_over {
-                thread::sleep(END_LIMIT);
-                restore();
-                process::exit(i32::from(exit::SIGNAL) + signal);
+    thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            for signal in signals.forever() {
+                let is_over = sender.send(signal).is_err();
+                if ENDING.contains(&signal) && !is_over {
+                    thread::sleep(END_LIMIT);
+                    restore();
+                    process::exit(i32::from(exit::SIGNAL) + signal);
+                }
             }
-        }
-    })?;
+        })?;
     Ok(caught)
 }
 
@@ -123,7 +125,11 @@ impl Session {
         let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
         let has_colours = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         let theme = Theme { has_colours };
-        let mut session = Self { terminal, theme, is_set_up: false };
+        let mut session = Self {
+            terminal,
+            theme,
+            is_set_up: false,
+        };
         session.set_up()?;
         Ok(session)
     }
@@ -150,7 +156,8 @@ impl Session {
         loop {
             if age == 0 {
                 let theme = self.theme;
-                self.terminal.draw(|frame| view::draw(frame, &mut screen, theme))?;
+                self.terminal
+                    .draw(|frame| view::draw(frame, &mut screen, theme))?;
             }
             age = (age + 1) % TICKS_OF_SCREEN;
             if event::poll(TICK)? {
@@ -244,11 +251,17 @@ mod tests {
         script.env("TERM", "xterm").env("SHELL", "/bin/sh");
         let text = script.output().expect("script(1) is there").stdout;
         let text = String::from_utf8_lossy(&text);
-        let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("no {part:?}: {text}"));
+        let place = |part: &str| {
+            text.find(part)
+                .unwrap_or_else(|| panic!("no {part:?}: {text}"))
+        };
         assert!(place("\x1b[?1049h") < place("\x1b[?1049l"), "{text}");
         assert!(place("\x1b[?1049l") < place("so it goes"), "{text}");
         assert!(place("\x1b[?25h") < place("so it goes"), "{text}");
         let modes = &text[place("so it goes")..];
-        assert!(modes.contains(" icanon") && !modes.contains("-icanon"), "{modes}");
+        assert!(
+            modes.contains(" icanon") && !modes.contains("-icanon"),
+            "{modes}"
+        );
     }
 }

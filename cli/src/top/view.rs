@@ -75,7 +75,9 @@ fn columns(width: u16, longest_name: u16) -> Vec<(Column, u16)> {
     let mut rest = width.saturating_sub(NAME_MIN);
     let mut chosen = vec![(Column::Lock, NAME_MIN)];
     for (column, least) in wanted {
-        let Some(left) = rest.checked_sub(least + 1) else { break };
+        let Some(left) = rest.checked_sub(least + 1) else {
+            break;
+        };
         rest = left;
         chosen.push((column, least));
     }
@@ -105,11 +107,19 @@ pub(super) struct Theme {
 
 impl Theme {
     fn coloured(self, colour: Color) -> Style {
-        if self.has_colours { Style::new().fg(colour) } else { Style::new() }
+        if self.has_colours {
+            Style::new().fg(colour)
+        } else {
+            Style::new()
+        }
     }
 
     fn weighted(self, weight: Modifier) -> Style {
-        if self.has_colours { Style::new().add_modifier(weight) } else { Style::new() }
+        if self.has_colours {
+            Style::new().add_modifier(weight)
+        } else {
+            Style::new()
+        }
     }
 
     fn of(self, row: &Row) -> Style {
@@ -141,7 +151,9 @@ pub(super) fn draw(frame: &mut Frame<'_>, screen: &mut Screen, theme: Theme) {
     };
     let foot_line = match &screen.failure {
         Some(text) => {
-            let style = theme.coloured(Color::Red).patch(theme.weighted(Modifier::BOLD));
+            let style = theme
+                .coloured(Color::Red)
+                .patch(theme.weighted(Modifier::BOLD));
             Span::styled(cut(&shown(text.as_bytes()), foot.width), style)
         }
         None => Span::styled(cut(keys, foot.width), theme.weighted(Modifier::DIM)),
@@ -161,18 +173,32 @@ fn draw_locks(frame: &mut Frame<'_>, screen: &mut Screen, theme: Theme, head: Re
     let window = screen.window(usize::from(body.height.saturating_sub(1)));
     let selected = screen.index();
     let rows = &screen.rows()[window.clone()];
-    let longest = rows.iter().map(|row| width(&shown(row.lock.as_ref()))).max().unwrap_or(0);
+    let longest = rows
+        .iter()
+        .map(|row| width(&shown(row.lock.as_ref())))
+        .max()
+        .unwrap_or(0);
     let columns = columns(body.width, longest);
     let heading = |(column, size): &(Column, u16)| {
         let (name, order) = column.heading();
-        let mark = if order == Some(screen.order) { "↓" } else { "" };
+        let mark = if order == Some(screen.order) {
+            "↓"
+        } else {
+            ""
+        };
         Cell::from(cut(&format!("{name}{mark}"), *size))
     };
     let line = |(index, row): (usize, &Row)| {
-        let cells = columns.iter().map(|(column, size)| Cell::from(cut(&column.text(row), *size)));
+        let cells = columns
+            .iter()
+            .map(|(column, size)| Cell::from(cut(&column.text(row), *size)));
         let style = theme.of(row);
         let is_selected = window.start + index == selected;
-        let style = if is_selected { style.add_modifier(Modifier::REVERSED) } else { style };
+        let style = if is_selected {
+            style.add_modifier(Modifier::REVERSED)
+        } else {
+            style
+        };
         Cells::new(cells.collect::<Vec<_>>()).style(style)
     };
     let lines: Vec<Cells<'_>> = rows.iter().enumerate().map(line).collect();
@@ -184,24 +210,40 @@ fn draw_locks(frame: &mut Frame<'_>, screen: &mut Screen, theme: Theme, head: Re
 /// The waiters of the lock that is open.
 fn draw_waiters(frame: &mut Frame<'_>, screen: &mut Screen, theme: Theme, head: Rect, body: Rect) {
     let window = screen.window(usize::from(body.height.saturating_sub(1)));
-    let name = screen.open.as_ref().map_or(String::new(), |lock| shown(lock.as_ref()));
+    let name = screen
+        .open
+        .as_ref()
+        .map_or(String::new(), |lock| shown(lock.as_ref()));
     let (state, count, waiters) = match screen.open_row() {
-        Some(row) => (state_text(&row.seen), row.seen.waiter_count, &row.seen.waiters[..]),
+        Some(row) => (
+            state_text(&row.seen),
+            row.seen.waiter_count,
+            &row.seen.waiters[..],
+        ),
         None => ("free".to_owned(), 0, &[][..]),
     };
     let shown_of = match waiters.len() {
         listed if listed < count => {
-            format!("{}, of whom the first {listed} are shown", waiters_text(count))
+            format!(
+                "{}, of whom the first {listed} are shown",
+                waiters_text(count)
+            )
         }
         _ => waiters_text(count),
     };
     let lines = [name, state, shown_of].map(|text| Line::from(cut(&text, head.width)));
     let [name, state, count] = lines;
     frame.render_widget(
-        ratatui::text::Text::from(vec![name.style(theme.weighted(Modifier::BOLD)), state, count]),
+        ratatui::text::Text::from(vec![
+            name.style(theme.weighted(Modifier::BOLD)),
+            state,
+            count,
+        ]),
         head,
     );
-    let is_ensemble = screen.open_row().is_some_and(|row| is_of_ensemble(&row.seen));
+    let is_ensemble = screen
+        .open_row()
+        .is_some_and(|row| is_of_ensemble(&row.seen));
     // On an ensemble, it is not known for what, and there is one answer.
     let mut fixed = vec![("WAITED", TIME), ("FOR", NUMBER), ("NODES", 5)];
     if is_ensemble {
@@ -219,15 +261,28 @@ fn draw_waiters(frame: &mut Frame<'_>, screen: &mut Screen, theme: Theme, head: 
             (index + 1).to_string(),
             cell(waiter.owner()),
             duration::show(age(waiter.since)),
-            if waiter.is_for_share() { "a share" } else { "the lock" }.to_owned(),
+            if waiter.is_for_share() {
+                "a share"
+            } else {
+                "the lock"
+            }
+            .to_owned(),
             waiter.nodes.to_string(),
         ];
-        Cells::new(sizes.iter().zip(texts).map(|((_, size), text)| cut(&text, *size)))
+        Cells::new(
+            sizes
+                .iter()
+                .zip(texts)
+                .map(|((_, size), text)| cut(&text, *size)),
+        )
     };
     let header = Cells::new(sizes.iter().map(|(name, size)| cut(name, *size)));
     let widths = sizes.iter().map(|(_, size)| Constraint::Length(*size));
     let table = Table::new(window.map(line), widths);
-    frame.render_widget(table.header(header.style(theme.weighted(Modifier::BOLD))), body);
+    frame.render_widget(
+        table.header(header.style(theme.weighted(Modifier::BOLD))),
+        body,
+    );
 }
 
 fn width(text: &str) -> u16 {
@@ -244,7 +299,9 @@ fn cut(text: &str, size: u16) -> String {
         let next = Span::raw(character.to_string()).width();
         if used + next > size {
             while used >= size.max(1) {
-                used -= shown.pop().map_or(used, |last| Span::raw(last.to_string()).width());
+                used -= shown
+                    .pop()
+                    .map_or(used, |last| Span::raw(last.to_string()).width());
             }
             if size > 0 {
                 shown.push('…');

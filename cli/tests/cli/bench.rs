@@ -17,7 +17,9 @@ fn without_nodes_it_ends_and_a_signal_ends_it_while_it_waits_for_them() {
     let servers = Servers::start(3);
     let arguments = ["bench", "--handoffs", "1000000", "--rounds", "1"];
     let mut command = bare();
-    command.env("REDLATCH_NODES", servers.urls().join(",")).arg("--no-restart-guard");
+    command
+        .env("REDLATCH_NODES", servers.urls().join(","))
+        .arg("--no-restart-guard");
     let running = Running::start(command.args(arguments));
     // It hands the lock over when one of its clients waits.
     let waits = || keys(&servers[0]).iter().any(|key| key.contains("queue"));
@@ -26,10 +28,16 @@ fn without_nodes_it_ends_and_a_signal_ends_it_while_it_waits_for_them() {
     thread::sleep(Duration::from_millis(300));
     running.signal(Signal::INT);
     assert_eq!(running.end().code, 130);
-    let ended = end(bare().env("REDLATCH_NODES", servers.urls().join(",")).arg("bench"));
+    let ended = end(bare()
+        .env("REDLATCH_NODES", servers.urls().join(","))
+        .arg("bench"));
     resume(&servers, 2);
     assert_eq!((ended.code, &*ended.stdout), (69, ""));
-    assert!(ended.stderr.starts_with("redlatch: no quorum: "), "{}", ended.stderr);
+    assert!(
+        ended.stderr.starts_with("redlatch: no quorum: "),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
@@ -40,17 +48,29 @@ fn it_measures_rounds_and_hand_overs_and_leaves_nothing() {
     let mut command = redlatch(&servers, &counts);
     let ended = end(command.arg("--svg").arg(&file));
     assert_eq!((ended.code, &*ended.stderr), (0, ""));
-    for text in ["acquire (50 times): median ", "release (50 times): ", "handoff (2", "█"] {
+    for text in [
+        "acquire (50 times): median ",
+        "release (50 times): ",
+        "handoff (2",
+        "█",
+    ] {
         assert!(ended.stdout.contains(text), "{text}: {}", ended.stdout);
     }
     let svg = fs::read_to_string(&file).expect("it was written");
-    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
+    assert!(
+        svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
+        "{svg}"
+    );
     assert_eq!(svg.matches("class=\"title\"").count(), 3);
 
     let ended = end(redlatch(&servers, &counts).arg("--json"));
     let figures: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     assert_eq!(figures["acquire"]["count"], 50);
-    assert!(figures["handoff"]["p50_micros"].as_f64().is_some_and(|micros| micros > 0.0));
+    assert!(
+        figures["handoff"]["p50_micros"]
+            .as_f64()
+            .is_some_and(|micros| micros > 0.0)
+    );
     await_keys(&servers, &[]);
 }
 
@@ -76,7 +96,13 @@ fn rounds_that_time_out_are_counted_and_end_nothing() {
     let mut running = Running::start(command.args(counts));
     assert!(eventually(LIMIT, || calls(&servers[0], "set") > 100));
     let mut pauses = 0;
-    while running.0.try_wait().expect("a child can be asked").is_none() && pauses < 4 {
+    while running
+        .0
+        .try_wait()
+        .expect("a child can be asked")
+        .is_none()
+        && pauses < 4
+    {
         thread::sleep(Duration::from_millis(100));
         pause(&servers, 1);
         // A round waits for nine times as long for the only node, whose connection is given up soon
@@ -96,9 +122,24 @@ fn rounds_that_time_out_are_counted_and_end_nothing() {
 #[test]
 fn it_needs_numbers_and_a_file_that_can_be_written() {
     let servers = Servers::start(1);
-    let arguments = ["bench", "--rounds", "1", "--handoffs", "1", "--svg", "/nowhere/chart.svg"];
+    let arguments = [
+        "bench",
+        "--rounds",
+        "1",
+        "--handoffs",
+        "1",
+        "--svg",
+        "/nowhere/chart.svg",
+    ];
     let ended = end(&mut redlatch(&servers, &arguments));
     assert_eq!(ended.code, 70);
-    assert!(ended.stderr.contains("/nowhere/chart.svg: "), "{}", ended.stderr);
-    assert_eq!(end(&mut redlatch(&servers, &["bench", "--rounds", "many"])).code, 2);
+    assert!(
+        ended.stderr.contains("/nowhere/chart.svg: "),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(
+        end(&mut redlatch(&servers, &["bench", "--rounds", "many"])).code,
+        2
+    );
 }

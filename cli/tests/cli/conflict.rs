@@ -39,9 +39,18 @@ fn a_quarantine_is_reported_with_the_time_that_is_left() {
         let ended = run(guarded, &servers, more);
         assert_eq!(ended.code, 71, "{more:?}: {ended:?}");
         let text = &ended.stderr;
-        assert!(text.starts_with("redlatch: name: quarantined for another "), "{more:?}: {text}");
-        assert!(text.contains(" s: too few nodes have been up for max-ttl, "), "{text}");
-        assert!(text.contains("; --no-restart-guard does without the wait: for tests, "), "{text}");
+        assert!(
+            text.starts_with("redlatch: name: quarantined for another "),
+            "{more:?}: {text}"
+        );
+        assert!(
+            text.contains(" s: too few nodes have been up for max-ttl, "),
+            "{text}"
+        );
+        assert!(
+            text.contains("; --no-restart-guard does without the wait: for tests, "),
+            "{text}"
+        );
     };
     let all = || {
         check(&["--no-wait"]);
@@ -67,7 +76,12 @@ fn a_quarantine_is_reported_with_the_time_that_is_left() {
 fn a_lock_that_is_held_and_one_that_others_wait_for_have_different_codes() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let held = client.request("name").owner("host-7").ttl(LONG).lock().expect("it is free");
+    let held = client
+        .request("name")
+        .owner("host-7")
+        .ttl(LONG)
+        .lock()
+        .expect("it is free");
     let ended = run(redlatch, &servers, &["--no-wait"]);
     assert_eq!(ended.code, 1);
     let text = "redlatch: name: another client holds the lock: host-7 for another 4";
@@ -80,9 +94,11 @@ fn a_lock_that_is_held_and_one_that_others_wait_for_have_different_codes() {
         server.command(&["SET", "name", &reservation, "PX", "50000"]);
     }
     let text = "redlatch: name: others wait for the lock and are served first\n";
-    for (more, code) in
-        [(&["--no-wait"][..], 3), (&["--no-wait", "--shared"], 3), (&["--no-wait", "-E", "99"], 99)]
-    {
+    for (more, code) in [
+        (&["--no-wait"][..], 3),
+        (&["--no-wait", "--shared"], 3),
+        (&["--no-wait", "-E", "99"], 99),
+    ] {
         let ended = run(redlatch, &servers, more);
         assert_eq!((ended.code, &*ended.stderr), (code, text), "{more:?}");
     }
@@ -103,13 +119,23 @@ fn a_key_that_is_no_lock_is_not_reported_as_held() {
     for (words, kind) in [
         (&["RPUSH", "name", "x"][..], "it is not a string"),
         (&["HSET", "name", "field", "value"], "it is not a string"),
-        (&["XADD", "name", "*", "field", "value"], "it is not a string"),
+        (
+            &["XADD", "name", "*", "field", "value"],
+            "it is not a string",
+        ),
         (&["SET", "name", "value"], "it has no ttl"),
         (&["SET", "name", "", "PX", "50000"], "it is an empty string"),
-        (&["SET", "name", &long, "PX", "50000"], "it is longer than the value of any lock"),
+        (
+            &["SET", "name", &long, "PX", "50000"],
+            "it is longer than the value of any lock",
+        ),
     ] {
         on_all(words);
-        for more in [&["--no-wait"][..], &["--wait", "300ms"], &["--no-wait", "-E", "0"]] {
+        for more in [
+            &["--no-wait"][..],
+            &["--wait", "300ms"],
+            &["--no-wait", "-E", "0"],
+        ] {
             let ended = run(redlatch, &servers, more);
             assert_eq!(ended.code, 70, "{words:?} {more:?}: {ended:?}");
             let text = format!("redlatch: name: the key's value is not a lock: {kind}\n");
@@ -136,7 +162,11 @@ fn a_key_that_is_no_lock_is_not_reported_as_held() {
         on_all(&["RPUSH", "name", "x"]);
         let ended = run(redlatch, &servers, &[&["--no-wait"], more].concat());
         assert_eq!(ended.code, 70, "{more:?}: {ended:?}");
-        assert!(ended.stderr.contains("is not a lock: it is not a string"), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("is not a lock: it is not a string"),
+            "{}",
+            ended.stderr
+        );
     }
 }
 
@@ -144,7 +174,11 @@ fn a_key_that_is_no_lock_is_not_reported_as_held() {
 fn a_lock_of_another_program_is_shown_as_that() {
     let servers = Servers::start(3);
     for (value, text, program) in [
-        ("3ZN5YNDuoiOLHpj9w3bxx7", "another program (likely redlock-py)", "redlock-py"),
+        (
+            "3ZN5YNDuoiOLHpj9w3bxx7",
+            "another program (likely redlock-py)",
+            "redlock-py",
+        ),
         ("of-another-program-here", "another program", "unknown"),
     ] {
         for server in servers.iter() {
@@ -152,13 +186,22 @@ fn a_lock_of_another_program_is_shown_as_that() {
         }
         let refused = run(redlatch, &servers, &["--no-wait"]);
         let line = format!("another client holds the lock: {text} for another ");
-        assert!(refused.code == 1 && refused.stderr.contains(&line), "{refused:?}");
+        assert!(
+            refused.code == 1 && refused.stderr.contains(&line),
+            "{refused:?}"
+        );
         let seen = end(&mut redlatch(&servers, &["inspect", "name"])).stdout;
-        assert!(seen.starts_with(&format!("name: held by {text} for another ")), "{seen}");
+        assert!(
+            seen.starts_with(&format!("name: held by {text} for another ")),
+            "{seen}"
+        );
         let json = end(&mut redlatch(&servers, &["inspect", "name", "--json"])).stdout;
         let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         let holder = &json["holders"][0];
-        assert_eq!((&holder["other_program"], holder["owner"].is_null()), (&program.into(), true));
+        assert_eq!(
+            (&holder["other_program"], holder["owner"].is_null()),
+            (&program.into(), true)
+        );
     }
 }
 
@@ -167,10 +210,18 @@ fn too_few_nodes_are_neither_held_nor_quarantined() {
     let servers = Servers::start(3);
     let held = take(&all_nodes_client(servers.urls()), "name", LONG);
     pause(&servers, 2);
-    let ended = run(redlatch, &servers, &["--no-wait", "-E", "0", "--node-timeout", "300ms"]);
+    let ended = run(
+        redlatch,
+        &servers,
+        &["--no-wait", "-E", "0", "--node-timeout", "300ms"],
+    );
     resume(&servers, 2);
     assert_eq!(ended.code, 69, "{ended:?}");
-    assert!(ended.stderr.starts_with("redlatch: no quorum: "), "{}", ended.stderr);
+    assert!(
+        ended.stderr.starts_with("redlatch: no quorum: "),
+        "{}",
+        ended.stderr
+    );
     drop(held);
 }
 
@@ -178,18 +229,32 @@ fn too_few_nodes_are_neither_held_nor_quarantined() {
 fn commands_that_look_at_a_lock_say_that_it_is_quarantined() {
     let servers = Servers::start(3);
     let free = end(&mut guarded(&servers, &["inspect", "name"])).stdout;
-    assert!(free.starts_with("name: free, quarantined for another "), "{free}");
+    assert!(
+        free.starts_with("name: free, quarantined for another "),
+        "{free}"
+    );
     let waiter = waiter(&servers);
     let seen = end(&mut guarded(&servers, &["inspect", "name"])).stdout;
     let text = "name: reserved for the first waiter, quarantined for another ";
-    assert!(seen.starts_with(text) && seen.contains(" s; 1 waiter\n"), "{seen}");
+    assert!(
+        seen.starts_with(text) && seen.contains(" s; 1 waiter\n"),
+        "{seen}"
+    );
     let json = end(&mut guarded(&servers, &["inspect", "name", "--json"])).stdout;
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
-    assert!(json["quarantine_seconds"].as_f64().is_some_and(|left| left > 1.0), "{json}");
+    assert!(
+        json["quarantine_seconds"]
+            .as_f64()
+            .is_some_and(|left| left > 1.0),
+        "{json}"
+    );
     let node = &json["nodes"][0]["quarantine_seconds"];
     assert!(node.as_f64().is_some_and(|left| left > 1.0), "{json}");
     let top = end(&mut guarded(&servers, &["top"])).stdout;
-    assert!(top.contains("reserved for the first waiter, quarantined for another "), "{top}");
+    assert!(
+        top.contains("reserved for the first waiter, quarantined for another "),
+        "{top}"
+    );
 
     let mut second = in_guarded_terminal(&servers, "run name -- true");
     second.await_text("redlatch: --no-restart-guard does without the wait: for tests, ");

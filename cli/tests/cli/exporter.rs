@@ -25,7 +25,10 @@ pub(crate) struct Exporter {
 impl Exporter {
     #[track_caller]
     pub(crate) fn start(servers: &Servers, more: &[&str]) -> Self {
-        Self::of(&mut redlatch(servers, &[&["exporter", "--interval", "1s"], more].concat()))
+        Self::of(&mut redlatch(
+            servers,
+            &[&["exporter", "--interval", "1s"], more].concat(),
+        ))
     }
 
     /// With the restart guard.
@@ -39,7 +42,10 @@ impl Exporter {
         let mut running = Running::start(command.args(["--listen", "127.0.0.1:0"]));
         let line = running.next_line();
         let url = line.trim_end().strip_prefix("http://");
-        let address = url.and_then(|it| it.strip_suffix("/metrics")).expect("its URL").to_owned();
+        let address = url
+            .and_then(|it| it.strip_suffix("/metrics"))
+            .expect("its URL")
+            .to_owned();
         Self { address, running }
     }
 
@@ -51,7 +57,9 @@ impl Exporter {
 
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).expect("it listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        stream
+            .set_read_timeout(Some(PATIENCE))
+            .expect("a timeout can be set");
         stream
     }
 
@@ -76,7 +84,10 @@ impl Exporter {
     pub(crate) fn metrics(&self) -> Metrics {
         let (head, body) = self.get("/metrics");
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-        assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{head}");
+        assert!(
+            head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())),
+            "{head}"
+        );
         Metrics::parse(&body)
     }
 }
@@ -98,12 +109,21 @@ fn nodes_and_locks_are_metrics() {
         assert_eq!(of_node("quarantine_seconds"), Some(0.0), "{seen:?}");
         assert!(of_node("round_trip_seconds") > Some(0.0), "{seen:?}");
         assert!(of_node("memory_used_bytes") > Some(10_000.0), "{seen:?}");
-        assert!(of_node("clock_offset_seconds").is_some_and(|it| it.abs() < 5.0), "{seen:?}");
+        assert!(
+            of_node("clock_offset_seconds").is_some_and(|it| it.abs() < 5.0),
+            "{seen:?}"
+        );
         assert!(of_node("warnings") >= Some(1.0), "it forgets: {seen:?}");
-        assert_eq!(of_node("votes"), None, "the nodes keep no registers: {seen:?}");
+        assert_eq!(
+            of_node("votes"),
+            None,
+            "the nodes keep no registers: {seen:?}"
+        );
     }
-    let forgets =
-        format!("redlatch_node_warning{{node=\"{}/0\",warning=\"forgets\"}}", servers.urls()[0]);
+    let forgets = format!(
+        "redlatch_node_warning{{node=\"{}/0\",warning=\"forgets\"}}",
+        servers.urls()[0]
+    );
     assert_eq!(seen.value(&forgets), Some(1.0), "{seen:?}");
     assert_eq!(seen.value("redlatch_nodes_needed"), Some(2.0));
     assert_eq!(seen.value("redlatch_locks_left_out"), Some(0.0));
@@ -114,22 +134,36 @@ fn nodes_and_locks_are_metrics() {
     assert_eq!(of_lock(&seen, "held"), Some(1.0), "{seen:?}");
     assert_eq!(of_lock(&seen, "holders"), Some(1.0), "{seen:?}");
     assert_eq!(of_lock(&seen, "waiters"), Some(1.0), "{seen:?}");
-    assert!(of_lock(&seen, "longest_wait_seconds") > Some(0.0), "{seen:?}");
+    assert!(
+        of_lock(&seen, "longest_wait_seconds") > Some(0.0),
+        "{seen:?}"
+    );
     let left = of_lock(&seen, "remaining_seconds").expect("it is held");
     assert!(left > 0.0 && left <= LONG.as_secs_f64(), "{left}");
-    assert_eq!(seen.sum("redlatch_lock_held"), 2.0, "only those that match, once each: {seen:?}");
+    assert_eq!(
+        seen.sum("redlatch_lock_held"),
+        2.0,
+        "only those that match, once each: {seen:?}"
+    );
     // The name as the tables show it, and then with the escapes of a label.
     let odd_series = "redlatch_lock_held{lock=\"orders:\\\"\\\\\\\\\\\\n\\\\xff\"}";
     assert_eq!(seen.value(odd_series), Some(1.0), "{seen:?}");
 
     let age = || of_lock(&exporter.metrics(), "holder_age_seconds");
-    assert!(eventually(LIMIT, || age() > Some(2.0)), "it grows while the grant is the same");
+    assert!(
+        eventually(LIMIT, || age() > Some(2.0)),
+        "it grows while the grant is the same"
+    );
     drop(held);
     assert_eq!(waiter.end().code, 0);
     assert!(eventually(LIMIT, || of_lock(&exporter.metrics(), "held").is_none()));
     let again = take(&client, "orders:1", LONG);
     assert!(eventually(LIMIT, || age().is_some()));
-    assert!(age() < Some(LIMIT.as_secs_f64() / 2.0), "another grant: {:?}", age());
+    assert!(
+        age() < Some(LIMIT.as_secs_f64() / 2.0),
+        "another grant: {:?}",
+        age()
+    );
 
     let down = format!("redlatch_node_up{{node=\"{}/0\"}}", servers.urls()[0]);
     servers[0].kill();
@@ -138,7 +172,11 @@ fn nodes_and_locks_are_metrics() {
     servers[1].kill();
     let is_unknown = || exporter.metrics().value("redlatch_locks_known") == Some(0.0);
     assert!(eventually(LIMIT, is_unknown), "a majority is down");
-    assert_eq!(exporter.metrics().sum("redlatch_lock_held"), 0.0, "nothing old is shown");
+    assert_eq!(
+        exporter.metrics().sum("redlatch_lock_held"),
+        0.0,
+        "nothing old is shown"
+    );
     drop((odd, other, again));
 }
 
@@ -153,11 +191,19 @@ fn the_number_of_series_has_a_limit() {
     let exporter = Exporter::start(&servers, &["--pattern", "*", "--max-locks", "4"]);
     let seen = exporter.metrics();
     assert_eq!(seen.sum("redlatch_lock_held"), 4.0, "{seen:?}");
-    assert_eq!(seen.value("redlatch_lock_held{lock=\"lock:3\"}"), Some(1.0), "the first by name");
+    assert_eq!(
+        seen.value("redlatch_lock_held{lock=\"lock:3\"}"),
+        Some(1.0),
+        "the first by name"
+    );
     assert_eq!(seen.value("redlatch_locks_left_out"), Some(6.0), "{seen:?}");
     let nodes_only = Exporter::start(&servers, &[]).metrics();
     assert_eq!(nodes_only.sum("redlatch_lock_held"), 0.0, "{nodes_only:?}");
-    assert_eq!(nodes_only.value("redlatch_locks_known"), None, "{nodes_only:?}");
+    assert_eq!(
+        nodes_only.value("redlatch_locks_known"),
+        None,
+        "{nodes_only:?}"
+    );
     drop(held);
 }
 
@@ -179,19 +225,34 @@ fn it_answers_what_it_knows_and_refuses_the_rest() {
     let servers = Servers::start(1);
     let exporter = Exporter::start(&servers, &[]);
     let (head, body) = exporter.get("/");
-    assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html"), "{head}");
+    assert!(
+        head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html"),
+        "{head}"
+    );
     assert!(body.contains("href=\"/metrics\""), "{body}");
     let (head, _) = exporter.get("/metrics?name=value");
-    assert!(head.contains("\r\nContent-Type: text/plain; version=0.0.4"), "{head}");
+    assert!(
+        head.contains("\r\nContent-Type: text/plain; version=0.0.4"),
+        "{head}"
+    );
     let open =
         "GET /metrics HTTP/1.1\r\naccept: application/openmetrics-text;version=1.0.0\r\n\r\n";
-    assert!(exporter.answer(open).contains("\r\nContent-Type: application/openmetrics-text"));
+    assert!(
+        exporter
+            .answer(open)
+            .contains("\r\nContent-Type: application/openmetrics-text")
+    );
     let head = exporter.answer("HEAD /metrics HTTP/1.1\r\n\r\n");
-    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
+    assert!(
+        head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"),
+        "{head}"
+    );
     let long_header = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
     let many_headers = format!("GET / HTTP/1.1\r\n{}\r\n", "X: x\r\n".repeat(100));
-    let body =
-        format!("POST /metrics HTTP/1.1\r\nContent-Length: 100000\r\n\r\n{}", "b".repeat(100_000));
+    let body = format!(
+        "POST /metrics HTTP/1.1\r\nContent-Length: 100000\r\n\r\n{}",
+        "b".repeat(100_000)
+    );
     for (request, status) in [
         ("GET /other HTTP/1.1\r\n\r\n", "404 Not Found"),
         ("GET /metrics/ HTTP/1.1\r\n\r\n", "404 Not Found"),
@@ -202,9 +263,16 @@ fn it_answers_what_it_knows_and_refuses_the_rest() {
         (&many_headers, "431 Request Header Fields Too Large"),
     ] {
         let answer = exporter.answer(request);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{answer:?}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}\r\n")),
+            "{answer:?}"
+        );
     }
-    assert_eq!(exporter.metrics().sum("redlatch_node_up"), 1.0, "it goes on");
+    assert_eq!(
+        exporter.metrics().sum("redlatch_node_up"),
+        1.0,
+        "it goes on"
+    );
 }
 
 #[test]
@@ -216,7 +284,9 @@ fn slow_clients_neither_hang_it_nor_make_it_grow() {
     let slow: Vec<TcpStream> = (0..100).map(|_| exporter.connect()).collect();
     let trickle = |mut stream: &TcpStream| while_open(|| stream.write_all(b"G"));
     thread::scope(|scope| {
-        slow.iter().step_by(20).for_each(|stream| drop(scope.spawn(move || trickle(stream))));
+        slow.iter()
+            .step_by(20)
+            .for_each(|stream| drop(scope.spawn(move || trickle(stream))));
         // There are limits for the number of connections and for the time of each.
         let tasks = format!("/proc/{}/task", exporter.running.0.id());
         let threads = std::fs::read_dir(&tasks).map_or(0, Iterator::count);
@@ -253,10 +323,23 @@ impl Exporter {
 fn what_it_cannot_do_is_said() {
     let servers = Servers::start(1);
     let exporter = Exporter::start(&servers, &[]);
-    let taken = end(&mut redlatch(&servers, &["exporter", "--listen", &exporter.address]));
+    let taken = end(&mut redlatch(
+        &servers,
+        &["exporter", "--listen", &exporter.address],
+    ));
     assert_eq!(taken.code, 70);
-    assert!(taken.stderr.contains(&format!("cannot listen at {}: ", exporter.address)));
+    assert!(
+        taken
+            .stderr
+            .contains(&format!("cannot listen at {}: ", exporter.address))
+    );
     let hasty = end(&mut redlatch(&servers, &["exporter", "--interval", "10ms"]));
-    assert_eq!((hasty.code, &*hasty.stderr), (2, "redlatch: --interval must be 1s or longer\n"));
-    assert_eq!(end(&mut redlatch(&servers, &["exporter", "--listen", "9785"])).code, 2);
+    assert_eq!(
+        (hasty.code, &*hasty.stderr),
+        (2, "redlatch: --interval must be 1s or longer\n")
+    );
+    assert_eq!(
+        end(&mut redlatch(&servers, &["exporter", "--listen", "9785"])).code,
+        2
+    );
 }

@@ -15,13 +15,24 @@ fn contained(servers: &Servers, arguments: &[&str]) -> Option<Running> {
         command.args(["--pid", "--fork", "--mount-proc"]);
         command
     };
-    if !unshare().arg("true").status().is_ok_and(|status| status.success()) {
+    if !unshare()
+        .arg("true")
+        .status()
+        .is_ok_and(|status| status.success())
+    {
         eprintln!("not run: no pid namespaces here");
         return None;
     }
     let mut command = unshare();
-    command.args([env!("CARGO_BIN_EXE_redlatch"), "--no-restart-guard", "--node-timeout", "2s"]);
-    command.args(arguments).env("REDLATCH_NODES", servers.urls().join(","));
+    command.args([
+        env!("CARGO_BIN_EXE_redlatch"),
+        "--no-restart-guard",
+        "--node-timeout",
+        "2s",
+    ]);
+    command
+        .args(arguments)
+        .env("REDLATCH_NODES", servers.urls().join(","));
     Some(Running::start(&mut command))
 }
 
@@ -35,11 +46,17 @@ fn a_signal_ends_every_subcommand() {
         (&["lock", "name", "--until-signal"], "\n"),
     ] {
         for signal in [Signal::TERM, Signal::INT] {
-            let Some(mut running) = contained(&servers, arguments) else { return };
+            let Some(mut running) = contained(&servers, arguments) else {
+                return;
+            };
             running.await_text(text);
             let redlatch = child_of(Pid::from_child(&running.0));
             kill_process(redlatch, signal).expect("it runs");
-            let code = if arguments[0] == "lock" { 0 } else { 128 + signal.as_raw() };
+            let code = if arguments[0] == "lock" {
+                0
+            } else {
+                128 + signal.as_raw()
+            };
             assert_eq!(running.end().code, code, "{arguments:?}");
         }
     }
@@ -54,8 +71,19 @@ fn what_the_command_leaves_behind_is_waited_for() {
             [ \"$zombies\" != 0 ] && [ $tries -lt 300 ]; do tries=$((tries + 1)); sleep 0.1; done
         echo \"$zombies left, under $PPID\"; exit 7";
     let servers = Servers::start(1);
-    let on_lost = ["run", "name", "--on-lost", "sleep 0.1; exit 0", "--", "sh", "-c", SCRIPT];
-    let Some(mut running) = contained(&servers, &on_lost) else { return };
+    let on_lost = [
+        "run",
+        "name",
+        "--on-lost",
+        "sleep 0.1; exit 0",
+        "--",
+        "sh",
+        "-c",
+        SCRIPT,
+    ];
+    let Some(mut running) = contained(&servers, &on_lost) else {
+        return;
+    };
     running.await_line("0 left, under 1");
     assert_eq!(running.end().code, 7);
     await_keys(&servers, &[]);

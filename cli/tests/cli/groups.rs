@@ -13,55 +13,108 @@ fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
     let servers = replicated(1);
     let url = format!("redis://127.0.0.1:{}/0?failover=true", servers[0].port());
     let run = |arguments: &[&str]| -> Ended {
-        end(bare().env("REDLATCH_NODES", &url).args(["--node-timeout", "2s"]).args(arguments))
+        end(bare()
+            .env("REDLATCH_NODES", &url)
+            .args(["--node-timeout", "2s"])
+            .args(arguments))
     };
     let doctor = || run(&["doctor", "--json"]);
     assert_eq!(doctor().code, 71);
-    assert!(doctor().stdout.contains("if it is new, run redlatch adopt"), "{:?}", doctor());
+    assert!(
+        doctor().stdout.contains("if it is new, run redlatch adopt"),
+        "{:?}",
+        doctor()
+    );
     let dry = run(&["adopt"]);
     assert_eq!(dry.code, 0, "{dry:?}");
-    assert!(dry.stdout.contains("its grants do not count for another 1 min 1"), "{dry:?}");
-    assert!(dry.stdout.ends_with("Nothing was changed: --yes does it.\n"), "{dry:?}");
+    assert!(
+        dry.stdout
+            .contains("its grants do not count for another 1 min 1"),
+        "{dry:?}"
+    );
+    assert!(
+        dry.stdout
+            .ends_with("Nothing was changed: --yes does it.\n"),
+        "{dry:?}"
+    );
     let waits = run(&["run", "--no-wait", "orders", "true"]);
     assert_eq!(waits.code, 71);
     let text = "failover_bound, and one that was failed over may have forgotten who holds the \
                 lock; redlatch adopt --yes does without the wait";
-    assert!(waits.stderr.contains(text) && !waits.stderr.contains("restart"), "{waits:?}");
+    assert!(
+        waits.stderr.contains(text) && !waits.stderr.contains("restart"),
+        "{waits:?}"
+    );
     let locked = run(&["doctor", "--lock", "orders"]).stdout;
-    assert!(locked.contains("redlatch adopt --yes") && !locked.contains("-guard"), "{locked}");
-    let command = concat!("exec ", env!("CARGO_BIN_EXE_redlatch"), " run orders -- true");
+    assert!(
+        locked.contains("redlatch adopt --yes") && !locked.contains("-guard"),
+        "{locked}"
+    );
+    let command = concat!(
+        "exec ",
+        env!("CARGO_BIN_EXE_redlatch"),
+        " run orders -- true"
+    );
     let mut line = start_in_terminal_with(&url, command);
     line.await_text("redlatch: redlatch adopt --yes does without the wait, for a group that ");
     drop(line);
     let adopted = run(&["adopt", "--yes"]);
-    assert_eq!((adopted.code, &*adopted.stdout), (0, &*format!("{url}: adopted\n")));
+    assert_eq!(
+        (adopted.code, &*adopted.stdout),
+        (0, &*format!("{url}: adopted\n"))
+    );
     assert_eq!(run(&["run", "--no-wait", "orders", "true"]).code, 0);
     let shown = run(&["status", "--json"]);
     let node = &serde_json::from_str::<Value>(&shown.stdout).unwrap()[0];
-    assert_eq!(node["group"]["reign"].as_str().map(str::len), Some(40), "{shown:?}");
+    assert_eq!(
+        node["group"]["reign"].as_str().map(str::len),
+        Some(40),
+        "{shown:?}"
+    );
     // No age from 1970 on.
     assert_eq!(node["group"]["adopted"], true, "{shown:?}");
     assert!(node["group"]["age_seconds"].is_null(), "{shown:?}");
     let table = run(&["status"]).stdout;
-    assert!(table.contains("REIGN") && table.contains("adopted"), "{table}");
+    assert!(
+        table.contains("REIGN") && table.contains("adopted"),
+        "{table}"
+    );
     let found = run(&["doctor", "--verbose"]).stdout;
-    assert!(found.contains(", adopted") && !found.contains("known for"), "{found}");
+    assert!(
+        found.contains(", adopted") && !found.contains("known for"),
+        "{found}"
+    );
     assert_eq!(run(&["adopt", "--yes"]).stdout, format!("{url}: adopted\n"));
     let renewed = run(&["renew", &url, "--yes"]);
-    assert_eq!((renewed.code, &*renewed.stdout), (0, &*format!("{url}: renewed\n")));
+    assert_eq!(
+        (renewed.code, &*renewed.stdout),
+        (0, &*format!("{url}: renewed\n"))
+    );
     assert_eq!(doctor().code, 71);
     let found = doctor().stdout;
-    assert!(found.contains("its master was replaced or restarted lately"), "{found}");
+    assert!(
+        found.contains("its master was replaced or restarted lately"),
+        "{found}"
+    );
     // It is not its first use, so nothing offers what is for that.
     let waits = run(&["run", "--no-wait", "orders", "true"]);
     let locked = run(&["doctor", "--lock", "orders"]).stdout;
     for text in [&found, &waits.stderr, &locked] {
         assert!(!text.contains("adopt"), "{text}");
     }
-    assert!(waits.stderr.contains("a lock of that time may still be held"), "{waits:?}");
+    assert!(
+        waits
+            .stderr
+            .contains("a lock of that time may still be held"),
+        "{waits:?}"
+    );
     let refused = run(&["adopt", "--yes"]);
     assert_eq!(refused.code, 69, "{refused:?}");
-    assert!(refused.stdout.contains("not changed: it was in use before, in the reign "));
+    assert!(
+        refused
+            .stdout
+            .contains("not changed: it was in use before, in the reign ")
+    );
     assert_eq!(run(&["run", "--no-wait", "orders", "true"]).code, 71);
     let short = ["--max-ttl", "1s", "--failover-bound", "1ms"];
     let counts = || run(&[&short[..], &["adopt", "--yes"]].concat());
@@ -72,7 +125,10 @@ fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
     let plain = format!("redis://127.0.0.1:{}", servers[0].port());
     let none = end(bare().args(["--node-timeout", "2s", "renew", &plain, "--yes"]));
     assert_eq!(none.code, 2);
-    assert!(none.stderr.contains("no node is a replicated group"), "{none:?}");
+    assert!(
+        none.stderr.contains("no node is a replicated group"),
+        "{none:?}"
+    );
 }
 
 #[test]
@@ -100,30 +156,64 @@ fn doctor_looks_at_sentinels_and_says_where_it_may_not_look() {
             })
         };
         let sentinels = is_warned("sentinels", "1 of 3 Sentinels suffice");
-        (sentinels, is_warned("rights", "+config|get on all"), is_warned("no_bound", "cut off"))
+        (
+            sentinels,
+            is_warned("rights", "+config|get on all"),
+            is_warned("no_bound", "cut off"),
+        )
     };
     assert_eq!(found(&group.url()), (true, false, true));
-    assert_eq!(found(&group.url().replace("://", "://app:pw@")), (true, true, false));
+    assert_eq!(
+        found(&group.url().replace("://", "://app:pw@")),
+        (true, true, false)
+    );
 }
 
 #[test]
 fn what_cannot_heal_ends_a_wait_with_77_and_says_what_to_mend() {
     let group = SentinelGroup::start(1);
     let waits = |url: &str| {
-        let run = ["--node-timeout", "2s", "run", "orders", "--wait", "60s", "--", "true"];
+        let run = [
+            "--node-timeout",
+            "2s",
+            "run",
+            "orders",
+            "--wait",
+            "60s",
+            "--",
+            "true",
+        ];
         end(bare().env("REDLATCH_NODES", url).args(run))
     };
     let at = |ports: Vec<u16>| {
-        let hosts: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        let hosts: Vec<_> = ports
+            .iter()
+            .map(|port| format!("127.0.0.1:{port}"))
+            .collect();
         hosts.join(",")
     };
     let servers = at(group.servers.iter().map(Server::port).collect());
     for (url, words) in [
-        (group.url().replace(NAME, "others"), "No such master with that name"),
-        (format!("redis+sentinel://{servers}/{NAME}"), "the server is no Sentinel"),
-        (format!("redis+cluster://{servers}"), "the server is in no cluster"),
-        (format!("redis://{}", at(vec![group.sentinels[0].port()])), "the server is a Sentinel"),
-        (format!("{}?sentinel_user=app&sentinel_password=no", group.url()), "WRONGPASS"),
+        (
+            group.url().replace(NAME, "others"),
+            "No such master with that name",
+        ),
+        (
+            format!("redis+sentinel://{servers}/{NAME}"),
+            "the server is no Sentinel",
+        ),
+        (
+            format!("redis+cluster://{servers}"),
+            "the server is in no cluster",
+        ),
+        (
+            format!("redis://{}", at(vec![group.sentinels[0].port()])),
+            "the server is a Sentinel",
+        ),
+        (
+            format!("{}?sentinel_user=app&sentinel_password=no", group.url()),
+            "WRONGPASS",
+        ),
     ] {
         if words == "WRONGPASS" {
             for sentinel in &group.sentinels {
@@ -135,7 +225,12 @@ fn what_cannot_heal_ends_a_wait_with_77_and_says_what_to_mend() {
         assert_eq!(ended.code, 77, "{url}: {ended:?}");
         assert!(ended.stderr.contains(words), "{ended:?}");
         let doctor =
-            end(bare().env("REDLATCH_NODES", &url).args(["--node-timeout", "2s", "doctor"]));
-        assert!(doctor.code == 69 && doctor.stdout.contains(words), "{doctor:?}");
+            end(bare()
+                .env("REDLATCH_NODES", &url)
+                .args(["--node-timeout", "2s", "doctor"]));
+        assert!(
+            doctor.code == 69 && doctor.stdout.contains(words),
+            "{doctor:?}"
+        );
     }
 }

@@ -17,13 +17,20 @@ use support::servers::Servers;
 use support::waiters::{await_keys, await_queued};
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs()
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("after 1970")
+        .as_secs()
 }
 
 /// Until when the lock is held, if the file is there.
 fn until(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
-    Some(text.strip_suffix('\n').and_then(|text| text.parse().ok()).expect("a number"))
+    Some(
+        text.strip_suffix('\n')
+            .and_then(|text| text.parse().ok())
+            .expect("a number"),
+    )
 }
 
 #[test]
@@ -33,7 +40,16 @@ fn the_file_is_there_as_long_as_the_lock_is_held() {
     let file = folder.path().join("held");
     let path = file.to_str().expect("text");
     let held = take(&all_nodes_client(servers.urls()), "name", LONG);
-    let arguments = ["run", "name", "--ttl", "3s", "--health-file", path, "--", "cat"];
+    let arguments = [
+        "run",
+        "name",
+        "--ttl",
+        "3s",
+        "--health-file",
+        path,
+        "--",
+        "cat",
+    ];
     let mut command = with_short_rounds(&servers, &arguments);
     let mut running = Running::start(command.stdin(Stdio::piped()));
     await_queued(&servers, "name", 1);
@@ -50,7 +66,10 @@ fn the_file_is_there_as_long_as_the_lock_is_held() {
     // Neither a file that cannot be written nor a command that does not start changes anything.
     let mut running = start(&servers, "name", &[], "/no/a");
     let note = running.first_note();
-    assert!(note.starts_with("redlatch: warning: --health-file: /no/a: "), "{note}");
+    assert!(
+        note.starts_with("redlatch: warning: --health-file: /no/a: "),
+        "{note}"
+    );
     finish(running);
     assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), 0);
 }
@@ -66,7 +85,16 @@ fn the_file_is_gone_before_the_command_of_a_lost_lock_ends() {
         "trap 'test -e {path} && echo there || echo gone; exit 0' TERM; \
          echo ready; while :; do sleep 0.05; done"
     );
-    let arguments = ["run", "name", "--ttl", "3s", "--health-file", path, "-c", &script];
+    let arguments = [
+        "run",
+        "name",
+        "--ttl",
+        "3s",
+        "--health-file",
+        path,
+        "-c",
+        &script,
+    ];
     let mut running = Running::start(&mut with_short_rounds(&servers, &arguments));
     running.await_line("ready");
     assert!(eventually(LIMIT, || until(&file).is_some()));
@@ -82,7 +110,16 @@ fn the_file_of_a_process_that_was_killed_says_until_when_it_counts() {
     let folder = in_memory();
     let file = folder.path().join("held");
     let path = file.to_str().expect("text");
-    let arguments = ["run", "name", "--ttl", "2s", "--health-file", path, "--", "cat"];
+    let arguments = [
+        "run",
+        "name",
+        "--ttl",
+        "2s",
+        "--health-file",
+        path,
+        "--",
+        "cat",
+    ];
     let mut command = with_short_rounds(&servers, &arguments);
     let mut running = Running::start(command.stdin(Stdio::piped()));
     assert!(eventually(LIMIT, || until(&file).is_some()));
@@ -100,8 +137,12 @@ fn the_file_of_a_process_that_was_killed_says_until_when_it_counts() {
 
 /// A run of `cat` under this lock.
 fn start(servers: &Servers, name: &str, more: &[&str], path: &str) -> Running {
-    let arguments =
-        [&["run", name, "--ttl", "2s"], more, &["--health-file", path, "--", "cat"]].concat();
+    let arguments = [
+        &["run", name, "--ttl", "2s"],
+        more,
+        &["--health-file", path, "--", "cat"],
+    ]
+    .concat();
     Running::start(with_short_rounds(servers, &arguments).stdin(Stdio::piped()))
 }
 
@@ -144,7 +185,8 @@ fn the_next_holder_replaces_the_file_of_one_that_was_killed_whatever_its_time() 
     await_queued(&servers, "name", 1);
     assert_eq!(until(&file), Some(9_999_999_999));
     drop(held);
-    assert!(eventually(LIMIT, || until(&file).is_some_and(|until| until < 9_999_999_999)));
+    assert!(eventually(LIMIT, || until(&file)
+        .is_some_and(|until| until < 9_999_999_999)));
     assert_eq!(finish(running), "");
     assert_eq!(until(&file), None);
 }
@@ -178,9 +220,15 @@ fn two_holders_with_one_file_are_told_and_do_not_take_it_from_each_other() {
     assert!(eventually(LIMIT, || until(&file).is_some()));
     let mut second = start(&servers, "name", &["--permits", "2"], path);
     let note = second.first_note();
-    assert!(note.starts_with(&format!("redlatch: warning: --health-file: {path}: ")), "{note}");
+    assert!(
+        note.starts_with(&format!("redlatch: warning: --health-file: {path}: ")),
+        "{note}"
+    );
     assert_eq!(finish(first), "");
-    assert!(eventually(LIMIT, || until(&file).is_some()), "the second keeps it now");
+    assert!(
+        eventually(LIMIT, || until(&file).is_some()),
+        "the second keeps it now"
+    );
     finish(second);
     assert_eq!(until(&file), None);
 }
@@ -196,7 +244,10 @@ fn what_is_no_file_of_a_run_is_refused_and_stays() {
     fs::write(at("process"), "4242\n").expect("a file");
     symlink(at("text"), at("link")).expect("a link");
     let _socket = UnixListener::bind(at("socket")).expect("a socket");
-    let made = Command::new("mkfifo").arg(at("pipe")).status().expect("mkfifo starts");
+    let made = Command::new("mkfifo")
+        .arg(at("pipe"))
+        .status()
+        .expect("mkfifo starts");
     assert!(made.success());
     let cases = [
         ("folder", "is a folder"),
@@ -221,15 +272,31 @@ fn what_is_no_file_of_a_run_is_refused_and_stays() {
         }
     }
     await_keys(&servers, &[]);
-    let kind = |name| fs::symlink_metadata(at(name)).expect("it is there").file_type();
+    let kind = |name| {
+        fs::symlink_metadata(at(name))
+            .expect("it is there")
+            .file_type()
+    };
     assert!(kind("folder").is_dir() && kind("link").is_symlink());
     assert!(kind("socket").is_socket() && kind("pipe").is_fifo());
-    assert_eq!(fs::read_to_string(at("text")).expect("it is there"), "precious\n");
-    assert_eq!(fs::read_dir(folder.path()).expect("it is there").count(), cases.len());
+    assert_eq!(
+        fs::read_to_string(at("text")).expect("it is there"),
+        "precious\n"
+    );
+    assert_eq!(
+        fs::read_dir(folder.path()).expect("it is there").count(),
+        cases.len()
+    );
     // One that somebody has made for it.
     fs::write(at("text"), "").expect("a file");
     let text = at("text");
-    let arguments = ["run", "name", "--health-file", text.to_str().expect("text"), "true"];
+    let arguments = [
+        "run",
+        "name",
+        "--health-file",
+        text.to_str().expect("text"),
+        "true",
+    ];
     let ended = end(&mut redlatch(&servers, &arguments));
     assert_eq!((ended.code, &*ended.stderr), (0, ""));
     assert!(!text.exists());
@@ -257,5 +324,8 @@ fn what_this_user_may_not_read_is_refused_and_stays() {
     let text = format!("redlatch: --health-file: {path} cannot be read, so it is no file of a run");
     assert!(ended.stderr.starts_with(&text), "{ended:?}");
     fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("it is ours");
-    assert_eq!(fs::read_to_string(&file).expect("it is there"), "another's\n");
+    assert_eq!(
+        fs::read_to_string(&file).expect("it is there"),
+        "another's\n"
+    );
 }

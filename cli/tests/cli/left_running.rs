@@ -36,8 +36,17 @@ fn leave(servers: &Servers, more: &[&str], script: &str) -> (Running, Left) {
 #[track_caller]
 fn await_end_of_command(running: &mut Running) {
     let command = child_of(Pid::from_child(&running.0));
-    assert!(eventually(LIMIT, || has_ended(command)), "the command does not end");
-    assert!(running.0.try_wait().expect("a child can be asked").is_none());
+    assert!(
+        eventually(LIMIT, || has_ended(command)),
+        "the command does not end"
+    );
+    assert!(
+        running
+            .0
+            .try_wait()
+            .expect("a child can be asked")
+            .is_none()
+    );
 }
 
 #[test]
@@ -46,8 +55,21 @@ fn the_lock_is_kept_until_they_have_ended() {
     let (mut running, left) = leave(&servers, &["--ttl", "5s"], &format!("{LEFT} exit 7"));
     // Longer than the ttl.
     std::thread::sleep(Duration::from_millis(6_500));
-    assert!(running.0.try_wait().expect("a child can be asked").is_none());
-    assert_eq!(end(&mut redlatch(&servers, &["run", "name", "-n", "--", "true"])).code, 1);
+    assert!(
+        running
+            .0
+            .try_wait()
+            .expect("a child can be asked")
+            .is_none()
+    );
+    assert_eq!(
+        end(&mut redlatch(
+            &servers,
+            &["run", "name", "-n", "--", "true"]
+        ))
+        .code,
+        1
+    );
     left.signal(Signal::KILL);
     assert_eq!(running.end().code, 7, "as the command did");
     await_keys(&servers, &[]);
@@ -61,7 +83,10 @@ fn it_is_told_once_after_a_while_what_is_waited_for() {
     let mut stderr = running.0.stderr.take().expect("it is piped");
     let mut first = [0; 1];
     stderr.read_exact(&mut first).expect("a note");
-    assert!(start.elapsed() >= Duration::from_secs(10), "later than what ends soon by itself");
+    assert!(
+        start.elapsed() >= Duration::from_secs(10),
+        "later than what ends soon by itself"
+    );
     std::thread::sleep(Duration::from_secs(2));
     left.signal(Signal::KILL);
     assert_eq!(running.end().code, 0);
@@ -133,7 +158,13 @@ fn one_that_ignores_a_signal_keeps_the_lock() {
     await_end_of_command(&mut running);
     running.signal(Signal::TERM);
     std::thread::sleep(Duration::from_secs(1));
-    assert!(running.0.try_wait().expect("a child can be asked").is_none());
+    assert!(
+        running
+            .0
+            .try_wait()
+            .expect("a child can be asked")
+            .is_none()
+    );
     assert!(!left.has_ended());
     assert_eq!(holders(&servers, "name"), 1);
     left.signal(Signal::KILL);
@@ -143,7 +174,11 @@ fn one_that_ignores_a_signal_keeps_the_lock() {
 #[test]
 fn they_stop_and_continue_with_redlatch() {
     let servers = Servers::start(1);
-    for script in [LEFT.to_owned(), format!("setsid {LEFT}"), format!("trap '' TSTP; {LEFT}")] {
+    for script in [
+        LEFT.to_owned(),
+        format!("setsid {LEFT}"),
+        format!("trap '' TSTP; {LEFT}"),
+    ] {
         let (mut running, left) = leave(&servers, &[], &script);
         await_end_of_command(&mut running);
         let redlatch = Pid::from_child(&running.0);
@@ -151,9 +186,15 @@ fn they_stop_and_continue_with_redlatch() {
         assert!(eventually(LIMIT, || state_of(redlatch) == Some('T')));
         // It was told before, and stops when it gets a processor.
         let is_stopped = || state_of(left.0) == Some('T');
-        assert!(eventually(LIMIT, is_stopped), "nobody extends the lock: {script}");
+        assert!(
+            eventually(LIMIT, is_stopped),
+            "nobody extends the lock: {script}"
+        );
         running.signal(Signal::CONT);
-        assert!(eventually(LIMIT, || state_of(left.0) == Some('S')), "{script}");
+        assert!(
+            eventually(LIMIT, || state_of(left.0) == Some('S')),
+            "{script}"
+        );
         assert!(state_of(redlatch) != Some('T'));
         running.signal(Signal::TERM);
         assert_eq!(running.end().code, 0);
@@ -164,7 +205,11 @@ fn they_stop_and_continue_with_redlatch() {
 #[test]
 fn they_are_killed_when_the_lock_is_lost() {
     let servers = Servers::start(3);
-    for script in [LEFT.to_owned(), format!("setsid {LEFT}"), format!("trap '' TERM; {LEFT}")] {
+    for script in [
+        LEFT.to_owned(),
+        format!("setsid {LEFT}"),
+        format!("trap '' TERM; {LEFT}"),
+    ] {
         let (running, left) = leave(&servers, &["--ttl", "3s", "--grace", "300ms"], &script);
         lose(&servers);
         let ended = running.end();
@@ -199,7 +244,11 @@ fn it_runs_in_a_pid_namespace_that_knows_neither_its_group_nor_its_proc() {
         command.args(["--pid", "--fork"]);
         command
     };
-    if !unshare().arg("true").status().is_ok_and(|status| status.success()) {
+    if !unshare()
+        .arg("true")
+        .status()
+        .is_ok_and(|status| status.success())
+    {
         eprintln!("not run: no pid namespaces here");
         return;
     }

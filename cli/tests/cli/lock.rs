@@ -34,9 +34,17 @@ fn the_lock_is_held_until_standard_input_ends_and_its_token_is_printed() {
     assert_eq!(holders(&servers, "name"), 3);
     let seen = end(&mut redlatch(&servers, &["inspect", "name"])).stdout;
     assert!(seen.starts_with("name: held by me for "), "{seen}");
-    let refused = end(&mut redlatch(&servers, &["lock", "name", "--no-wait", "--until-signal"]));
+    let refused = end(&mut redlatch(
+        &servers,
+        &["lock", "name", "--no-wait", "--until-signal"],
+    ));
     assert_eq!((refused.code, &*refused.stdout), (1, ""));
-    assert!(refused.stderr.contains("name: another client holds the lock: me"), "{refused:?}");
+    assert!(
+        refused
+            .stderr
+            .contains("name: another client holds the lock: me"),
+        "{refused:?}"
+    );
 
     let mut second = start(&servers, &["--wait", "5m", "--json"]);
     await_queued(&servers, "name", 1);
@@ -50,8 +58,14 @@ fn the_lock_is_held_until_standard_input_ends_and_its_token_is_printed() {
     assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (0, "", ""));
 
     let object = json(&second.next_line());
-    let larger = object["fencing_token"].as_u64().map(|larger| larger.to_string() > token);
-    assert_eq!((&object["name"], larger), (&"name".into(), Some(true)), "{object}");
+    let larger = object["fencing_token"]
+        .as_u64()
+        .map(|larger| larger.to_string() > token);
+    assert_eq!(
+        (&object["name"], larger),
+        (&"name".into(), Some(true)),
+        "{object}"
+    );
     assert_eq!(object["permit"], serde_json::Value::Null);
     drop(second.0.stdin.take());
     assert_eq!(second.end().code, 0);
@@ -74,7 +88,11 @@ fn signals_release_the_lock_with_0_and_end_the_waiting_with_128_plus_their_numbe
         await_queued(&servers, "name", 1);
         running.signal(signal);
         let ended = running.end();
-        assert_eq!((ended.code, &*ended.stdout), (128 + number, ""), "{signal:?}");
+        assert_eq!(
+            (ended.code, &*ended.stdout),
+            (128 + number, ""),
+            "{signal:?}"
+        );
         await_queued(&servers, "name", 0);
         drop(held);
     }
@@ -110,7 +128,10 @@ fn an_input_that_has_ended_before_the_lock_is_held_is_refused() {
     check(end(&mut redlatch(&servers, &["lock", "name"])));
     let file = std::fs::File::open("/proc/self/status").expect("Linux has it");
     check(end(redlatch(&servers, &["lock", "name"]).stdin(file)));
-    let script = format!("{} --no-restart-guard lock name <&-", env!("CARGO_BIN_EXE_redlatch"));
+    let script = format!(
+        "{} --no-restart-guard lock name <&-",
+        env!("CARGO_BIN_EXE_redlatch")
+    );
     check(end(&mut shell_script(&servers, &script)));
     // The script has died while this waits: nobody is to get the lock for it.
     let held = take(&all_nodes_client(servers.urls()), "name", LONG);
@@ -130,7 +151,10 @@ fn the_end_of_the_terminals_input_releases_the_lock() {
     running.next_line();
     assert_eq!(holders(&servers, "name"), 1);
     let keyboard = running.0.stdin.as_mut().expect("a pipe");
-    keyboard.write_all(b"\x04").and_then(|()| keyboard.flush()).expect("it is read");
+    keyboard
+        .write_all(b"\x04")
+        .and_then(|()| keyboard.flush())
+        .expect("it is read");
     assert_eq!(running.end().code, 0);
     await_keys(&servers, &[]);
 }
@@ -167,12 +191,17 @@ fn a_lock_is_kept_alive_and_readers_and_permits_are_side_by_side() {
     let mut command = with_short_rounds(&servers, &arguments);
     let mut short = Running::start(command.stdin(Stdio::piped()));
     let mut long = start(&servers, &["--permits", "2", "--json"]);
-    let permit = json(&long.next_line())["permit"].as_u64().expect("a number");
+    let permit = json(&long.next_line())["permit"]
+        .as_u64()
+        .expect("a number");
     assert!(permit < 2);
     thread::sleep(Duration::from_secs(3));
     drop(long);
     let line = short.next_line();
-    let numbers: Vec<u64> = line.split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let numbers: Vec<u64> = line
+        .split_whitespace()
+        .map(|word| word.parse().unwrap())
+        .collect();
     assert!(numbers.len() == 2 && numbers[1] < 2, "{line}");
     drop(short.0.stdin.take());
     assert_eq!(short.end().code, 0);
@@ -184,7 +213,10 @@ fn a_token_that_nobody_reads_holds_no_lock() {
     let hour = ["--hold-at-least", "1h"];
     let arguments = [&["lock", "name", "--until-signal"], &hour[..]].concat();
     let mut command = redlatch(&servers, &arguments);
-    let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("Linux has it");
     let ended = end(command.stdout(full));
     assert_eq!(ended.code, 70, "{}", ended.stderr);
     await_keys(&servers, &[]);

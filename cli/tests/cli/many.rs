@@ -19,9 +19,17 @@ fn two_hundred_at_once_on_one_name_are_served_in_order_and_leave_nothing() {
     let file = folder.path().join("served");
     // However long it takes to start them all.
     let holder = all_nodes_client(servers.urls());
-    let held = holder.request("name").ttl(LONG).keep_alive().lock().expect("it is free");
+    let held = holder
+        .request("name")
+        .ttl(LONG)
+        .keep_alive()
+        .lock()
+        .expect("it is free");
     // Each says when it begins and when it ends. Two at a time would show.
-    let script = format!("echo \"in $0\" >> {0}; echo \"out $0\" >> {0}", file.display());
+    let script = format!(
+        "echo \"in $0\" >> {0}; echo \"out $0\" >> {0}",
+        file.display()
+    );
     let mut all: Vec<Running> = Vec::new();
     for number in 0..COUNT {
         let number = number.to_string();
@@ -29,8 +37,16 @@ fn two_hundred_at_once_on_one_name_are_served_in_order_and_leave_nothing() {
         all.push(Running::start(&mut redlatch(&servers, &arguments)));
         // One after another, so that their order is known.
         let place = all.len();
-        let joined = || servers.iter().filter(|server| queued(server, "name") == place).count();
-        assert!(eventually(Duration::from_secs(30), || joined() >= 2), "{place} does not queue");
+        let joined = || {
+            servers
+                .iter()
+                .filter(|server| queued(server, "name") == place)
+                .count()
+        };
+        assert!(
+            eventually(Duration::from_secs(30), || joined() >= 2),
+            "{place} does not queue"
+        );
     }
     await_queued(&servers, "name", COUNT);
     drop(held);
@@ -38,11 +54,15 @@ fn two_hundred_at_once_on_one_name_are_served_in_order_and_leave_nothing() {
         let ended = running.end();
         // On a busy machine, some wait for long.
         let is_expected = |line: &str| line.starts_with("redlatch: name: waiting for ");
-        assert!(ended.code == 0 && ended.stderr.lines().all(is_expected), "{ended:?}");
+        assert!(
+            ended.code == 0 && ended.stderr.lines().all(is_expected),
+            "{ended:?}"
+        );
     }
     let served = fs::read_to_string(&file).expect("they wrote");
-    let expected: String =
-        (0..COUNT).map(|number| format!("in {number}\nout {number}\n")).collect();
+    let expected: String = (0..COUNT)
+        .map(|number| format!("in {number}\nout {number}\n"))
+        .collect();
     assert_eq!(served, expected);
     support::waiters::await_keys(&servers, &[]);
 }

@@ -17,12 +17,20 @@ impl Metrics {
         let body = page.strip_suffix("# EOF\n").expect("its end");
         let mut lines = body.lines().peekable();
         while let Some(line) = lines.next() {
-            let help = line.strip_prefix("# HELP ").unwrap_or_else(|| panic!("no HELP: {line}"));
+            let help = line
+                .strip_prefix("# HELP ")
+                .unwrap_or_else(|| panic!("no HELP: {line}"));
             let (name, help) = help.split_once(' ').expect("a name and a text");
             assert!(!families.contains(&name) && !help.is_empty(), "{line}");
-            assert!(GUIDE.contains(&format!("\n| `{name}` | ")), "{name} is not in the guide");
+            assert!(
+                GUIDE.contains(&format!("\n| `{name}` | ")),
+                "{name} is not in the guide"
+            );
             let is_of_name = |c: char| c.is_ascii_lowercase() || c == '_';
-            assert!(name.starts_with("redlatch_") && name.chars().all(is_of_name), "{line}");
+            assert!(
+                name.starts_with("redlatch_") && name.chars().all(is_of_name),
+                "{line}"
+            );
             families.push(name);
             assert_eq!(lines.next(), Some(&*format!("# TYPE {name} gauge")));
             while let Some(line) = lines.next_if(|line| !line.starts_with('#')) {
@@ -31,7 +39,11 @@ impl Metrics {
                 assert!(labels.is_empty() || are_labels(labels), "{line}");
                 let value: f64 = value.parse().expect("a number");
                 assert!(value.is_finite(), "{line}");
-                assert_eq!(samples.insert(series.to_owned(), value), None, "twice: {line}");
+                assert_eq!(
+                    samples.insert(series.to_owned(), value),
+                    None,
+                    "twice: {line}"
+                );
             }
         }
         Self(samples)
@@ -44,7 +56,11 @@ impl Metrics {
     /// The sum of all series of this name.
     pub(crate) fn sum(&self, name: &str) -> f64 {
         let of_name = |series: &str| series.split('{').next() == Some(name);
-        self.0.iter().filter(|(series, _)| of_name(series)).map(|(_, value)| value).sum()
+        self.0
+            .iter()
+            .filter(|(series, _)| of_name(series))
+            .map(|(_, value)| value)
+            .sum()
     }
 }
 
@@ -54,7 +70,9 @@ fn are_labels(text: &str) -> bool {
         return false;
     };
     loop {
-        let Some((name, behind)) = rest.split_once("=\"") else { return false };
+        let Some((name, behind)) = rest.split_once("=\"") else {
+            return false;
+        };
         if !name.chars().all(|c| c.is_ascii_lowercase() || c == '_') {
             return false;
         }

@@ -27,7 +27,10 @@ fn value(file: &Path, metric: &str, label: &str) -> Option<f64> {
         } else {
             let (series, value) = line.rsplit_once(' ').expect("a series and its value");
             let value: f64 = value.parse().expect("a number");
-            assert!(series.starts_with(&format!("{described}{{lock=\"")), "{line}");
+            assert!(
+                series.starts_with(&format!("{described}{{lock=\"")),
+                "{line}"
+            );
             if series == format!("redlatch_run_{metric}{{lock=\"{label}\"}}") {
                 found = Some(value);
             }
@@ -50,18 +53,33 @@ fn the_file_is_there_while_the_command_runs_and_tells_how_it_has_ended() {
     let mut running = Running::start(shell_script(&servers, &script).stdin(Stdio::piped()));
     running.await_line("ready");
     let of = |metric: &str| value(&file, metric, "name");
-    assert_eq!((of("held"), of("lost"), of("exit_code")), (Some(1.0), Some(0.0), None));
+    assert_eq!(
+        (of("held"), of("lost"), of("exit_code")),
+        (Some(1.0), Some(0.0), None)
+    );
     assert!(of("waited_seconds").is_some());
     assert_eq!(of("last_success_timestamp_seconds"), None);
-    let mode = fs::metadata(&file).expect("it is there").permissions().mode();
+    let mode = fs::metadata(&file)
+        .expect("it is there")
+        .permissions()
+        .mode();
     assert_eq!(mode & 0o777, 0o644);
     drop(running.0.stdin.take());
     assert_eq!(running.end().code, 0);
-    assert_eq!((of("held"), of("lost"), of("exit_code")), (Some(0.0), Some(0.0), Some(0.0)));
+    assert_eq!(
+        (of("held"), of("lost"), of("exit_code")),
+        (Some(0.0), Some(0.0), Some(0.0))
+    );
     assert!(of("held_seconds").is_some_and(|held| held > 0.0));
     let success = of("last_success_timestamp_seconds");
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
-    assert!(success.is_some_and(|success| (now - success).abs() < 60.0), "{success:?}");
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("after 1970")
+        .as_secs_f64();
+    assert!(
+        success.is_some_and(|success| (now - success).abs() < 60.0),
+        "{success:?}"
+    );
 
     // No success: the last one is kept.
     let run = |more: &[&str]| {
@@ -80,7 +98,11 @@ fn the_file_is_there_while_the_command_runs_and_tells_how_it_has_ended() {
     assert_eq!(of("held_seconds"), Some(0.0));
     assert!(of("waited_seconds") >= Some(0.3));
     drop(held);
-    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing else is left");
+    assert_eq!(
+        fs::read_dir(folder.path()).expect("a folder").count(),
+        1,
+        "nothing else is left"
+    );
 }
 
 #[test]
@@ -90,7 +112,14 @@ fn a_loss_is_told_and_each_lock_has_its_series() {
     let file = folder.path().join("name.prom");
     let path = file.to_str().expect("text");
     let limits = ["--ttl", "2s", "--max-hold", "3s", "--grace", "300ms"];
-    let names = ["run", "a \"b\"\\\n", "--also", "other", "--metrics-textfile", path];
+    let names = [
+        "run",
+        "a \"b\"\\\n",
+        "--also",
+        "other",
+        "--metrics-textfile",
+        path,
+    ];
     let arguments = [&names[..], &limits, &["sleep", "60"]].concat();
     assert_eq!(end(&mut with_short_rounds(&servers, &arguments)).code, 75);
     for label in ["a \\\"b\\\"\\\\\\n", "other"] {
@@ -107,10 +136,24 @@ fn a_run_that_is_refused_leaves_the_file_of_the_one_that_holds_the_lock() {
     let folder = in_memory();
     let file = folder.path().join("name.prom");
     let path = file.to_str().expect("text");
-    let arguments = ["run", "name", "--metrics-textfile", path, "-c", "echo ready; cat"];
+    let arguments = [
+        "run",
+        "name",
+        "--metrics-textfile",
+        path,
+        "-c",
+        "echo ready; cat",
+    ];
     let mut holder = Running::start(redlatch(&servers, &arguments).stdin(Stdio::piped()));
     holder.await_line("ready");
-    let refused = ["run", "name", "--metrics-textfile", path, "--no-wait", "true"];
+    let refused = [
+        "run",
+        "name",
+        "--metrics-textfile",
+        path,
+        "--no-wait",
+        "true",
+    ];
     assert_eq!(end(&mut redlatch(&servers, &refused)).code, 1);
     assert_eq!(value(&file, "held", "name"), Some(1.0));
     let failing = ["run", "name", "--metrics-textfile", path, "--", "false"];
@@ -123,10 +166,18 @@ fn a_run_that_is_refused_leaves_the_file_of_the_one_that_holds_the_lock() {
     assert!(success.is_some(), "that of the one before is kept");
     let held = take(&all_nodes_client(servers.urls()), "name", LONG);
     assert_eq!(
-        end(&mut redlatch(&servers, &[&refused[..5], &["-E", "5", "true"]].concat())).code,
+        end(&mut redlatch(
+            &servers,
+            &[&refused[..5], &["-E", "5", "true"]].concat()
+        ))
+        .code,
         5
     );
-    assert_eq!(value(&file, "exit_code", "name"), Some(5.0), "nobody keeps it");
+    assert_eq!(
+        value(&file, "exit_code", "name"),
+        Some(5.0),
+        "nobody keeps it"
+    );
     drop(held);
 }
 

@@ -11,17 +11,33 @@ use support::servers::Servers;
 #[test]
 fn a_list_of_nodes_that_cannot_be_used_is_refused_for_what_is_wrong_with_it() {
     for (list, text) in [
-        ("http://a", "entry 1: http:// is no URL of a Redis server, expected redis://, "),
-        ("rds://a,redis://b", "entry 1: unknown scheme 'rds', expected redis://, "),
-        ("'redis://a,redis://b'", "entry 1: it begins with a quotation mark, "),
-        ("redis://a,rds://b", "entry 2 does not begin with redis:// or another scheme"),
+        (
+            "http://a",
+            "entry 1: http:// is no URL of a Redis server, expected redis://, ",
+        ),
+        (
+            "rds://a,redis://b",
+            "entry 1: unknown scheme 'rds', expected redis://, ",
+        ),
+        (
+            "'redis://a,redis://b'",
+            "entry 1: it begins with a quotation mark, ",
+        ),
+        (
+            "redis://a,rds://b",
+            "entry 2 does not begin with redis:// or another scheme",
+        ),
     ] {
         let ended = end(bare().env("REDLATCH_NODES", list).arg("status"));
         assert_eq!(ended.code, 2);
         assert!(ended.stderr.contains(text), "{list}: {}", ended.stderr);
     }
     let ended = end(bare().args(["--node", "\"redis://a\"", "status"]));
-    assert!(ended.stderr.contains("it begins with a quotation mark, "), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("it begins with a quotation mark, "),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
@@ -35,7 +51,12 @@ fn a_password_among_the_arguments_is_warned_of_once() {
         let ended = end(command.args(arguments));
         let expected = "redlatch: warning: --node has a password, and every user can see \
                         arguments: name the nodes in REDLATCH_NODES or in a file\n";
-        assert_eq!((ended.code, &*ended.stderr), (code, expected), "{}", ended.stdout);
+        assert_eq!(
+            (ended.code, &*ended.stderr),
+            (code, expected),
+            "{}",
+            ended.stdout
+        );
     }
 }
 
@@ -44,17 +65,27 @@ fn a_wrong_password_has_an_exit_code_of_its_own() {
     let servers = Servers::start_with(3, &["--requirepass", "Zq7x"]);
     let urls = |wrong: usize| {
         let password = |it| if it < wrong { ":wrong" } else { ":Zq7x" };
-        let urls = servers.iter().enumerate().map(|(it, server)| server.url_of(password(it)));
+        let urls = servers
+            .iter()
+            .enumerate()
+            .map(|(it, server)| server.url_of(password(it)));
         urls.collect::<Vec<_>>().join(",")
     };
     let code = |wrong: usize, arguments: &[&str]| {
         let mut command = bare();
-        command.args(["--no-restart-guard", "--node-timeout", "2s"]).args(arguments);
+        command
+            .args(["--no-restart-guard", "--node-timeout", "2s"])
+            .args(arguments);
         let ended = end(command.env("REDLATCH_NODES", urls(wrong)));
         assert!(!ended.stderr.contains("Zq7x"), "{}", ended.stderr);
         ended.code
     };
-    for arguments in [&["run", "name", "true"][..], &["inspect", "name"], &["status"], &["top"]] {
+    for arguments in [
+        &["run", "name", "true"][..],
+        &["inspect", "name"],
+        &["status"],
+        &["top"],
+    ] {
         assert_eq!(code(1, arguments), 0, "{arguments:?}");
         assert_eq!(code(2, arguments), 77, "{arguments:?}");
     }
@@ -96,7 +127,11 @@ fn a_file_has_what_run_and_lock_do_without_options() {
     let mut held = Running::start(&mut command(&["lock", "name", "--until-signal"]));
     held.next_line();
     let seen = end(&mut command(&["run", "name", "--", "true"]));
-    assert_eq!(seen.code, 1, "it has waited for as long as the file says: {}", seen.stderr);
+    assert_eq!(
+        seen.code, 1,
+        "it has waited for as long as the file says: {}",
+        seen.stderr
+    );
     let text = "redlatch: name: another client holds the lock: of-file for another 2";
     assert!(seen.stderr.starts_with(text), "{}", seen.stderr);
     held.signal(Signal::TERM);

@@ -14,7 +14,11 @@ const FORMS: [&[&str]; 2] = [&[], &["--exact"]];
 
 #[track_caller]
 fn run(servers: &Servers, more: &[&str], script: &str) -> Ended {
-    let options = [&["run", "job", "--once-per", "1d"], more, &["--", "sh", "-c", script]];
+    let options = [
+        &["run", "job", "--once-per", "1d"],
+        more,
+        &["--", "sh", "-c", script],
+    ];
     end(&mut redlatch(servers, &options.concat()))
 }
 
@@ -22,7 +26,10 @@ fn run(servers: &Servers, more: &[&str], script: &str) -> Ended {
 #[track_caller]
 fn forget(servers: &Servers, form: &[&str]) {
     let ended = match form {
-        [] => end(&mut redlatch(servers, &["release", "once_per:job", "--force", "--yes"])),
+        [] => end(&mut redlatch(
+            servers,
+            &["release", "once_per:job", "--force", "--yes"],
+        )),
         _ => registers(servers, &["delete", "once_per:job"]),
     };
     assert_eq!(ended.code, 0, "{ended:?}");
@@ -34,18 +41,33 @@ fn one_of_several_processes_runs_the_command_and_the_others_say_why_not() {
         let servers = formed(3);
         let run = |more: &[&str], script| run(&servers, &[form, more].concat(), script);
         let ended: Vec<Ended> = thread::scope(|scope| {
-            let machines: Vec<_> =
-                (0..4).map(|_| scope.spawn(|| run(&[], "echo $REDLATCH_LOCK"))).collect();
-            machines.into_iter().map(|machine| machine.join().expect("no panic")).collect()
+            let machines: Vec<_> = (0..4)
+                .map(|_| scope.spawn(|| run(&[], "echo $REDLATCH_LOCK")))
+                .collect();
+            machines
+                .into_iter()
+                .map(|machine| machine.join().expect("no panic"))
+                .collect()
         });
-        let ran = ended.iter().filter(|it| it.code == 0 && it.stdout == "job\n").count();
+        let ran = ended
+            .iter()
+            .filter(|it| it.code == 0 && it.stdout == "job\n")
+            .count();
         assert_eq!(ran, 1, "{ended:?}");
         for other in ended.iter().filter(|it| it.code != 0) {
-            assert!(other.stdout.is_empty() && [1, 3, 10].contains(&other.code), "{other:?}");
+            assert!(
+                other.stdout.is_empty() && [1, 3, 10].contains(&other.code),
+                "{other:?}"
+            );
         }
         let again = run(&[], "echo again");
         assert_eq!((again.code, &*again.stdout), (10, ""));
-        assert!(again.stderr.starts_with("redlatch: job: not due for another 21 h "), "{again:?}");
+        assert!(
+            again
+                .stderr
+                .starts_with("redlatch: job: not due for another 21 h "),
+            "{again:?}"
+        );
         let silent = run(&["-E", "0"], "echo again");
         assert_eq!((silent.code, &*silent.stdout, &*silent.stderr), (0, "", ""));
         assert_eq!(run(&["-E", "42"], "echo again").code, 42);
@@ -54,7 +76,10 @@ fn one_of_several_processes_runs_the_command_and_the_others_say_why_not() {
         assert_eq!(logged.stdout, "again\n");
         // What remembers the run is not the lock that the log is about.
         let is_told = |text| logged.stderr.contains(text);
-        assert!(is_told("job: released after") && !is_told("stays taken"), "{logged:?}");
+        assert!(
+            is_told("job: released after") && !is_told("stays taken"),
+            "{logged:?}"
+        );
     }
 }
 
@@ -63,7 +88,10 @@ fn the_record_of_an_exact_run_is_a_register_like_others() {
     let servers = formed(3);
     assert_eq!(run(&servers, &["--exact"], "true").code, 0);
     let value = registers(&servers, &["get", "once_per:job"]).stdout;
-    assert!(value.starts_with("once_per 1 ") && value.trim_end().ends_with(" counts"), "{value}");
+    assert!(
+        value.starts_with("once_per 1 ") && value.trim_end().ends_with(" counts"),
+        "{value}"
+    );
 }
 
 #[test]
@@ -104,19 +132,35 @@ fn after_a_kill_another_process_soon_runs_what_is_to_be_retried() {
         let servers = formed(3);
         let retried = [form, &["--retry-failed", "--ttl", "10m"]].concat();
         let script = ["--", "sh", "-c", "echo began; exec sleep 5"];
-        let options = [&["run", "job", "--once-per", "1d"], &retried[..], &script[..]].concat();
+        let options = [
+            &["run", "job", "--once-per", "1d"],
+            &retried[..],
+            &script[..],
+        ]
+        .concat();
         let mut killed = Running::start(&mut redlatch(&servers, &options));
         killed.await_line("began");
         killed.signal(Signal::KILL);
         killed.status();
-        assert!(eventually(LIMIT, || run(&servers, &retried, "echo ran").stdout == "ran\n"));
+        assert!(eventually(LIMIT, || run(&servers, &retried, "echo ran")
+            .stdout
+            == "ran\n"));
     }
 }
 
 #[test]
 fn a_signal_ends_the_command_and_the_run_counts() {
     let servers = formed(3);
-    let options = ["run", "job", "--once-per", "1d", "--", "sh", "-c", "echo began; sleep 600"];
+    let options = [
+        "run",
+        "job",
+        "--once-per",
+        "1d",
+        "--",
+        "sh",
+        "-c",
+        "echo began; sleep 600",
+    ];
     let mut running = Running::start(&mut redlatch(&servers, &options));
     running.await_line("began");
     running.signal(Signal::TERM);
@@ -129,11 +173,21 @@ fn what_is_missing_is_said() {
     let servers = Servers::start(3);
     let ended = run(&servers, &["--exact"], "echo ran");
     assert_eq!((ended.code, &*ended.stdout), (78, ""));
-    assert!(ended.stderr.contains("(redlatch registers form)"), "{ended:?}");
-    for options in [&["--no-wait"][..], &["--wait", "1s"], &["--hold-at-least", "1s"]] {
+    assert!(
+        ended.stderr.contains("(redlatch registers form)"),
+        "{ended:?}"
+    );
+    for options in [
+        &["--no-wait"][..],
+        &["--wait", "1s"],
+        &["--hold-at-least", "1s"],
+    ] {
         assert_eq!(run(&servers, options, "echo ran").code, 2);
     }
     for option in ["--retry-failed", "--exact"] {
-        assert_eq!(end(&mut redlatch(&servers, &["run", "a", option, "--", "a"])).code, 2);
+        assert_eq!(
+            end(&mut redlatch(&servers, &["run", "a", option, "--", "a"])).code,
+            2
+        );
     }
 }

@@ -33,10 +33,20 @@ pub(crate) fn expect_signals() {
 pub(crate) fn bare() -> Command {
     expect_signals();
     let mut command = Command::new(env!("CARGO_BIN_EXE_redlatch"));
-    for variable in ["REDLATCH_NODES", "XDG_CONFIG_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR"]
-        .into_iter()
-        .chain(["REDLATCH_TLS_CA", "REDLATCH_TLS_CERT", "REDLATCH_TLS_KEY", "REDLATCH_KEY_PREFIX"])
-        .chain(["REDLATCH_TOKEN"])
+    for variable in [
+        "REDLATCH_NODES",
+        "XDG_CONFIG_HOME",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+    ]
+    .into_iter()
+    .chain([
+        "REDLATCH_TLS_CA",
+        "REDLATCH_TLS_CERT",
+        "REDLATCH_TLS_KEY",
+        "REDLATCH_KEY_PREFIX",
+    ])
+    .chain(["REDLATCH_TOKEN"])
     {
         command.env_remove(variable);
     }
@@ -49,7 +59,9 @@ pub(crate) fn bare() -> Command {
 pub(crate) fn shell_script(servers: &Servers, script: &str) -> Command {
     expect_signals();
     let mut command = Command::new("sh");
-    command.args(["-c", script]).env("REDLATCH_NODES", servers.urls().join(","));
+    command
+        .args(["-c", script])
+        .env("REDLATCH_NODES", servers.urls().join(","));
     command
 }
 
@@ -58,7 +70,9 @@ pub(crate) fn redlatch(servers: &Servers, arguments: &[&str]) -> Command {
     let mut command = bare();
     command.env("REDLATCH_NODES", servers.urls().join(","));
     // The servers have just been started, and the machine may be busy.
-    command.args(["--no-restart-guard", "--node-timeout", "2s"]).args(arguments);
+    command
+        .args(["--no-restart-guard", "--node-timeout", "2s"])
+        .args(arguments);
     command
 }
 
@@ -80,9 +94,16 @@ pub(crate) struct Ended {
 
 impl From<Output> for Ended {
     fn from(output: Output) -> Self {
-        let code = output.status.code().expect("it ends by itself, not by a signal");
+        let code = output
+            .status
+            .code()
+            .expect("it ends by itself, not by a signal");
         let text = |bytes| String::from_utf8(bytes).expect("text");
-        Self { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+        Self {
+            code,
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
     }
 }
 
@@ -95,7 +116,9 @@ pub(crate) fn end(command: &mut Command) -> Ended {
 /// The only child of a process, which its main thread has started. Linux tells.
 #[track_caller]
 pub(crate) fn child_of(parent: Pid) -> Pid {
-    let [child] = children_of(parent)[..] else { panic!("it runs, and has one child") };
+    let [child] = children_of(parent)[..] else {
+        panic!("it runs, and has one child")
+    };
     child
 }
 
@@ -108,7 +131,11 @@ pub(crate) fn children_of(parent: Pid) -> Vec<Pid> {
 
 #[track_caller]
 fn pid_of(number: &str) -> Pid {
-    number.parse().ok().and_then(Pid::from_raw).expect("the number of a process")
+    number
+        .parse()
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("the number of a process")
 }
 
 /// The state of a process, such as `S` for one that sleeps. `None` if it is gone.
@@ -247,8 +274,15 @@ impl Running {
         if let Some(mut pipe) = self.0.stderr.take() {
             pipe.read_to_string(&mut stderr).expect("text");
         }
-        let code = self.status().code().expect("it ends by itself, not by a signal");
-        Ended { code, stdout, stderr }
+        let code = self
+            .status()
+            .code()
+            .expect("it ends by itself, not by a signal");
+        Ended {
+            code,
+            stdout,
+            stderr,
+        }
     }
 
     #[track_caller]

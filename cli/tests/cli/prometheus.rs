@@ -27,7 +27,10 @@ fn is_installed() -> bool {
     static IS_INSTALLED: OnceLock<bool> = OnceLock::new();
     *IS_INSTALLED.get_or_init(|| {
         let is_there = ["prometheus", "promtool"].into_iter().all(|program| {
-            let status = Command::new(program).arg("--version").stdout(Stdio::null()).status();
+            let status = Command::new(program)
+                .arg("--version")
+                .stdout(Stdio::null())
+                .status();
             status.is_ok_and(|status| status.success())
         });
         if !is_there {
@@ -47,7 +50,9 @@ struct Prometheus {
 
 impl Prometheus {
     fn start(folder: &Path, exporter: &Exporter) -> Self {
-        let alerts = ALERTS.lines().filter(|line| !line.trim_start().starts_with("for: "));
+        let alerts = ALERTS
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("for: "));
         let alerts = alerts.collect::<Vec<_>>().join("\n");
         fs::write(folder.join("alerts.yml"), alerts).expect("the folder is there");
         let configuration = format!(
@@ -61,11 +66,17 @@ impl Prometheus {
         let mut command = Command::new("prometheus");
         command
             .arg(format!("--config.file={}", file.display()))
-            .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                folder.join("data").display()
+            ))
             .arg(format!("--web.listen-address=127.0.0.1:{}", port.number()))
             .arg("--log.level=error")
             .stdout(Stdio::null());
-        Self { port, _running: Running(command.spawn().expect("it is installed")) }
+        Self {
+            port,
+            _running: Running(command.spawn().expect("it is installed")),
+        }
     }
 
     /// The `data` of an answer of its HTTP API. `None` if it does not answer yet.
@@ -85,15 +96,23 @@ impl Prometheus {
 
     /// How many series the expression has now.
     fn series(&self, expression: &str) -> usize {
-        let quoted: String = expression.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let quoted: String = expression
+            .bytes()
+            .map(|byte| format!("%{byte:02x}"))
+            .collect();
         let data = self.data(&format!("query?query={quoted}"));
-        data.and_then(|data| data["result"].as_array().map(Vec::len)).unwrap_or(0)
+        data.and_then(|data| data["result"].as_array().map(Vec::len))
+            .unwrap_or(0)
     }
 
     fn is_firing(&self, alert: &str) -> bool {
-        let alerts = self.data("alerts").map_or(Value::Null, |data| data["alerts"].clone());
+        let alerts = self
+            .data("alerts")
+            .map_or(Value::Null, |data| data["alerts"].clone());
         let alerts = alerts.as_array().map_or(&[][..], Vec::as_slice);
-        alerts.iter().any(|it| it["labels"]["alertname"] == alert && it["state"] == "firing")
+        alerts
+            .iter()
+            .any(|it| it["labels"]["alertname"] == alert && it["state"] == "firing")
     }
 }
 
@@ -103,7 +122,10 @@ fn expressions() -> Vec<String> {
     let panels = dashboard["panels"].as_array().expect("panels").iter();
     let targets = panels.flat_map(|panel| panel["targets"].as_array().expect("targets").clone());
     let expression = |target: Value| target["expr"].as_str().expect("an expression").to_owned();
-    targets.map(expression).map(|it| it.replace("$job", ".*").replace("$lock", ".*")).collect()
+    targets
+        .map(expression)
+        .map(|it| it.replace("$job", ".*").replace("$lock", ".*"))
+        .collect()
 }
 
 #[test]
@@ -122,10 +144,20 @@ fn the_dashboard_has_data_and_the_alerts_fire() {
     assert!(expressions.len() > 10, "{expressions:?}");
     let limit = 3 * LIMIT;
     for expression in &expressions {
-        assert!(eventually(limit, || prometheus.series(expression) > 0), "no data: {expression}");
+        assert!(
+            eventually(limit, || prometheus.series(expression) > 0),
+            "no data: {expression}"
+        );
     }
-    assert!(eventually(limit, || prometheus.is_firing("RedlatchNodeWarning")), "on one machine");
-    for alert in ["RedlatchNodeDown", "RedlatchNoQuorum", "RedlatchLocksUnknown"] {
+    assert!(
+        eventually(limit, || prometheus.is_firing("RedlatchNodeWarning")),
+        "on one machine"
+    );
+    for alert in [
+        "RedlatchNodeDown",
+        "RedlatchNoQuorum",
+        "RedlatchLocksUnknown",
+    ] {
         assert!(!prometheus.is_firing(alert), "{alert}");
     }
     servers[0].kill();
@@ -134,7 +166,10 @@ fn the_dashboard_has_data_and_the_alerts_fire() {
     servers[1].kill();
     assert!(eventually(limit, || prometheus.is_firing("RedlatchNoQuorum")));
     assert!(eventually(limit, || prometheus.is_firing("RedlatchLocksUnknown")));
-    assert!(!prometheus.is_firing("RedlatchQuarantined"), "they are down");
+    assert!(
+        !prometheus.is_firing("RedlatchQuarantined"),
+        "they are down"
+    );
     drop((held, waiter));
 }
 
@@ -158,7 +193,12 @@ fn promtool(arguments: &[&str], text: &str) {
     let piped = command.args(arguments).stdin(Stdio::piped());
     let piped = piped.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().expect("it is installed");
-    child.stdin.take().expect("it is piped").write_all(text.as_bytes()).expect("it reads");
+    child
+        .stdin
+        .take()
+        .expect("it is piped")
+        .write_all(text.as_bytes())
+        .expect("it reads");
     let output = child.wait_with_output().expect("it ends");
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(output.status.success(), "{arguments:?}: {said}");
@@ -174,7 +214,11 @@ fn promtool_finds_nothing_wrong_with_the_alerts_and_the_metrics() {
     fs::write(&file, ALERTS).expect("the folder is there");
     promtool(&["check", "rules", &file.display().to_string()], "");
     let servers = Servers::start(1);
-    let held = take(&all_nodes_client(servers.urls()), b"odd \"\\\n\xff \xc3\xbc", LONG);
+    let held = take(
+        &all_nodes_client(servers.urls()),
+        b"odd \"\\\n\xff \xc3\xbc",
+        LONG,
+    );
     let exporter = Exporter::start(&servers, &["--pattern", "*"]);
     promtool(&["check", "metrics"], &exporter.page());
     drop(held);

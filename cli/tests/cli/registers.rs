@@ -34,13 +34,19 @@ pub(crate) fn registers_json(servers: &Servers, arguments: &[&str]) -> (i32, Val
     let ended = registers(servers, &[arguments, &["--json"]].concat());
     assert_eq!(ended.stderr, "");
     assert!(ended.stdout.ends_with('\n'), "{}", ended.stdout);
-    (ended.code, serde_json::from_str(&ended.stdout).expect("JSON"))
+    (
+        ended.code,
+        serde_json::from_str(&ended.stdout).expect("JSON"),
+    )
 }
 
 /// Runs it to its end with these bytes as its stdin.
 #[track_caller]
 fn with_input(command: &mut Command, input: &[u8]) -> Output {
-    let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let command = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut running = command.spawn().expect("the command starts");
     let mut stdin = running.stdin.take().expect("it is piped");
     stdin.write_all(input).expect("it is read");
@@ -53,8 +59,13 @@ fn with_input(command: &mut Command, input: &[u8]) -> Output {
 fn set(servers: &Servers, name: &str, value: &str) -> u64 {
     let ended = registers(servers, &["set", name, value]);
     assert_eq!((ended.code, &*ended.stderr), (0, ""));
-    let version = ended.stdout.rsplit_once(": version ").map(|(_, version)| version.trim());
-    version.and_then(|version| version.parse().ok()).expect("the number of a version")
+    let version = ended
+        .stdout
+        .rsplit_once(": version ")
+        .map(|(_, version)| version.trim());
+    version
+        .and_then(|version| version.parse().ok())
+        .expect("the number of a version")
 }
 
 #[test]
@@ -62,7 +73,10 @@ fn a_value_is_read_as_it_was_written_until_it_is_deleted() {
     let servers = formed(3);
     let first = set(&servers, "leader", "host-17");
     let ended = registers(&servers, &["get", "leader"]);
-    assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (0, "host-17", ""));
+    assert_eq!(
+        (ended.code, &*ended.stdout, &*ended.stderr),
+        (0, "host-17", "")
+    );
     let second = set(&servers, "leader", "-17");
     assert!(second > first);
     let (code, mut seen) = registers_json(&servers, &["get", "leader"]);
@@ -73,14 +87,23 @@ fn a_value_is_read_as_it_was_written_until_it_is_deleted() {
         "written_unix_millis": none,
     });
     assert_eq!((code, seen), (0, expected));
-    assert!(written.as_u64().is_some_and(|it| it > 1_600_000_000_000), "{written}");
+    assert!(
+        written.as_u64().is_some_and(|it| it > 1_600_000_000_000),
+        "{written}"
+    );
 
     let ended = registers(&servers, &["delete", "leader"]);
-    assert_eq!((ended.code, ended.stdout), (0, format!("leader: deleted version {second}\n")));
+    assert_eq!(
+        (ended.code, ended.stdout),
+        (0, format!("leader: deleted version {second}\n"))
+    );
     for verb in ["get", "delete"] {
         let ended = registers(&servers, &[verb, "leader"]);
         assert_eq!((ended.code, &*ended.stdout), (4, ""));
-        assert_eq!(ended.stderr, "redlatch: leader: there is no such register\n");
+        assert_eq!(
+            ended.stderr,
+            "redlatch: leader: there is no such register\n"
+        );
     }
     let nothing = json!({
         "name": "leader", "version": none, "fence": none, "value": none,
@@ -88,7 +111,10 @@ fn a_value_is_read_as_it_was_written_until_it_is_deleted() {
     });
     assert_eq!(registers_json(&servers, &["get", "leader"]), (4, nothing));
     let nothing = json!({ "name": "leader", "version": none, "deleted": false });
-    assert_eq!(registers_json(&servers, &["delete", "leader"]), (4, nothing));
+    assert_eq!(
+        registers_json(&servers, &["delete", "leader"]),
+        (4, nothing)
+    );
 
     let (code, written) = registers_json(&servers, &["set", "leader", "host-18"]);
     let third = written["version"].as_u64().expect("a version");
@@ -106,10 +132,18 @@ fn only_the_version_that_was_seen_is_replaced() {
     };
     let refused = cas("64", "early");
     assert_eq!(refused.code, 5);
-    assert_eq!(refused.stderr, "redlatch: once: nothing was written: there is no value\n");
+    assert_eq!(
+        refused.stderr,
+        "redlatch: once: nothing was written: there is no value\n"
+    );
     let made = cas("none", "one");
     assert_eq!(made.code, 0, "{}", made.stderr);
-    let version = made.stdout.trim().strip_prefix("once: version ").expect("a version").to_owned();
+    let version = made
+        .stdout
+        .trim()
+        .strip_prefix("once: version ")
+        .expect("a version")
+        .to_owned();
     for other in ["none", "64"] {
         let refused = cas(other, "two");
         assert_eq!((refused.code, &*refused.stdout), (5, ""));
@@ -120,12 +154,19 @@ fn only_the_version_that_was_seen_is_replaced() {
     let (code, refused) = registers_json(&servers, &arguments);
     let number: u64 = version.parse().expect("a number");
     assert_eq!(code, 5);
-    assert_eq!(refused, json!({ "name": "once", "written": false, "version": number }));
+    assert_eq!(
+        refused,
+        json!({ "name": "once", "written": false, "version": number })
+    );
     assert_eq!(registers(&servers, &["get", "once"]).stdout, "one");
 
     let (code, made) = registers_json(&servers, &["cas", "once", "two", "--version", &version]);
     assert_eq!((code, &made["written"]), (0, &true.into()));
-    assert!(made["version"].as_u64().is_some_and(|version| version > number));
+    assert!(
+        made["version"]
+            .as_u64()
+            .is_some_and(|version| version > number)
+    );
     assert_eq!(registers(&servers, &["get", "once"]).stdout, "two");
 }
 
@@ -142,9 +183,15 @@ fn a_smaller_fencing_token_writes_nothing() {
                 7 has written since\n";
     assert_eq!(stale.stderr, text);
     let (code, stale) = registers_json(&servers, &["set", "report", "--fence", "6", "late"]);
-    assert_eq!((code, stale), (6, json!({ "name": "report", "written": false, "fence": 7 })));
+    assert_eq!(
+        (code, stale),
+        (6, json!({ "name": "report", "written": false, "fence": 7 }))
+    );
     let (_, seen) = registers_json(&servers, &["get", "report"]);
-    assert_eq!((&seen["value"], &seen["fence"]), (&"seven again".into(), &7.into()));
+    assert_eq!(
+        (&seen["value"], &seen["fence"]),
+        (&"seven again".into(), &7.into())
+    );
 }
 
 #[test]
@@ -153,12 +200,17 @@ fn a_command_under_a_lock_writes_with_its_token() {
     let script = "printf done | \"$0\" --node-timeout 2s registers set report \
                   --fence $REDLATCH_FENCING_TOKEN --json; echo $REDLATCH_FENCING_TOKEN";
     let program = env!("CARGO_BIN_EXE_redlatch");
-    let run = ["run", "report", "--fenced", "--", "sh", "-c", script, program];
+    let run = [
+        "run", "report", "--fenced", "--", "sh", "-c", script, program,
+    ];
     let ended = end(&mut redlatch(&servers, &run));
     assert_eq!((ended.code, &*ended.stderr), (0, ""));
     let token = ended.stdout.lines().last().expect("two lines");
     let (_, seen) = registers_json(&servers, &["get", "report"]);
-    assert_eq!((&seen["value"], seen["fence"].to_string()), (&"done".into(), token.to_owned()));
+    assert_eq!(
+        (&seen["value"], seen["fence"].to_string()),
+        (&"done".into(), token.to_owned())
+    );
 }
 
 #[test]
@@ -174,16 +226,28 @@ fn bytes_go_through_stdin_and_stdout_unharmed() {
     ] {
         let ended = with_input(&mut command(&servers, arguments), value);
         let text = String::from_utf8_lossy(&ended.stderr);
-        assert_eq!((ended.status.code(), &*text), (Some(0), ""), "{arguments:?}");
-        let read = command(&servers, &["get", "bytes"]).output().expect("the command starts");
-        assert_eq!((read.status.code(), &*read.stdout), (Some(0), value), "{arguments:?}");
+        assert_eq!(
+            (ended.status.code(), &*text),
+            (Some(0), ""),
+            "{arguments:?}"
+        );
+        let read = command(&servers, &["get", "bytes"])
+            .output()
+            .expect("the command starts");
+        assert_eq!(
+            (read.status.code(), &*read.stdout),
+            (Some(0), value),
+            "{arguments:?}"
+        );
         let (_, seen) = registers_json(&servers, &["get", "bytes"]);
         let expected = std::str::from_utf8(value).map_or(json!(value), |text| json!(text));
         assert_eq!(seen["value"], expected);
     }
     let mut cas = command(&servers, &["cas", "other", "--version", "none"]);
     assert_eq!(with_input(&mut cas, &all).status.code(), Some(0));
-    let read = command(&servers, &["get", "other"]).output().expect("the command starts");
+    let read = command(&servers, &["get", "other"])
+        .output()
+        .expect("the command starts");
     assert_eq!(read.stdout, all);
 }
 
@@ -207,35 +271,66 @@ fn the_list_has_the_registers_with_a_value() {
     assert_eq!(list(&[]), "0 registers\n");
     assert_eq!(registers_json(&servers, &["list"]), (0, json!([])));
     let b = set(&servers, "jobs:b", "four");
-    assert_eq!(registers(&servers, &["set", "jobs:a", "--fence", "7", ""]).code, 0);
+    assert_eq!(
+        registers(&servers, &["set", "jobs:a", "--fence", "7", ""]).code,
+        0
+    );
     let c = set(&servers, "c\u{1b}", "1");
     set(&servers, "gone", "1");
     assert_eq!(registers(&servers, &["delete", "gone"]).code, 0);
 
     let text = list(&[]);
     let mut lines = text.lines();
-    assert!(lines.next().is_some_and(|line| line.starts_with("3 registers")), "{text}");
-    let cells: Vec<Vec<&str>> =
-        lines.skip(1).map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(cells[0], ["REGISTER", "VERSION", "FENCE", "LENGTH", "WRITTEN"]);
+    assert!(
+        lines
+            .next()
+            .is_some_and(|line| line.starts_with("3 registers")),
+        "{text}"
+    );
+    let cells: Vec<Vec<&str>> = lines
+        .skip(1)
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        cells[0],
+        ["REGISTER", "VERSION", "FENCE", "LENGTH", "WRITTEN"]
+    );
     assert_eq!(cells[1][..4], ["c\\u{1b}", &*c.to_string(), "-", "1"]);
     assert_eq!((cells[2][0], &cells[2][2..4]), ("jobs:a", &["7", "0"][..]));
     assert_eq!(cells[3][..4], ["jobs:b", &*b.to_string(), "-", "4"]);
-    assert!(cells[1..].iter().all(|row| row.last() == Some(&"ago")), "{text}");
+    assert!(
+        cells[1..].iter().all(|row| row.last() == Some(&"ago")),
+        "{text}"
+    );
 
     let text = list(&["jobs:*"]);
-    assert!(text.starts_with("2 registers\n") && text.lines().count() == 5, "{text}");
+    assert!(
+        text.starts_with("2 registers\n") && text.lines().count() == 5,
+        "{text}"
+    );
     let (_, rows) = registers_json(&servers, &["list", "jobs:*"]);
     let none = Value::Null;
     let written = rows[1]["written_unix_millis"].clone();
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
-    assert!(written.as_u64().is_some_and(|it| now - it / 1000 < 60), "{written}");
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap()
+        .as_secs();
+    assert!(
+        written.as_u64().is_some_and(|it| now - it / 1000 < 60),
+        "{written}"
+    );
     let expected = json!({
         "name": "jobs:b", "version": b, "fence": none, "length": 4,
         "written_unix_millis": written, "error": none,
     });
-    assert_eq!((rows.as_array().map(Vec::len), &rows[1]), (Some(2), &expected));
-    assert_eq!((&rows[0]["fence"], &rows[0]["length"]), (&7.into(), &0.into()));
+    assert_eq!(
+        (rows.as_array().map(Vec::len), &rows[1]),
+        (Some(2), &expected)
+    );
+    assert_eq!(
+        (&rows[0]["fence"], &rows[0]["length"]),
+        (&7.into(), &0.into())
+    );
 }
 
 #[test]
@@ -250,7 +345,10 @@ fn what_a_deletion_leaves_on_a_node_that_is_away_is_swept() {
     let text = short("list").stdout;
     let summary = "1 register; deleted ones of which something is left: 1 (`redlatch registers \
                    sweep` removes it)\n";
-    assert!(text.starts_with(summary) && !text.contains("\ngone"), "{text}");
+    assert!(
+        text.starts_with(summary) && !text.contains("\ngone"),
+        "{text}"
+    );
     let text = short("sweep").stdout;
     let expected =
         "1 register; deleted ones: 0 removed, 1 left (a node did not answer, or refused)\n";
@@ -270,10 +368,16 @@ fn what_was_written_long_ago_is_deleted_by_its_age() {
     let sweep = |arguments: &[&str]| registers(&servers, &[&["sweep"], arguments].concat());
     assert_eq!(sweep(&["done:*"]).code, 2, "a pattern without an age");
     let text = sweep(&["done:*", "--older-than", "1d"]).stdout;
-    assert_eq!(text, "0 deleted; 3 registers; deleted ones: 0 removed, 0 left\n");
+    assert_eq!(
+        text,
+        "0 deleted; 3 registers; deleted ones: 0 removed, 0 left\n"
+    );
     let text = sweep(&["done:*", "--older-than", "0s"]).stdout;
     assert!(text.starts_with("2 deleted; 1 register; "), "{text}");
     let (_, swept) = registers_json(&servers, &["sweep", "--older-than", "0s"]);
-    assert_eq!((&swept["deleted"], &swept["values"]), (&1.into(), &0.into()));
+    assert_eq!(
+        (&swept["deleted"], &swept["values"]),
+        (&1.into(), &0.into())
+    );
     assert_eq!(registers(&servers, &["get", "other"]).code, 4);
 }

@@ -33,7 +33,11 @@ fn nodes_that_are_no_group_keep_no_registers() {
     for verb in VERBS {
         let ended = registers(&servers, verb);
         assert_eq!((ended.code, &*ended.stdout), (78, ""), "{verb:?}");
-        assert!(ended.stderr.contains("(redlatch registers form)"), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("(redlatch registers form)"),
+            "{}",
+            ended.stderr
+        );
     }
 }
 
@@ -45,16 +49,30 @@ fn nodes_that_would_forget_values_are_a_group_only_if_that_is_accepted() {
     for url in servers.urls() {
         assert!(ended.stderr.contains(&url), "{}", ended.stderr);
     }
-    assert!(ended.stderr.ends_with("(--in-memory accepts that)\n"), "{}", ended.stderr);
-    assert_eq!(registers(&servers, &["get", "name"]).code, 78, "they are none yet");
+    assert!(
+        ended.stderr.ends_with("(--in-memory accepts that)\n"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(
+        registers(&servers, &["get", "name"]).code,
+        78,
+        "they are none yet"
+    );
     let ended = registers(&servers, &["form", "--in-memory", "--json"]);
     assert_eq!((ended.code, &*ended.stderr), (0, ""));
     let json: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
-    assert_eq!(json, serde_json::json!({ "formed": true, "in_memory": true }));
+    assert_eq!(
+        json,
+        serde_json::json!({ "formed": true, "in_memory": true })
+    );
 
     let again = registers(&servers, &["form", "--in-memory"]);
     assert_eq!((again.code, &*again.stdout), (78, ""));
-    assert_eq!(again.stderr, "redlatch: the nodes are a group for registers already\n");
+    assert_eq!(
+        again.stderr,
+        "redlatch: the nodes are a group for registers already\n"
+    );
 }
 
 #[test]
@@ -66,7 +84,12 @@ fn a_group_of_servers_that_keep_all_that_they_answer_outlives_a_restart() {
     servers.iter_mut().for_each(Server::kill);
     servers.iter_mut().for_each(Server::restart);
     let ended = registers(&servers, &["get", "name"]);
-    assert_eq!((ended.code, &*ended.stdout), (0, "value"), "{}", ended.stderr);
+    assert_eq!(
+        (ended.code, &*ended.stdout),
+        (0, "value"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
@@ -81,7 +104,11 @@ fn another_number_of_nodes_is_another_group() {
         "name",
     ]));
     assert_eq!(ended.code, 78);
-    assert!(ended.stderr.contains("belongs to another group of nodes"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("belongs to another group of nodes"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
@@ -92,8 +119,17 @@ fn too_few_nodes_are_no_quorum() {
     // The last one names a node, which is none of these.
     for verb in VERBS[..7].iter().copied().chain([&["form"][..]]) {
         let ended = registers(&servers, verb);
-        assert_eq!((ended.code, &*ended.stdout), (69, ""), "{verb:?}: {}", ended.stderr);
-        assert!(ended.stderr.starts_with("redlatch: no quorum: "), "{}", ended.stderr);
+        assert_eq!(
+            (ended.code, &*ended.stdout),
+            (69, ""),
+            "{verb:?}: {}",
+            ended.stderr
+        );
+        assert!(
+            ended.stderr.starts_with("redlatch: no quorum: "),
+            "{}",
+            ended.stderr
+        );
     }
 }
 
@@ -103,8 +139,12 @@ fn short_pipe(port: u16) -> String {
     let url = format!("redis://{}", listener.local_addr().expect("it has one"));
     thread::spawn(move || {
         for client in listener.incoming().flatten() {
-            let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else { return };
-            let (Ok(from), Ok(to)) = (client.try_clone(), server.try_clone()) else { return };
+            let Ok(server) = TcpStream::connect(("127.0.0.1", port)) else {
+                return;
+            };
+            let (Ok(from), Ok(to)) = (client.try_clone(), server.try_clone()) else {
+                return;
+            };
             thread::spawn(move || copy(from, to, 12 * 1024));
             thread::spawn(move || copy(server, client, usize::MAX));
         }
@@ -119,7 +159,10 @@ fn copy(mut source: TcpStream, mut sink: TcpStream, most: usize) {
             break;
         }
     }
-    let _ = (source.shutdown(Shutdown::Both), sink.shutdown(Shutdown::Both));
+    let _ = (
+        source.shutdown(Shutdown::Both),
+        sink.shutdown(Shutdown::Both),
+    );
 }
 
 #[test]
@@ -127,7 +170,10 @@ fn a_change_that_may_have_been_made_has_a_code_of_its_own() {
     let servers = formed(3);
     // The servers know the scripts from now on.
     assert_eq!(registers(&servers, &["set", "name", "short"]).code, 0);
-    let urls: Vec<String> = servers.iter().map(|server| short_pipe(server.port())).collect();
+    let urls: Vec<String> = servers
+        .iter()
+        .map(|server| short_pipe(server.port()))
+        .collect();
     let long = "x".repeat(16 * 1024);
     let set = |value: &str| {
         let arguments = ["--node-timeout", "1s", "registers", "set", "name", value];
@@ -150,16 +196,29 @@ fn data_of_another_program_is_an_error_and_a_line_of_the_list() {
     }
     let ended = registers(&servers, &["get", "bad"]);
     assert_eq!((ended.code, &*ended.stdout), (70, ""));
-    assert!(ended.stderr.contains("another program has written the key"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("another program has written the key"),
+        "{}",
+        ended.stderr
+    );
     let ended = registers(&servers, &["list"]);
     assert_eq!((ended.code, &*ended.stderr), (0, ""));
     let last = ended.stdout.lines().last().expect("lines");
     let text = ": another program has written the key of the register";
-    assert!(last.starts_with("bad: redis://") && last.ends_with(text), "{last}");
+    assert!(
+        last.starts_with("bad: redis://") && last.ends_with(text),
+        "{last}"
+    );
     let ended = registers(&servers, &["list", "--json"]);
     let rows: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
-    assert!(rows[0]["version"].is_null() && rows[0]["error"].is_string(), "{rows}");
-    assert!(rows[1]["version"].is_u64() && rows[1]["error"].is_null(), "{rows}");
+    assert!(
+        rows[0]["version"].is_null() && rows[0]["error"].is_string(),
+        "{rows}"
+    );
+    assert!(
+        rows[1]["version"].is_u64() && rows[1]["error"].is_null(),
+        "{rows}"
+    );
 }
 
 #[test]
@@ -172,35 +231,70 @@ fn wrong_arguments_are_code_2_and_a_line_on_stderr() {
         (&["get", ""], "the resource's name is empty"),
         (&["list", ""], "the resource's name is empty"),
         (&["get", "a:redlatch:b"], ":redlatch:"),
-        (&["set", "name", &long], "the value has 16385 bytes, a register has 16384 at most"),
-        (&["set", "name", "--fence", "0", "value"], "0 is no fencing token"),
-        (&["set", "name", "--fence", "seven", "value"], "not the number of a fencing token"),
+        (
+            &["set", "name", &long],
+            "the value has 16385 bytes, a register has 16384 at most",
+        ),
+        (
+            &["set", "name", "--fence", "0", "value"],
+            "0 is no fencing token",
+        ),
+        (
+            &["set", "name", "--fence", "seven", "value"],
+            "not the number of a fencing token",
+        ),
         (&["set", "name", "value", "more"], "unexpected argument"),
         (&["cas", "name", "value"], "--version <VERSION>"),
-        (&["cas", "name", "value", "--version", "5x"], "neither the number of a version nor"),
+        (
+            &["cas", "name", "value", "--version", "5x"],
+            "neither the number of a version nor",
+        ),
         (&["cas", "name", "value", "--version", "-1"], "-1"),
-        (&["delete", "name", "--version", "64"], "unexpected argument"),
+        (
+            &["delete", "name", "--version", "64"],
+            "unexpected argument",
+        ),
         (&["trust"], "<NODE>"),
         (&["status", "name"], "unexpected argument"),
     ] {
         // Nothing is sent: nobody listens there.
-        let ended =
-            end(bare().args(["--node", "redis://127.0.0.1:1", "registers"]).args(arguments));
-        assert_eq!((ended.code, &*ended.stdout), (2, ""), "{arguments:?}: {}", ended.stderr);
-        assert!(ended.stderr.contains(text), "{arguments:?}: {}", ended.stderr);
+        let ended = end(bare()
+            .args(["--node", "redis://127.0.0.1:1", "registers"])
+            .args(arguments));
+        assert_eq!(
+            (ended.code, &*ended.stdout),
+            (2, ""),
+            "{arguments:?}: {}",
+            ended.stderr
+        );
+        assert!(
+            ended.stderr.contains(text),
+            "{arguments:?}: {}",
+            ended.stderr
+        );
     }
     let ended = end(bare().args(["registers", "list"]));
     assert_eq!(ended.code, 2);
-    assert!(ended.stderr.starts_with("redlatch: no nodes: "), "{}", ended.stderr);
+    assert!(
+        ended.stderr.starts_with("redlatch: no nodes: "),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
 fn an_input_without_an_end_is_refused() {
     let servers = formed(1);
-    let Ok(zero) = File::open("/dev/zero") else { return };
+    let Ok(zero) = File::open("/dev/zero") else {
+        return;
+    };
     let ended = end(command(&servers, &["set", "name"]).stdin(zero));
     assert_eq!((ended.code, &*ended.stdout), (2, ""));
-    assert!(ended.stderr.contains("stdin has more than 16384 bytes"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("stdin has more than 16384 bytes"),
+        "{}",
+        ended.stderr
+    );
     assert_eq!(registers(&servers, &["get", "name"]).code, 4);
 }
 
@@ -209,11 +303,19 @@ fn a_stdout_that_cannot_be_written_is_no_panic() {
     let servers = formed(1);
     assert_eq!(registers(&servers, &["set", "name", "value"]).code, 0);
     for arguments in [&["get", "name"][..], &["get", "name", "--json"], &["list"]] {
-        let Ok(full) = File::options().write(true).open("/dev/full") else { return };
-        let output = command(&servers, arguments).stdout(full).stderr(Stdio::piped()).output();
+        let Ok(full) = File::options().write(true).open("/dev/full") else {
+            return;
+        };
+        let output = command(&servers, arguments)
+            .stdout(full)
+            .stderr(Stdio::piped())
+            .output();
         let output = output.expect("the command starts");
         assert_eq!(output.status.code(), Some(70), "{arguments:?}");
-        assert!(output.stderr.starts_with(b"redlatch: stdout: "), "{arguments:?}");
+        assert!(
+            output.stderr.starts_with(b"redlatch: stdout: "),
+            "{arguments:?}"
+        );
     }
 }
 
@@ -221,9 +323,14 @@ fn a_stdout_that_cannot_be_written_is_no_panic() {
 fn there_are_none_on_zookeeper() {
     for verb in VERBS.into_iter().chain([&["form"][..], &["status"]]) {
         // Nobody listens there.
-        let ended = end(bare().args(["--node", "zk://127.0.0.1:1/a", "registers"]).args(verb));
+        let ended = end(bare()
+            .args(["--node", "zk://127.0.0.1:1/a", "registers"])
+            .args(verb));
         assert_eq!((ended.code, &*ended.stdout), (2, ""), "{verb:?}");
-        assert_eq!(ended.stderr, "redlatch: there are no registers on ZooKeeper\n", "{verb:?}");
+        assert_eq!(
+            ended.stderr, "redlatch: there are no registers on ZooKeeper\n",
+            "{verb:?}"
+        );
     }
 }
 
@@ -237,10 +344,15 @@ fn no_text_shows_a_password() {
         let urls: Vec<_> = servers.iter().map(|server| url(server, password)).collect();
         for verb in VERBS.into_iter().chain([&["form"][..]]) {
             let mut command = bare();
-            command.env("REDLATCH_NODES", urls.join(",")).args(["--node-timeout", "2s"]);
+            command
+                .env("REDLATCH_NODES", urls.join(","))
+                .args(["--node-timeout", "2s"]);
             let ended = end(command.arg("registers").args(verb));
             assert_eq!(ended.code, code, "{verb:?}: {}", ended.stderr);
-            assert!(!ended.stderr.is_empty() && !ended.stderr.contains("Zq7x"), "{verb:?}");
+            assert!(
+                !ended.stderr.is_empty() && !ended.stderr.contains("Zq7x"),
+                "{verb:?}"
+            );
         }
     }
 }

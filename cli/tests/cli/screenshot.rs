@@ -30,7 +30,11 @@ fn draws_the_session() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
     std::thread::sleep(Duration::from_secs(2)); // as an uptime
-    let held = client.request("deploy").owner("host-7:4711").ttl(Duration::from_secs(30)).lock();
+    let held = client
+        .request("deploy")
+        .owner("host-7:4711")
+        .ttl(Duration::from_secs(30))
+        .lock();
     let held = held.expect("it is free");
     let read = |owner: &str| client.request("catalog").owner(owner).shared().lock();
     let readers = [read("host-1:77"), read("host-3:1204")];
@@ -40,8 +44,15 @@ fn draws_the_session() {
 
     let mut session = String::new();
     let mut show = |arguments: &str| {
-        let ended = end(&mut redlatch(&servers, &arguments.split(' ').collect::<Vec<_>>()));
-        let _ = write!(session, "$ redlatch {arguments}\n{}{}", ended.stdout, ended.stderr);
+        let ended = end(&mut redlatch(
+            &servers,
+            &arguments.split(' ').collect::<Vec<_>>(),
+        ));
+        let _ = write!(
+            session,
+            "$ redlatch {arguments}\n{}{}",
+            ended.stdout, ended.stderr
+        );
     };
     show("status");
     show("inspect deploy");
@@ -69,24 +80,39 @@ fn draws_the_session() {
     }
     // The servers of a test are on one machine and keep nothing, which these are about.
     let is_shown = |line: &&str| !line.starts_with("WARNING ");
-    session = session.lines().filter(is_shown).map(|line| format!("{line}\n")).collect();
+    session = session
+        .lines()
+        .filter(is_shown)
+        .map(|line| format!("{line}\n"))
+        .collect();
     session = session.replace("  /0", "/0  ").replace(" /0", "/0 ");
     for (file, colours) in THEMES {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(file);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../docs")
+            .join(file);
         fs::write(path, svg(&session, colours)).expect("the folder is there");
     }
 }
 
 fn svg(session: &str, [window, text, command]: [&str; 3]) -> String {
-    let columns = session.lines().map(|line| line.chars().count()).max().unwrap_or(80);
-    let (width, height) =
-        (columns as f64 * COLUMN + 32.0, (session.lines().count() + 1) * LINE + 12);
+    let columns = session
+        .lines()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or(80);
+    let (width, height) = (
+        columns as f64 * COLUMN + 32.0,
+        (session.lines().count() + 1) * LINE + 12,
+    );
     let mut body = String::new();
     for (index, line) in session.lines().enumerate() {
         let line = line.replace('&', "&amp;").replace('<', "&lt;");
         let (y, is_command) = ((index + 1) * LINE + 10, line.starts_with("$ "));
         let fill = if is_command { command } else { text };
-        let _ = writeln!(body, "<text x=\"16\" y=\"{y}\" fill=\"{fill}\">{line}</text>");
+        let _ = writeln!(
+            body,
+            "<text x=\"16\" y=\"{y}\" fill=\"{fill}\">{line}</text>"
+        );
     }
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height}\" \

@@ -34,7 +34,13 @@ fn a_service_is_ready_when_the_lock_is_held_and_not_before() {
     let path = folder.path().join("notify");
     let socket = UnixDatagram::bind(&path).expect("a socket");
     let held = take(&all_nodes_client(servers.urls()), "name", LONG);
-    let arguments = ["run", "name", "--notify", "-c", "echo \"[$NOTIFY_SOCKET]\"; cat"];
+    let arguments = [
+        "run",
+        "name",
+        "--notify",
+        "-c",
+        "echo \"[$NOTIFY_SOCKET]\"; cat",
+    ];
     let mut command = redlatch(&servers, &arguments);
     let mut running = Running::start(command.env("NOTIFY_SOCKET", &path).stdin(Stdio::piped()));
     await_queued(&servers, "name", 1);
@@ -59,8 +65,10 @@ fn a_lock_until_a_signal_is_told_at_an_abstract_address() {
     let name = format!("redlatch-test-{}", std::process::id());
     let address = SocketAddr::from_abstract_name(&name).expect("an address");
     let socket = UnixDatagram::bind_addr(&address).expect("a socket");
-    let mut command =
-        redlatch(&servers, &["lock", "a", "--also", "b", "--until-signal", "--notify"]);
+    let mut command = redlatch(
+        &servers,
+        &["lock", "a", "--also", "b", "--until-signal", "--notify"],
+    );
     let running = Running::start(command.env("NOTIFY_SOCKET", format!("@{name}")));
     assert_eq!(next(&socket), "STATUS=waiting for the lock a, b");
     assert_eq!(next(&socket), "READY=1\nSTATUS=holding the lock a, b");
@@ -87,7 +95,11 @@ fn nothing_is_told_without_the_option_and_a_socket_that_is_gone_is_a_warning() {
     for gone in ["/nowhere/notify", "@nobody-listens", "a\u{1}"] {
         let ended = run(&["--notify"], gone);
         assert_eq!((ended.code, &*ended.stdout), (0, "\n"), "{ended:?}");
-        assert!(ended.stderr.starts_with("redlatch: warning: --notify: NOTIFY_SOCKET: "));
+        assert!(
+            ended
+                .stderr
+                .starts_with("redlatch: warning: --notify: NOTIFY_SOCKET: ")
+        );
         assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
     }
     let ended =
@@ -99,7 +111,9 @@ fn nothing_is_told_without_the_option_and_a_socket_that_is_gone_is_a_warning() {
 fn fill(path: &Path) -> usize {
     let sender = UnixDatagram::unbound().expect("a socket");
     sender.set_nonblocking(true).expect("it can be set");
-    (0..).take_while(|_| sender.send_to(b"full", path).is_ok()).count()
+    (0..)
+        .take_while(|_| sender.send_to(b"full", path).is_ok())
+        .count()
 }
 
 #[test]
@@ -118,8 +132,14 @@ fn a_full_queue_delays_nothing_and_what_was_not_told_is_told_later() {
     };
     let (plain, _) = run(&[]);
     let (notifying, stderr) = run(&["--notify"]);
-    assert!(notifying < plain + Duration::from_millis(900), "{notifying:?} and {plain:?}");
-    assert_eq!(stderr, "redlatch: warning: --notify: NOTIFY_SOCKET: its queue is full\n");
+    assert!(
+        notifying < plain + Duration::from_millis(900),
+        "{notifying:?} and {plain:?}"
+    );
+    assert_eq!(
+        stderr,
+        "redlatch: warning: --notify: NOTIFY_SOCKET: its queue is full\n"
+    );
     let arguments = ["run", "name", "--notify", "-c", "echo ready; cat"];
     let mut command = redlatch(&servers, &arguments);
     let mut running = Running::start(command.env("NOTIFY_SOCKET", &path).stdin(Stdio::piped()));

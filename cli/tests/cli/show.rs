@@ -28,26 +28,58 @@ fn status_shows_each_node_and_whether_a_majority_is_up() {
     // Three servers on one machine, which keep nothing.
     assert!(lines.len() > 4, "{}", ended.stdout);
     let is_warning = |line: &&&str| line.starts_with("WARNING redis://127.0.0.1:");
-    assert_eq!(lines.iter().filter(is_warning).count(), lines.len() - 4, "{}", ended.stdout);
+    assert_eq!(
+        lines.iter().filter(is_warning).count(),
+        lines.len() - 4,
+        "{}",
+        ended.stdout
+    );
     assert!(lines[0].starts_with("NODE "), "{}", lines[0]);
-    assert!(lines[1].starts_with(&format!("{}/0  yes  ", servers.urls()[0])), "{}", lines[1]);
+    assert!(
+        lines[1].starts_with(&format!("{}/0  yes  ", servers.urls()[0])),
+        "{}",
+        lines[1]
+    );
 
     servers[0].kill();
     let ended = end(&mut redlatch(&servers, &["status", "--json"]));
     assert_eq!(ended.code, 0);
     let nodes = json(&ended.stdout);
     assert_eq!(nodes[0]["up"], false);
-    assert!(nodes[0]["last_error"].as_str().is_some_and(|error| error.contains("refused")));
-    assert_eq!((&nodes[1]["up"], &nodes[1]["last_error"]), (&true.into(), &Value::Null));
-    assert!(nodes[1]["round_trip_micros"].as_u64().is_some_and(|micros| micros > 0));
-    assert_eq!(nodes[1]["warnings"].as_array().map(Vec::is_empty), Some(false));
-    assert!(nodes[1]["clock_ahead_micros"].as_i64().is_some_and(|by| by.abs() < 1_000_000));
+    assert!(
+        nodes[0]["last_error"]
+            .as_str()
+            .is_some_and(|error| error.contains("refused"))
+    );
+    assert_eq!(
+        (&nodes[1]["up"], &nodes[1]["last_error"]),
+        (&true.into(), &Value::Null)
+    );
+    assert!(
+        nodes[1]["round_trip_micros"]
+            .as_u64()
+            .is_some_and(|micros| micros > 0)
+    );
+    assert_eq!(
+        nodes[1]["warnings"].as_array().map(Vec::is_empty),
+        Some(false)
+    );
+    assert!(
+        nodes[1]["clock_ahead_micros"]
+            .as_i64()
+            .is_some_and(|by| by.abs() < 1_000_000)
+    );
     assert!(nodes[1]["version"].as_str().is_some());
 
     servers[1].kill();
     let ended = end(&mut redlatch(&servers, &["status"]));
     assert_eq!(ended.code, 69);
-    assert_eq!(ended.stdout.matches("  no   ").count(), 2, "{}", ended.stdout);
+    assert_eq!(
+        ended.stdout.matches("  no   ").count(),
+        2,
+        "{}",
+        ended.stdout
+    );
 }
 
 #[test]
@@ -63,7 +95,10 @@ fn status_shows_the_quarantine_and_no_password() {
         ended.stdout
     };
     let quarantine = json(&run(&["--json"]))[0]["quarantine_seconds"].as_f64();
-    assert!(quarantine.is_some_and(|left| left > 20.0 && left <= 61.0), "{quarantine:?}");
+    assert!(
+        quarantine.is_some_and(|left| left > 20.0 && left <= 61.0),
+        "{quarantine:?}"
+    );
     assert!(run(&[]).contains(" s  "), "{}", run(&[]));
 }
 
@@ -83,20 +118,34 @@ fn status_can_watch_until_nobody_reads() {
 #[test]
 fn a_stdout_that_cannot_be_written_is_no_panic() {
     let servers = Servers::start(1);
-    for arguments in [&["status"][..], &["inspect", "name"], &["waiters", "name"], &["--help"]] {
+    for arguments in [
+        &["status"][..],
+        &["inspect", "name"],
+        &["waiters", "name"],
+        &["--help"],
+    ] {
         let full = File::options().write(true).open("/dev/full");
         if let Ok(full) = full {
             let output = redlatch(&servers, arguments).stdout(full).output();
             let output = output.expect("the command starts");
             assert_eq!(output.status.code(), Some(70), "{arguments:?}");
             let text = String::from_utf8(output.stderr).expect("text");
-            assert!(text.starts_with("redlatch: stdout: No space left"), "{text}");
+            assert!(
+                text.starts_with("redlatch: stdout: No space left"),
+                "{text}"
+            );
         }
         let (reader, writer) = UnixStream::pair().expect("sockets can be made");
         drop(reader);
-        let output = redlatch(&servers, arguments).stdout(OwnedFd::from(writer)).output();
+        let output = redlatch(&servers, arguments)
+            .stdout(OwnedFd::from(writer))
+            .output();
         let output = output.expect("the command starts");
-        assert_eq!((output.status.code(), &*output.stderr), (Some(141), &b""[..]), "{arguments:?}");
+        assert_eq!(
+            (output.status.code(), &*output.stderr),
+            (Some(141), &b""[..]),
+            "{arguments:?}"
+        );
     }
 }
 
@@ -110,18 +159,42 @@ fn inspect_shows_the_holder_on_each_node() {
     assert_eq!(details("name")["state"], "free");
 
     let client = all_nodes_client(servers.urls());
-    let held = client.request("name").owner("host-7").ttl(LONG).lock().expect("it is free");
+    let held = client
+        .request("name")
+        .owner("host-7")
+        .ttl(LONG)
+        .lock()
+        .expect("it is free");
     let text = inspect("name");
-    assert!(text.starts_with("name: held by host-7 for another 4"), "{text}");
-    assert_eq!(text.matches("  yes     host-7 for another ").count(), 3, "{text}");
+    assert!(
+        text.starts_with("name: held by host-7 for another 4"),
+        "{text}"
+    );
+    assert_eq!(
+        text.matches("  yes     host-7 for another ").count(),
+        3,
+        "{text}"
+    );
     let seen = details("name");
-    assert_eq!((&seen["state"], &seen["holders"][0]["owner"]), (&"held".into(), &"host-7".into()));
-    assert!(seen["holders"][0]["remaining_millis"].as_u64().is_some_and(|left| left > 30_000));
+    assert_eq!(
+        (&seen["state"], &seen["holders"][0]["owner"]),
+        (&"held".into(), &"host-7".into())
+    );
+    assert!(
+        seen["holders"][0]["remaining_millis"]
+            .as_u64()
+            .is_some_and(|left| left > 30_000)
+    );
     assert_eq!(seen["nodes"].as_array().map(Vec::len), Some(3));
     assert_eq!(seen["nodes"][2]["holder"]["owner"], "host-7");
     drop(held);
 
-    let permit = client.request("gpu").one_of(2).owner("host-8").ttl(LONG).lock();
+    let permit = client
+        .request("gpu")
+        .one_of(2)
+        .owner("host-8")
+        .ttl(LONG)
+        .lock();
     let permit = permit.expect("it is free");
     let number = permit.slot().expect("it has one");
     let text = inspect("gpu");
@@ -145,7 +218,12 @@ fn a_quiet_look_tells_by_its_exit_code() {
     let held = take(&client, "name", LONG);
     assert_eq!(code("name"), 1);
     drop(held);
-    let reader = client.request("name").shared().ttl(LONG).lock().expect("it is free");
+    let reader = client
+        .request("name")
+        .shared()
+        .ttl(LONG)
+        .lock()
+        .expect("it is free");
     assert_eq!(code("name"), 1);
     drop(reader);
     // A waiter that nobody serves.
@@ -161,7 +239,14 @@ fn a_quiet_look_tells_by_its_exit_code() {
     assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (71, "", ""));
     let empty = end(&mut redlatch(&servers, &["inspect", "-q", ""]));
     assert!(empty.code == 2 && !empty.stderr.is_empty(), "{empty:?}");
-    assert_eq!(end(&mut redlatch(&servers, &["inspect", "-q", "--json", "name"])).code, 2);
+    assert_eq!(
+        end(&mut redlatch(
+            &servers,
+            &["inspect", "-q", "--json", "name"]
+        ))
+        .code,
+        2
+    );
     servers[0].kill();
     servers[1].kill();
     let ended = end(&mut redlatch(&servers, &["inspect", "-q", "name"]));
@@ -188,12 +273,19 @@ fn waiters_are_shown_from_the_first_to_the_last() {
     let lines: Vec<_> = text.lines().collect();
     assert!(lines[0].starts_with("PLACE  OWNER  WAITED"), "{text}");
     assert!(lines[1].starts_with("1      one    "), "{text}");
-    assert!(lines[1].ends_with("  the lock  3") && lines[2].ends_with("  a share   3"), "{text}");
+    assert!(
+        lines[1].ends_with("  the lock  3") && lines[2].ends_with("  a share   3"),
+        "{text}"
+    );
     let list = json(&waiters(&["--json"]));
-    assert_eq!((&list["name"], &list["waiters"][1]["owner"]), (&"name".into(), &"two".into()));
+    assert_eq!(
+        (&list["name"], &list["waiters"][1]["owner"]),
+        (&"name".into(), &"two".into())
+    );
     assert_eq!(list["waiters"][0]["is_for_share"], false);
     drop(held);
-    all.into_iter().for_each(|running| assert_eq!(running.end().code, 0));
+    all.into_iter()
+        .for_each(|running| assert_eq!(running.end().code, 0));
 }
 
 #[test]
@@ -217,7 +309,10 @@ fn more_waiters_than_are_listed_are_counted() {
     assert!(show(&["inspect", "name"]).contains("; 200 waiters\n"));
     assert_eq!(json(&show(&["inspect", "name", "--json"]))["waiters"], 200);
     let top = show(&["top"]);
-    assert!(top.starts_with("1 lock, 200 waiting\n") && top.contains("name  200 "), "{top}");
+    assert!(
+        top.starts_with("1 lock, 200 waiting\n") && top.contains("name  200 "),
+        "{top}"
+    );
     assert_eq!(json(&show(&["top", "--json"]))[0]["waiters"], 200);
     drop(held);
 }
@@ -231,7 +326,10 @@ fn a_release_by_force_needs_a_terminal_or_yes() {
     };
     assert_eq!(release(&[]).code, 2, "without --force");
     let free = release(&["--force"]);
-    assert_eq!((free.code, &*free.stdout), (1, "name: nothing was released\n"));
+    assert_eq!(
+        (free.code, &*free.stdout),
+        (1, "name: nothing was released\n")
+    );
 
     let held = take(&all_nodes_client(servers.urls()), "name", LONG);
     let refused = release(&["--force"]);
@@ -243,7 +341,10 @@ fn a_release_by_force_needs_a_terminal_or_yes() {
     assert_eq!(holders(&servers, "name"), 0);
     drop(held);
     let json_text = release(&["--force", "--yes", "--json"]);
-    assert_eq!((json_text.code, &json(&json_text.stdout)["released"]), (1, &false.into()));
+    assert_eq!(
+        (json_text.code, &json(&json_text.stdout)["released"]),
+        (1, &false.into())
+    );
 
     servers[0].command(&["SET", "name", "no lock"]);
     servers[1].command(&["SET", "name", "no lock"]);
@@ -256,11 +357,28 @@ fn a_release_by_force_asks_and_removes_only_what_it_has_shown() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
     for (answer, code, left) in [("n", 1, 3), ("", 1, 3), ("y", 0, 0)] {
-        let held = client.request("name").owner("host-7").ttl(LONG).lock().expect("it is free");
+        let held = client
+            .request("name")
+            .owner("host-7")
+            .ttl(LONG)
+            .lock()
+            .expect("it is free");
         let mut asking = in_terminal(&servers, "release name --force");
         asking.await_text("Release it? [y/N] ");
-        asking.0.stdin.as_mut().expect("a pipe").write_all(answer.as_bytes()).expect("it is read");
-        asking.0.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("it is read");
+        asking
+            .0
+            .stdin
+            .as_mut()
+            .expect("a pipe")
+            .write_all(answer.as_bytes())
+            .expect("it is read");
+        asking
+            .0
+            .stdin
+            .as_mut()
+            .expect("a pipe")
+            .write_all(b"\n")
+            .expect("it is read");
         assert_eq!(asking.end().code, code, "{answer:?}");
         assert_eq!(holders(&servers, "name"), left, "{answer:?}");
         drop(held);
@@ -271,7 +389,13 @@ fn a_release_by_force_asks_and_removes_only_what_it_has_shown() {
     let _ = held.release();
     let other = all_nodes_client(servers.urls());
     let next = finish(std::thread::spawn(move || other.lock("name", LONG)));
-    asking.0.stdin.as_mut().expect("a pipe").write_all(b"y\n").expect("it is read");
+    asking
+        .0
+        .stdin
+        .as_mut()
+        .expect("a pipe")
+        .write_all(b"y\n")
+        .expect("it is read");
     assert_eq!(asking.end().code, 1);
     assert_eq!(holders(&servers, "name"), 3, "the next holder's");
     drop(next);
@@ -285,11 +409,17 @@ fn no_quorum_and_bad_names_have_their_codes() {
     }
     servers[0].kill();
     servers[1].kill();
-    for arguments in
-        [&["inspect", "name"][..], &["waiters", "name"], &["release", "name", "--force"]]
-    {
+    for arguments in [
+        &["inspect", "name"][..],
+        &["waiters", "name"],
+        &["release", "name", "--force"],
+    ] {
         let ended = end(redlatch(&servers, arguments).stdin(Stdio::null()));
         assert_eq!((ended.code, &*ended.stdout), (69, ""), "{arguments:?}");
-        assert!(ended.stderr.starts_with("redlatch: no quorum: "), "{}", ended.stderr);
+        assert!(
+            ended.stderr.starts_with("redlatch: no quorum: "),
+            "{}",
+            ended.stderr
+        );
     }
 }

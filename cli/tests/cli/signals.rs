@@ -27,8 +27,10 @@ const ALL: [(Signal, &str, i32); 6] = [
 #[test]
 fn signals_are_passed_on_once_and_the_command_decides() {
     let servers = Servers::start(1);
-    let mut running =
-        Running::start(&mut redlatch(&servers, &["run", "name", "--", "sh", "-c", LOOP]));
+    let mut running = Running::start(&mut redlatch(
+        &servers,
+        &["run", "name", "--", "sh", "-c", LOOP],
+    ));
     running.await_line("ready");
     for (signal, name, _) in ALL {
         running.signal(signal);
@@ -37,7 +39,11 @@ fn signals_are_passed_on_once_and_the_command_decides() {
     assert_eq!(holders(&servers, "name"), 1, "it still has the lock");
     kill_process(child_of(Pid::from_child(&running.0)), Signal::KILL).expect("it runs");
     let ended = running.end();
-    assert_eq!((ended.code, &*ended.stdout), (128 + 9, ""), "no signal came twice");
+    assert_eq!(
+        (ended.code, &*ended.stdout),
+        (128 + 9, ""),
+        "no signal came twice"
+    );
     await_keys(&servers, &[]);
 }
 
@@ -81,7 +87,10 @@ fn a_signal_ends_the_waiting_and_leaves_nothing_in_the_queue() {
         await_queued(&servers, "name", 1);
         running.signal(*signal);
         let ended = running.end();
-        assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (128 + number, "", ""));
+        assert_eq!(
+            (ended.code, &*ended.stdout, &*ended.stderr),
+            (128 + number, "", "")
+        );
         await_queued(&servers, "name", 0);
     }
     let arguments = ["run", "name", "--", "echo", "served"];
@@ -91,7 +100,12 @@ fn a_signal_ends_the_waiting_and_leaves_nothing_in_the_queue() {
     thread::sleep(Duration::from_secs(2)); // later it is for the command
     drop(held);
     let ended = running.end();
-    assert_eq!((ended.code, &*ended.stdout), (0, "served\n"), "{}", ended.stderr);
+    assert_eq!(
+        (ended.code, &*ended.stdout),
+        (0, "served\n"),
+        "{}",
+        ended.stderr
+    );
     await_keys(&servers, &[]);
 }
 
@@ -120,9 +134,16 @@ fn the_command_blocks_the_signals_that_were_blocked_and_no_others() {
         command.args([option, env!("CARGO_BIN_EXE_redlatch"), "--no-restart-guard"]);
         command.args(["run", "name", "--", "cat", "/proc/self/status"]);
         let ended = end(command.env("REDLATCH_NODES", servers.urls().join(",")));
-        let line = ended.stdout.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        let line = ended
+            .stdout
+            .lines()
+            .find_map(|line| line.strip_prefix("SigBlk:"));
         let blocked = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
-        assert_eq!(blocked.map(|blocked| blocked & TSTP), Some(expected), "{ended:?}");
+        assert_eq!(
+            blocked.map(|blocked| blocked & TSTP),
+            Some(expected),
+            "{ended:?}"
+        );
     }
 }
 
@@ -142,7 +163,16 @@ fn the_exit_code_is_the_commands_even_if_children_were_ignored() {
 #[test]
 fn when_it_is_killed_the_command_dies_and_the_lock_ends_with_its_ttl() {
     let servers = Servers::start(3);
-    let arguments = ["run", "name", "--ttl", "8s", "--", "sh", "-c", "echo $$; exec sleep 60"];
+    let arguments = [
+        "run",
+        "name",
+        "--ttl",
+        "8s",
+        "--",
+        "sh",
+        "-c",
+        "echo $$; exec sleep 60",
+    ];
     let mut running = Running::start(&mut redlatch(&servers, &arguments));
     let child = Left::parse(&running.next_line());
     assert!(!child.has_ended());
@@ -150,11 +180,22 @@ fn when_it_is_killed_the_command_dies_and_the_lock_ends_with_its_ttl() {
     running.0.kill().expect("it is our child");
     running.0.wait().expect("it was killed");
     if cfg!(target_os = "linux") {
-        assert!(eventually(LIMIT, || child.has_ended()), "the command lives on");
-        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+        assert!(
+            eventually(LIMIT, || child.has_ended()),
+            "the command lives on"
+        );
+        assert!(
+            start.elapsed() < Duration::from_secs(5),
+            "{:?}",
+            start.elapsed()
+        );
     }
     let ended = end(&mut redlatch(&servers, &["run", "name", "--", "true"]));
     assert_eq!(ended.code, 0);
-    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+    assert!(
+        start.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        start.elapsed()
+    );
     await_keys(&servers, &[]);
 }

@@ -30,7 +30,10 @@ fn in_terminal_with(library: &str, servers: &Servers, arguments: &str) -> Runnin
 /// The same with the restart guard.
 pub(crate) fn in_guarded_terminal(servers: &Servers, arguments: &str) -> Running {
     let redlatch = env!("CARGO_BIN_EXE_redlatch");
-    start_in_terminal(servers, &format!("exec {redlatch} --node-timeout 2s {arguments}"))
+    start_in_terminal(
+        servers,
+        &format!("exec {redlatch} --node-timeout 2s {arguments}"),
+    )
 }
 
 pub(crate) fn start_in_terminal(servers: &Servers, command: &str) -> Running {
@@ -42,20 +45,31 @@ pub(crate) fn start_in_terminal_with(urls: &str, command: &str) -> Running {
     expect_signals();
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", command, "/dev/null"]);
-    script.env("REDLATCH_NODES", urls).env("SHELL", "/bin/sh").env("TERM", "xterm");
+    script
+        .env("REDLATCH_NODES", urls)
+        .env("SHELL", "/bin/sh")
+        .env("TERM", "xterm");
     Running::start(script.stdin(Stdio::piped()))
 }
 
 pub(crate) fn type_in(running: &mut Running, text: &str) {
     let keyboard = running.0.stdin.as_mut().expect("it is piped");
-    keyboard.write_all(text.as_bytes()).and_then(|()| keyboard.flush()).expect("it is read");
+    keyboard
+        .write_all(text.as_bytes())
+        .and_then(|()| keyboard.flush())
+        .expect("it is read");
 }
 
 #[test]
 fn a_terminal_gets_a_line_while_it_waits_which_is_cleared() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let held = client.request("name").owner("host-7").ttl(LONG).lock().expect("it is free");
+    let held = client
+        .request("name")
+        .owner("host-7")
+        .ttl(LONG)
+        .lock()
+        .expect("it is free");
     let mut first = in_terminal(&servers, "run name -- echo one");
     await_queued(&servers, "name", 1);
     let mut second = in_terminal(&servers, "run name -- echo two");
@@ -69,7 +83,11 @@ fn a_terminal_gets_a_line_while_it_waits_which_is_cleared() {
     for (running, text) in [(first, "one"), (second, "two")] {
         let ended = running.end();
         assert_eq!(ended.code, 0);
-        assert!(ended.stdout.ends_with(&format!("\r\x1b[K{text}\r\n")), "{:?}", ended.stdout);
+        assert!(
+            ended.stdout.ends_with(&format!("\r\x1b[K{text}\r\n")),
+            "{:?}",
+            ended.stdout
+        );
     }
 }
 
@@ -120,7 +138,10 @@ fn the_end_of_its_terminal_ends_the_command() {
     let mut running = in_terminal(&servers, "run name -- sh -c 'echo $$; exec sleep 60'");
     let child = Left::parse(&running.next_line());
     running.0.kill().expect("it is our child");
-    assert!(eventually(LIMIT, || child.has_ended()), "the command runs on");
+    assert!(
+        eventually(LIMIT, || child.has_ended()),
+        "the command runs on"
+    );
     await_keys(&servers, &[]);
 }
 
@@ -143,8 +164,14 @@ pub(crate) fn shell(servers: &Servers) -> Running {
     let mut running = start_in_terminal(servers, "exec bash --norc --noprofile -i");
     let redlatch = env!("CARGO_BIN_EXE_redlatch");
     let options = "--no-restart-guard --node-timeout 2s";
-    type_in(&mut running, "PS1='> '; stty -echo; bind 'set enable-bracketed-paste off'\n");
-    type_in(&mut running, &format!("run='{redlatch} {options} run'; echo rea''dy\n"));
+    type_in(
+        &mut running,
+        "PS1='> '; stty -echo; bind 'set enable-bracketed-paste off'\n",
+    );
+    type_in(
+        &mut running,
+        &format!("run='{redlatch} {options} run'; echo rea''dy\n"),
+    );
     running.await_text("ready\r\n");
     running
 }
@@ -155,7 +182,10 @@ fn a_key_stops_both_and_the_shell_continues_them() {
     let mut shell = shell(&servers);
     // The key must not come while the shell starts a process: between vfork and exec, the new one
     // is stopped, and the shell, which waits for it, is not.
-    type_in(&mut shell, "$run name -- sh -c 'sleep 1 & echo go; wait; echo done'\n");
+    type_in(
+        &mut shell,
+        "$run name -- sh -c 'sleep 1 & echo go; wait; echo done'\n",
+    );
     shell.await_text("go\r\n");
     type_in(&mut shell, "\x1a");
     shell.await_text("Stopped");
@@ -230,13 +260,23 @@ fn headings_are_bold_on_a_terminal_unless_no_color_is_set() {
         let command = format!("exec env {variable} {redlatch} --node-timeout 2s inspect name");
         start_in_terminal(&servers, &command).end().stdout
     };
-    assert!(shown("A=1").contains("\r\n\x1b[1mNODE "), "{:?}", shown("A=1"));
+    assert!(
+        shown("A=1").contains("\r\n\x1b[1mNODE "),
+        "{:?}",
+        shown("A=1")
+    );
     for variable in ["NO_COLOR=1", "TERM=dumb"] {
         let text = shown(variable);
-        assert!(text.contains("\r\nNODE ") && !text.contains('\x1b'), "{text:?}");
+        assert!(
+            text.contains("\r\nNODE ") && !text.contains('\x1b'),
+            "{text:?}"
+        );
     }
     let piped = end(&mut redlatch(&servers, &["inspect", "name"])).stdout;
-    assert!(piped.contains("\nNODE ") && !piped.contains('\x1b'), "{piped:?}");
+    assert!(
+        piped.contains("\nNODE ") && !piped.contains('\x1b'),
+        "{piped:?}"
+    );
 }
 
 #[test]
@@ -250,6 +290,9 @@ fn tables_do_not_break_words_at_80_columns() {
         let wide = plain.lines().find(|line| line.chars().count() > 80);
         assert_eq!(wide, None, "{plain}");
         let text = plain.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(text.contains("both run on this machine, and fail together: good"), "{plain}");
+        assert!(
+            text.contains("both run on this machine, and fail together: good"),
+            "{plain}"
+        );
     }
 }

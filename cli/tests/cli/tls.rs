@@ -27,9 +27,14 @@ impl Secure {
         let folder = in_memory();
         let identity = Authority::trusted().issue(Purpose::Server);
         let start = |_| Server::start_tls(&identity, &["--tls-auth-clients", "yes"]);
-        let secure = Self { servers: (0..3).map(start).collect(), folder };
+        let secure = Self {
+            servers: (0..3).map(start).collect(),
+            folder,
+        };
         fs::write(secure.path("ca.crt"), Authority::trusted().pem()).expect("a folder");
-        Authority::trusted().issue(Purpose::Client).write_to(secure.folder.path(), "client");
+        Authority::trusted()
+            .issue(Purpose::Client)
+            .write_to(secure.folder.path(), "client");
         let private = Permissions::from_mode(0o600);
         fs::set_permissions(secure.path("client.key"), private).expect("it is ours");
         secure
@@ -40,7 +45,11 @@ impl Secure {
     }
 
     fn urls(&self) -> String {
-        self.servers.iter().map(Server::url).collect::<Vec<_>>().join(",")
+        self.servers
+            .iter()
+            .map(Server::url)
+            .collect::<Vec<_>>()
+            .join(",")
     }
 
     /// The command with the servers as its nodes.
@@ -67,14 +76,25 @@ const RUN: [&str; 5] = ["run", "name", "--", "echo", "ran"];
 #[track_caller]
 fn ran(command: &mut Command) {
     let ended = end(command.args(RUN));
-    assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (0, "ran\n", ""));
+    assert_eq!(
+        (ended.code, &*ended.stdout, &*ended.stderr),
+        (0, "ran\n", "")
+    );
 }
 
 /// The line on stderr of wrong usage.
 #[track_caller]
 fn refused(command: &mut Command) -> String {
-    let Ended { code, stdout, stderr } = end(command.args(RUN));
-    assert_eq!((code, &*stdout, stderr.lines().count()), (2, "", 1), "{stderr}");
+    let Ended {
+        code,
+        stdout,
+        stderr,
+    } = end(command.args(RUN));
+    assert_eq!(
+        (code, &*stdout, stderr.lines().count()),
+        (2, "", 1),
+        "{stderr}"
+    );
     stderr
 }
 
@@ -88,11 +108,19 @@ fn every_command_uses_the_certificates() {
         (&["waiters", "name"], 0, "nobody waits"),
         (&["top"], 0, "0 locks, 0 waiting"),
         (&["release", "name", "--force"], 1, "nothing was released"),
-        (&["bench", "--rounds", "5", "--handoffs", "2"], 0, "acquire (5 times)"),
+        (
+            &["bench", "--rounds", "5", "--handoffs", "2"],
+            0,
+            "acquire (5 times)",
+        ),
     ] {
         let ended = end(secure.with(FILES).args(arguments));
         assert_eq!((ended.code, &*ended.stderr), (code, ""), "{arguments:?}");
-        assert!(ended.stdout.contains(text), "{arguments:?}: {}", ended.stdout);
+        assert!(
+            ended.stdout.contains(text),
+            "{arguments:?}: {}",
+            ended.stdout
+        );
     }
     // The options may follow the command as well.
     let options = ["tls-ca", "tls-cert", "tls-key"];
@@ -112,11 +140,17 @@ fn certificates_come_from_options_before_a_file_before_the_environment_before_th
         secure.path("client.crt")
     );
     fs::write(secure.path("redlatch.conf"), &lines).expect("a folder");
-    fs::write(secure.path("wrong.conf"), lines.replace("'ca.crt'", "'wrong.crt'"))
-        .expect("a folder");
+    fs::write(
+        secure.path("wrong.conf"),
+        lines.replace("'ca.crt'", "'wrong.crt'"),
+    )
+    .expect("a folder");
     let config = |name: &str| {
         let mut command = secure.command();
-        command.current_dir("/").arg("--config").arg(secure.path(name));
+        command
+            .current_dir("/")
+            .arg("--config")
+            .arg(secure.path(name));
         command
     };
     let environment = |command: &mut Command, ca: &str| {
@@ -127,8 +161,13 @@ fn certificates_come_from_options_before_a_file_before_the_environment_before_th
     // Names without a folder are in the folder of the file.
     ran(&mut config("redlatch.conf"));
     let text = refused(&mut config("wrong.conf"));
-    assert!(text.contains(&format!("{} cannot be", secure.path("wrong.crt").display())), "{text}");
-    ran(config("wrong.conf").arg("--tls-ca").arg(secure.path("ca.crt")));
+    assert!(
+        text.contains(&format!("{} cannot be", secure.path("wrong.crt").display())),
+        "{text}"
+    );
+    ran(config("wrong.conf")
+        .arg("--tls-ca")
+        .arg(secure.path("ca.crt")));
     let mut command = config("redlatch.conf");
     environment(&mut command, "wrong.crt");
     ran(&mut command);
@@ -141,7 +180,9 @@ fn certificates_come_from_options_before_a_file_before_the_environment_before_th
     ran(command.arg("--tls-ca").arg(secure.path("ca.crt")));
     let of_user = || {
         let mut command = bare();
-        command.args(["--node-timeout", "5s"]).env("XDG_CONFIG_HOME", secure.folder.path());
+        command
+            .args(["--node-timeout", "5s"])
+            .env("XDG_CONFIG_HOME", secure.folder.path());
         command
     };
     ran(&mut of_user());
@@ -157,12 +198,17 @@ fn certificates_come_from_options_before_a_file_before_the_environment_before_th
 fn a_file_that_cannot_be_used_is_named() {
     let secure = Secure::start();
     let start = Instant::now();
-    Authority::trusted().issue(Purpose::Client).write_to(secure.folder.path(), "other");
+    Authority::trusted()
+        .issue(Purpose::Client)
+        .write_to(secure.folder.path(), "other");
     fs::set_permissions(secure.path("other.key"), Permissions::from_mode(0o600)).expect("ours");
     fs::write(secure.path("text"), "Zq7x").expect("a folder");
     fs::set_permissions(secure.path("text"), Permissions::from_mode(0o600)).expect("ours");
     fs::create_dir(secure.path("folder")).expect("a folder");
-    let made = Command::new("mkfifo").arg(secure.path("pipe")).status().expect("mkfifo starts");
+    let made = Command::new("mkfifo")
+        .arg(secure.path("pipe"))
+        .status()
+        .expect("mkfifo starts");
     assert!(made.success());
     for wrong in ["none", "text", "folder", "pipe"] {
         for place in 0..3 {
@@ -170,12 +216,18 @@ fn a_file_that_cannot_be_used_is_named() {
             files[place] = wrong;
             let text = refused(&mut secure.with(files));
             let path = secure.path(wrong).display().to_string();
-            assert!(text.starts_with("redlatch: ") && text.contains(&path), "{text}");
+            assert!(
+                text.starts_with("redlatch: ") && text.contains(&path),
+                "{text}"
+            );
             assert!(!text.contains("Zq7x"), "{text}");
         }
     }
     let text = refused(&mut secure.with(["ca.crt", "client.crt", "other.key"]));
-    assert!(text.contains("client.crt and ") && text.contains("do not belong together"), "{text}");
+    assert!(
+        text.contains("client.crt and ") && text.contains("do not belong together"),
+        "{text}"
+    );
     assert!(start.elapsed() < Duration::from_secs(120));
     assert!(secure.servers.iter().all(|server| keys(server).is_empty()));
 }
@@ -187,9 +239,19 @@ fn a_private_key_that_all_users_can_read_is_used_with_a_warning() {
         let key = secure.path("client.key");
         fs::set_permissions(&key, Permissions::from_mode(mode)).expect("it is ours");
         let ended = end(secure.with(FILES).args(RUN));
-        assert_eq!((ended.code, &*ended.stdout), (0, "ran\n"), "{}", ended.stderr);
+        assert_eq!(
+            (ended.code, &*ended.stdout),
+            (0, "ran\n"),
+            "{}",
+            ended.stderr
+        );
         let warning = format!("redlatch: warning: {} has a private key", key.display());
-        assert_eq!(ended.stderr.starts_with(&warning), is_open, "{mode:o}: {}", ended.stderr);
+        assert_eq!(
+            ended.stderr.starts_with(&warning),
+            is_open,
+            "{mode:o}: {}",
+            ended.stderr
+        );
         assert_eq!(ended.stderr.lines().count(), usize::from(is_open));
     }
 }
@@ -217,16 +279,36 @@ fn what_servers_refuse_is_said_in_the_words_of_the_command() {
         ended.stdout
     };
     let text = status(secure.command().arg("--tls-ca").arg(secure.path("ca.crt")));
-    assert!(text.contains("wants a client certificate: see --tls-cert and --tls-key"), "{text}");
-    fs::write(secure.path("other.crt"), Authority::new("of someone else").pem()).expect("a folder");
-    let text = status(secure.command().arg("--tls-ca").arg(secure.path("other.crt")));
-    assert!(text.contains("unknown CA: give its file to --tls-ca"), "{text}");
-    let ended = end(secure.with(["other.crt", FILES[1], FILES[2]]).args(["inspect", "name"]));
+    assert!(
+        text.contains("wants a client certificate: see --tls-cert and --tls-key"),
+        "{text}"
+    );
+    fs::write(
+        secure.path("other.crt"),
+        Authority::new("of someone else").pem(),
+    )
+    .expect("a folder");
+    let text = status(
+        secure
+            .command()
+            .arg("--tls-ca")
+            .arg(secure.path("other.crt")),
+    );
+    assert!(
+        text.contains("unknown CA: give its file to --tls-ca"),
+        "{text}"
+    );
+    let ended = end(secure
+        .with(["other.crt", FILES[1], FILES[2]])
+        .args(["inspect", "name"]));
     assert_eq!(ended.code, 69);
     assert!(ended.stderr.contains("--tls-ca"), "{}", ended.stderr);
     // Without any setting, the roots of the system are trusted: here there are none.
     let text = refused(secure.command().env("SSL_CERT_FILE", secure.path("none")));
-    assert!(text.contains("no root certificates") && text.contains("--tls-ca"), "{text}");
+    assert!(
+        text.contains("no root certificates") && text.contains("--tls-ca"),
+        "{text}"
+    );
     ran(secure
         .command()
         .env("SSL_CERT_FILE", secure.path("ca.crt"))
@@ -241,11 +323,28 @@ fn settings_that_would_have_no_effect_are_refused() {
     let secure = Secure::start();
     let half = |command: &mut Command| {
         let text = refused(command);
-        assert!(text.contains("certificate") && text.contains("key"), "{text}");
+        assert!(
+            text.contains("certificate") && text.contains("key"),
+            "{text}"
+        );
     };
     let ca = secure.path("ca.crt");
-    half(secure.command().arg("--tls-ca").arg(&ca).arg("--tls-cert").arg("client.crt"));
-    half(secure.command().arg("--tls-ca").arg(&ca).arg("--tls-key").arg("client.key"));
+    half(
+        secure
+            .command()
+            .arg("--tls-ca")
+            .arg(&ca)
+            .arg("--tls-cert")
+            .arg("client.crt"),
+    );
+    half(
+        secure
+            .command()
+            .arg("--tls-ca")
+            .arg(&ca)
+            .arg("--tls-key")
+            .arg("client.key"),
+    );
     half(secure.command().env("REDLATCH_TLS_CERT", "client.crt"));
     let file = secure.path("half");
     let text = "[tls.client_certificate]\nkey = 'client.key'\n";
@@ -255,11 +354,16 @@ fn settings_that_would_have_no_effect_are_refused() {
 
     let plain = |command: &mut Command| {
         let text = refused(command);
-        assert!(text.contains("no node has a URL that begins with rediss://"), "{text}");
+        assert!(
+            text.contains("no node has a URL that begins with rediss://"),
+            "{text}"
+        );
     };
     let without_tls = |arguments: &[&Path]| {
         let mut command = bare();
-        command.args(["--node", "redis://127.0.0.1:1"]).args(arguments);
+        command
+            .args(["--node", "redis://127.0.0.1:1"])
+            .args(arguments);
         command
     };
     plain(&mut without_tls(&["--tls-ca".as_ref(), &ca]));
@@ -278,11 +382,18 @@ fn bundled_roots_are_used_where_they_are_built_in() {
     };
     if cfg!(feature = "tls-bundled-roots") {
         let ended = end(bundled().arg("status"));
-        assert!(ended.code == 69 && ended.stdout.contains("unknown CA"), "{}", ended.stdout);
+        assert!(
+            ended.code == 69 && ended.stdout.contains("unknown CA"),
+            "{}",
+            ended.stdout
+        );
         return;
     }
     let text = refused(&mut bundled());
-    assert!(text.contains("build redlatch-cli with --features tls-bundled-roots"), "{text}");
+    assert!(
+        text.contains("build redlatch-cli with --features tls-bundled-roots"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -295,7 +406,9 @@ fn groups_over_tls_are_over_tls() {
     // Nobody listens there: a command that has come so far has taken the settings.
     let status = |url: &str| {
         let mut command = bare();
-        command.env("REDLATCH_NODES", url).args(["--node-timeout", "2s", "status"]);
+        command
+            .env("REDLATCH_NODES", url)
+            .args(["--node-timeout", "2s", "status"]);
         command
     };
     for url in [
@@ -312,19 +425,42 @@ fn groups_over_tls_are_over_tls() {
             end(status(url).env("REDLATCH_TLS_CA", &ca)),
             end(status(url).arg("--config").arg(&file)),
         ];
-        for Ended { code, stderr, stdout } in sources {
-            assert!(code != 2 && !stderr.contains("encrypted"), "{url}: {code} {stderr}{stdout}");
+        for Ended {
+            code,
+            stderr,
+            stdout,
+        } in sources
+        {
+            assert!(
+                code != 2 && !stderr.contains("encrypted"),
+                "{url}: {code} {stderr}{stdout}"
+            );
         }
     }
-    for url in ["redis+sentinel://127.0.0.1:1/m", "unix:///rediss+sentinel:/s", "redis://127.0.0.1"]
-    {
+    for url in [
+        "redis+sentinel://127.0.0.1:1/m",
+        "unix:///rediss+sentinel:/s",
+        "redis://127.0.0.1",
+    ] {
         let ended = end(status(url).arg("--tls-ca").arg(&ca));
         assert_eq!(ended.code, 2, "{url}");
-        assert!(ended.stderr.contains("rediss+sentinel://, rediss+cluster://"), "{}", ended.stderr);
+        assert!(
+            ended
+                .stderr
+                .contains("rediss+sentinel://, rediss+cluster://"),
+            "{}",
+            ended.stderr
+        );
     }
     // What is wrong with a URL is said first.
-    let ended = end(status("redis+sentinels://127.0.0.1:1/m").arg("--tls-ca").arg(&ca));
-    assert!(ended.stderr.contains("unknown scheme 'redis+sentinels'"), "{}", ended.stderr);
+    let ended = end(status("redis+sentinels://127.0.0.1:1/m")
+        .arg("--tls-ca")
+        .arg(&ca));
+    assert!(
+        ended.stderr.contains("unknown scheme 'redis+sentinels'"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]
@@ -333,16 +469,40 @@ fn a_cluster_over_tls_is_adopted_and_locked_with_a_private_authority() {
     let ca = folder.path().join("ca.crt");
     fs::write(&ca, Authority::trusted().pem()).expect("a folder");
     let identity = Authority::trusted().issue(Purpose::Server);
-    let settings = ["--tls-auth-clients", "no", "--cluster-enabled", "yes", "--tls-cluster", "yes"];
+    let settings = [
+        "--tls-auth-clients",
+        "no",
+        "--cluster-enabled",
+        "yes",
+        "--tls-cluster",
+        "yes",
+    ];
     let server = Server::start_tls(&identity, &settings);
-    assert_eq!(server.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]), Value::ok());
-    let url = format!("rediss+cluster://127.0.0.1:{}?nodes=1", server.secure_port());
+    assert_eq!(
+        server.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]),
+        Value::ok()
+    );
+    let url = format!(
+        "rediss+cluster://127.0.0.1:{}?nodes=1",
+        server.secure_port()
+    );
     let run = |arguments: &[&str]| {
         let mut command = bare();
-        command.env("REDLATCH_NODES", &url).args(["--node-timeout", "5s"]);
+        command
+            .env("REDLATCH_NODES", &url)
+            .args(["--node-timeout", "5s"]);
         end(command.arg("--tls-ca").arg(&ca).args(arguments))
     };
-    assert!(eventually(LIMIT, || run(&["adopt", "--yes"]).code == 0), "{:?}", run(&["status"]));
+    assert!(
+        eventually(LIMIT, || run(&["adopt", "--yes"]).code == 0),
+        "{:?}",
+        run(&["status"])
+    );
     let ended = run(&["run", "--no-wait", "name", "--", "echo", "ran"]);
-    assert_eq!((ended.code, &*ended.stdout), (0, "ran\n"), "{}", ended.stderr);
+    assert_eq!(
+        (ended.code, &*ended.stdout),
+        (0, "ran\n"),
+        "{}",
+        ended.stderr
+    );
 }

@@ -34,13 +34,19 @@ impl Screen {
     }
 
     fn of(running: Running) -> Self {
-        Self { running, terminal: vt100::Parser::new(24, 80, 0), written: Vec::new() }
+        Self {
+            running,
+            terminal: vt100::Parser::new(24, 80, 0),
+            written: Vec::new(),
+        }
     }
 
     /// The lines that it shows, without blanks at their ends.
     fn text(&self) -> String {
         let text = self.terminal.screen().contents();
-        text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+        text.lines()
+            .map(|line| line.trim_end().to_owned() + "\n")
+            .collect()
     }
 
     /// Waits until the command's screen shows this.
@@ -52,14 +58,20 @@ impl Screen {
     /// Waits until the command has given the terminal back, and it shows this.
     #[track_caller]
     fn await_outside(&mut self, text: &str) {
-        self.read_until(text, |screen| !screen.alternate_screen() && !screen.hide_cursor());
+        self.read_until(text, |screen| {
+            !screen.alternate_screen() && !screen.hide_cursor()
+        });
     }
 
     #[track_caller]
     fn read_until(&mut self, text: &str, is_right: fn(&vt100::Screen) -> bool) {
         let start = Instant::now();
         while !(is_right(self.terminal.screen()) && self.text().contains(text)) {
-            assert!(start.elapsed() < 2 * LIMIT, "no {text:?} in:\n{}", self.text());
+            assert!(
+                start.elapsed() < 2 * LIMIT,
+                "no {text:?} in:\n{}",
+                self.text()
+            );
             let terminal = &self.terminal;
             let byte = self.running.next_byte(&|| terminal.screen().contents());
             self.terminal.process(&[byte]);
@@ -76,8 +88,14 @@ impl Screen {
     fn assert_restored(mut self, code: u8) {
         self.await_outside(&format!("code {code}\n"));
         let after = self.running.end().stdout;
-        assert!(after.contains(" icanon") && !after.contains("-icanon"), "{after:?}");
-        assert!(after.contains(" echo ") && !after.contains("-echo "), "{after:?}");
+        assert!(
+            after.contains(" icanon") && !after.contains("-icanon"),
+            "{after:?}"
+        );
+        assert!(
+            after.contains(" echo ") && !after.contains("-echo "),
+            "{after:?}"
+        );
     }
 }
 
@@ -91,7 +109,12 @@ fn process(running: &Running) -> Pid {
 fn keys_show_the_waiters_of_a_lock_and_quit() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let held = client.request("name").owner("host-7").ttl(LONG).lock().expect("it is free");
+    let held = client
+        .request("name")
+        .owner("host-7")
+        .ttl(LONG)
+        .lock()
+        .expect("it is free");
     let other = take(&client, "another", LONG);
     let waits = ["run", "name", "--owner", "host-8", "--", "true"];
     let waiter = Running::start(&mut redlatch(&servers, &waits));
@@ -184,7 +207,9 @@ fn colours_are_left_out_if_the_user_wants_none() {
         let mut screen = Screen::of(start_in_terminal(&servers, &script));
         screen.await_shown("shared by host-7");
         let cells = (0..80).filter_map(|column| screen.terminal.screen().cell(2, column));
-        let is_coloured = cells.clone().any(|cell| cell.fgcolor() != vt100::Color::Default);
+        let is_coloured = cells
+            .clone()
+            .any(|cell| cell.fgcolor() != vt100::Color::Default);
         assert_eq!(is_coloured, has_colours, "{variable}");
         assert!(cells.take(4).all(vt100::Cell::inverse), "it is selected");
         let mut heads = (0..2).filter_map(|row| screen.terminal.screen().cell(row, 0));
@@ -227,11 +252,15 @@ fn a_terminal_that_becomes_smaller_shows_less() {
     screen.press(&format!("tty; {}; echo co''de $?\n", script_of("top")));
     screen.await_shown("1 lock, 0 waiting");
     let written = String::from_utf8_lossy(&screen.written).into_owned();
-    let terminal = written.split_whitespace().find(|word| word.starts_with("/dev/pts/"));
+    let terminal = written
+        .split_whitespace()
+        .find(|word| word.starts_with("/dev/pts/"));
     let terminal = terminal.expect("the terminal's name");
     screen.terminal.set_size(10, 20);
     let mut stty = Command::new("stty");
-    let status = stty.args(["-F", terminal, "cols", "20", "rows", "10"]).status();
+    let status = stty
+        .args(["-F", terminal, "cols", "20", "rows", "10"])
+        .status();
     assert!(status.expect("stty(1) is there").success());
     screen.await_shown("q quit  ↑↓ move  ⏎ …");
     screen.await_shown("LOCK        WAITERS\nname        0\n");
@@ -248,12 +277,25 @@ fn it_prints_where_there_is_no_screen_or_none_is_wanted() {
     for top in ["top --plain", "top --json", "top | cat", "top < /dev/null"] {
         let ended = start_in_terminal(&servers, &script_of(top)).end();
         assert_eq!(ended.code, 0);
-        let text = if top.contains("json") { "[]\r\n" } else { "0 locks, 0 waiting\r\n" };
+        let text = if top.contains("json") {
+            "[]\r\n"
+        } else {
+            "0 locks, 0 waiting\r\n"
+        };
         assert_eq!(ended.stdout, text, "{top}");
     }
     let dumb = script_of("top").replace("24; ", "24; TERM=dumb ");
-    assert_eq!(start_in_terminal(&servers, &dumb).end().stdout, "0 locks, 0 waiting\r\n");
+    assert_eq!(
+        start_in_terminal(&servers, &dumb).end().stdout,
+        "0 locks, 0 waiting\r\n"
+    );
     // A terminal without a size.
-    assert_eq!(in_terminal(&servers, "top").end().stdout, "0 locks, 0 waiting\r\n");
-    assert_eq!(end(&mut redlatch(&servers, &["top"])).stdout, "0 locks, 0 waiting\n");
+    assert_eq!(
+        in_terminal(&servers, "top").end().stdout,
+        "0 locks, 0 waiting\r\n"
+    );
+    assert_eq!(
+        end(&mut redlatch(&servers, &["top"])).stdout,
+        "0 locks, 0 waiting\n"
+    );
 }

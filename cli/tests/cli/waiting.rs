@@ -20,15 +20,26 @@ fn a_command_does_not_wait_for_the_lock_under_which_it_runs() {
         let arguments = [&["run", "name"], more, &["-c", script]].concat();
         end(&mut redlatch(&servers, &arguments))
     };
-    for wants in ["run name true", "run other --also name true", "lock name", "run name -n true"] {
+    for wants in [
+        "run name true",
+        "run other --also name true",
+        "lock name",
+        "run name -n true",
+    ] {
         let ended = outer(&[], &format!("true; {}", inner(wants)));
         assert_eq!(ended.code, 2, "{wants}: {}", ended.stderr);
         let text = "redlatch: name: this program runs under that lock, and would wait for itself";
         assert!(ended.stderr.starts_with(text), "{wants}: {}", ended.stderr);
     }
     assert_eq!(outer(&[], &inner("run other true")).code, 0);
-    assert_eq!(outer(&["--permits", "2"], &inner("run name --permits 2 true")).code, 0);
-    assert_eq!(outer(&["--shared"], &inner("run name --shared true")).code, 0);
+    assert_eq!(
+        outer(&["--permits", "2"], &inner("run name --permits 2 true")).code,
+        0
+    );
+    assert_eq!(
+        outer(&["--shared"], &inner("run name --shared true")).code,
+        0
+    );
     // What is not below it any more has the variable, and may wait.
     let mut alone = redlatch(&servers, &["run", "name", "--", "true"]);
     assert_eq!(end(alone.env("REDLATCH_LOCK", "name")).code, 0);
@@ -39,7 +50,12 @@ fn a_command_does_not_wait_for_the_lock_under_which_it_runs() {
 fn who_waits_for_long_says_why_also_without_a_terminal() {
     let mut servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let held = client.request("name").owner("host-7").ttl(LONG).keep_alive().lock();
+    let held = client
+        .request("name")
+        .owner("host-7")
+        .ttl(LONG)
+        .keep_alive()
+        .lock();
     let held = held.expect("it is free");
     let start = |more: &[&str]| {
         let arguments = [&["run", "name"], more, &["--", "true"]].concat();
@@ -52,13 +68,25 @@ fn who_waits_for_long_says_why_also_without_a_terminal() {
     let mut lines = BufReader::new(waiting.0.stderr.take().expect("it is piped")).lines();
     let mut line = || lines.next().expect("a line").expect("text");
     let first = line();
-    assert!(first.starts_with("redlatch: name: waiting for 1"), "{first}");
-    assert!(first.ends_with(" s: first in line, held by host-7"), "{first}");
+    assert!(
+        first.starts_with("redlatch: name: waiting for 1"),
+        "{first}"
+    );
+    assert!(
+        first.ends_with(" s: first in line, held by host-7"),
+        "{first}"
+    );
     servers[0].kill();
     servers[1].kill();
     let second = line();
-    assert!(second.starts_with("redlatch: name: waiting for "), "{second}");
-    assert!(second.contains(" s: no quorum: 1 of 3 nodes gave an answer"), "{second}");
+    assert!(
+        second.starts_with("redlatch: name: waiting for "),
+        "{second}"
+    );
+    assert!(
+        second.contains(" s: no quorum: 1 of 3 nodes gave an answer"),
+        "{second}"
+    );
     // On all machines but one, others that hold the lock are nothing to report.
     quiet.signal(Signal::TERM);
     let ended = quiet.end();

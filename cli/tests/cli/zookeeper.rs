@@ -24,47 +24,105 @@ fn json(text: &str) -> Value {
 /// Everything the command does, on the ensemble at this URL.
 fn all_subcommands(url: &str) {
     let script = "echo token $REDLATCH_FENCING_TOKEN";
-    let ended = end(&mut on(url, &["run", "--fenced", "job", "--", "sh", "-c", script]));
+    let ended = end(&mut on(
+        url,
+        &["run", "--fenced", "job", "--", "sh", "-c", script],
+    ));
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    let token = ended.stdout.trim().strip_prefix("token ").and_then(|it| it.parse::<u64>().ok());
+    let token = ended
+        .stdout
+        .trim()
+        .strip_prefix("token ")
+        .and_then(|it| it.parse::<u64>().ok());
     assert!(token > Some(0), "{}", ended.stdout);
 
     let client = LockClient::new([url]).expect("a good URL");
-    let lock = client.request("job").ttl(LONG).owner("a test").lock().expect("it is free");
+    let lock = client
+        .request("job")
+        .ttl(LONG)
+        .owner("a test")
+        .lock()
+        .expect("it is free");
     let busy = end(&mut on(url, &["run", "--no-wait", "job", "--", "true"]));
     assert_eq!((busy.code, &*busy.stdout), (1, ""), "{}", busy.stderr);
 
     let seen = json(&end(&mut on(url, &["inspect", "job", "--json"])).stdout);
     assert!(seen.to_string().contains("a test"), "{seen}");
     let listed = end(&mut on(url, &["top"]));
-    assert!(listed.stdout.lines().any(|line| line.contains("job")), "{}", listed.stdout);
+    assert!(
+        listed.stdout.lines().any(|line| line.contains("job")),
+        "{}",
+        listed.stdout
+    );
     let status = json(&end(&mut on(url, &["status", "--json"])).stdout);
     assert_eq!(status[0]["up"], true, "{status}");
     // On a busy machine, an answer may take longer than a fifth of the default.
-    let examined = end(&mut on(url, &["--node-timeout", "2s", "doctor", "--lock", "other"]));
+    let examined = end(&mut on(
+        url,
+        &["--node-timeout", "2s", "doctor", "--lock", "other"],
+    ));
     assert_eq!(examined.code, 0, "{}", examined.stdout);
-    assert!(examined.stdout.contains("other: acquired in "), "{}", examined.stdout);
+    assert!(
+        examined.stdout.contains("other: acquired in "),
+        "{}",
+        examined.stdout
+    );
 
-    let both = ["lock", "other", "--also", "third", "--json", "--log", "json"];
+    let both = [
+        "lock", "other", "--also", "third", "--json", "--log", "json",
+    ];
     let mut holding = Running::start(on(url, &both).stdin(Stdio::piped()));
     let object = json(&holding.next_line());
     drop(holding.0.stdin.take());
     let held = holding.end();
     assert_eq!(held.code, 0, "{}", held.stderr);
-    assert!(object["fencing_token"].as_u64() > Some(token.unwrap_or(0)), "{object}");
-    assert!(held.stderr.contains("\"event\":\"released\""), "{}", held.stderr);
-    let refused = end(&mut on(url, &["lock", "other", "--also", "job", "-n", "--until-signal"]));
-    assert_eq!((refused.code, &*refused.stdout), (1, ""), "{}", refused.stderr);
-    assert!(refused.stderr.contains("job: another client holds the lock: a test"), "{refused:?}");
+    assert!(
+        object["fencing_token"].as_u64() > Some(token.unwrap_or(0)),
+        "{object}"
+    );
+    assert!(
+        held.stderr.contains("\"event\":\"released\""),
+        "{}",
+        held.stderr
+    );
+    let refused = end(&mut on(
+        url,
+        &["lock", "other", "--also", "job", "-n", "--until-signal"],
+    ));
+    assert_eq!(
+        (refused.code, &*refused.stdout),
+        (1, ""),
+        "{}",
+        refused.stderr
+    );
+    assert!(
+        refused
+            .stderr
+            .contains("job: another client holds the lock: a test"),
+        "{refused:?}"
+    );
     let quiet = |name: &str| end(&mut on(url, &["inspect", "-q", name])).code;
     assert_eq!((quiet("job"), quiet("other")), (1, 0));
 
     let refused = end(&mut on(url, &["acquire", "third"]));
-    assert_eq!((refused.code, &*refused.stdout), (2, ""), "{}", refused.stderr);
-    assert!(refused.stderr.contains("ends with the session"), "{}", refused.stderr);
+    assert_eq!(
+        (refused.code, &*refused.stdout),
+        (2, ""),
+        "{}",
+        refused.stderr
+    );
+    assert!(
+        refused.stderr.contains("ends with the session"),
+        "{}",
+        refused.stderr
+    );
 
     let waiting = Running::start(&mut on(url, &["run", "job", "--", "echo", "after"]));
-    let waits = || client.inspect("job").is_ok_and(|seen| seen.waiter_count == 1);
+    let waits = || {
+        client
+            .inspect("job")
+            .is_ok_and(|seen| seen.waiter_count == 1)
+    };
     assert!(eventually(LIMIT, waits));
     let ended = end(&mut on(url, &["release", "job", "--force", "--yes"]));
     assert_eq!(ended.code, 0, "{}", ended.stderr);
@@ -92,14 +150,27 @@ fn the_session_timeout_is_an_option_for_ensembles_alone() {
     assert_eq!(end(&mut on(&ensemble.url(), &run)).code, 0);
     let refused = end(&mut on("redis://127.0.0.1:1", &run));
     assert_ne!(refused.code, 0);
-    assert!(refused.stderr.contains("session_timeout"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("session_timeout"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]
 fn a_command_is_stopped_when_its_session_is_lost() {
     let ensemble = Ensemble::start().unwrap();
     let script = "echo started; sleep 60";
-    let arguments = ["--session-timeout", "1s", "run", "job", "--", "sh", "-c", script];
+    let arguments = [
+        "--session-timeout",
+        "1s",
+        "run",
+        "job",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
     let mut running = Running::start(&mut on(&ensemble.url(), &arguments));
     running.await_line("started");
     ensemble.pause();
@@ -109,7 +180,12 @@ fn a_command_is_stopped_when_its_session_is_lost() {
     ensemble.resume();
     let client = LockClient::new([ensemble.url()]).unwrap();
     assert!(
-        client.request("job").ttl(Duration::from_secs(5)).try_lock_for(LIMIT).unwrap().is_some()
+        client
+            .request("job")
+            .ttl(Duration::from_secs(5))
+            .try_lock_for(LIMIT)
+            .unwrap()
+            .is_some()
     );
 }
 
@@ -129,14 +205,36 @@ fn frozen(arguments: &[&str]) -> (i32, Duration) {
 #[test]
 fn the_end_needs_no_answer_of_an_ensemble_that_is_frozen() {
     let stopped = ["run", "job", "--", "sh", "-c", "echo started; sleep 60"];
-    let stubborn = ["run", "job", "--", "sh", "-c", "trap '' TERM; echo started; sleep 60"];
+    let stubborn = [
+        "run",
+        "job",
+        "--",
+        "sh",
+        "-c",
+        "trap '' TERM; echo started; sleep 60",
+    ];
     let held = ["lock", "job", "--until-signal"];
-    let ended = ["run", "job", "--", "sh", "-c", "echo started; read line; exit 7"];
-    for (arguments, code) in [(&stopped[..], 75), (&stubborn, 75), (&held, 75), (&ended, 7)] {
+    let ended = [
+        "run",
+        "job",
+        "--",
+        "sh",
+        "-c",
+        "echo started; read line; exit 7",
+    ];
+    for (arguments, code) in [
+        (&stopped[..], 75),
+        (&stubborn, 75),
+        (&held, 75),
+        (&ended, 7),
+    ] {
         let (seen, took) = frozen(arguments);
         assert_eq!(seen, code, "{arguments:?}");
         // The session lives for 6 s at most.
-        assert!(took < Duration::from_millis(7_500), "{arguments:?}: {took:?}");
+        assert!(
+            took < Duration::from_millis(7_500),
+            "{arguments:?}: {took:?}"
+        );
     }
 }
 

@@ -24,7 +24,10 @@ pub(super) struct Call<'a> {
 impl<'a> Call<'a> {
     /// The database that the connection has selected, and the words.
     pub(super) fn parts(&mut self) -> (&mut Database, &'a [&'a [u8]]) {
-        (self.keyspace.database(self.session.database, self.now_ms()), self.args)
+        (
+            self.keyspace.database(self.session.database, self.now_ms()),
+            self.args,
+        )
     }
 
     pub(super) fn now_ms(&self) -> i64 {
@@ -39,7 +42,8 @@ impl<'a> Call<'a> {
 
     /// The protocol of the reply: a script gets all replies in RESP2.
     pub(super) fn protocol(&self) -> Protocol {
-        self.declared.map_or(self.session.protocol, |_| Protocol::Resp2)
+        self.declared
+            .map_or(self.session.protocol, |_| Protocol::Resp2)
     }
 }
 
@@ -70,7 +74,12 @@ enum Kind {
 }
 
 const fn command(name: &'static str, arity: isize, kind: Kind, run: Run) -> KnownCommand {
-    KnownCommand { name, arity, kind, run }
+    KnownCommand {
+        name,
+        arity,
+        kind,
+        run,
+    }
 }
 
 /// In the order of their names, subcommands behind their container.
@@ -79,18 +88,30 @@ const COMMANDS: &[KnownCommand] = &[
     command("client", -2, Session, container),
     command("client|caching", 3, Session, pushes::client_caching),
     command("client|getname", 2, Session, session::client_getname),
-    command("client|id", 2, Session, |call| Ok(OwnedReply::Integer(call.session.id))),
-    command("client|info", 2, Session, |call| session::describe(call, "client|info")),
+    command("client|id", 2, Session, |call| {
+        Ok(OwnedReply::Integer(call.session.id))
+    }),
+    command("client|info", 2, Session, |call| {
+        session::describe(call, "client|info")
+    }),
     command("client|kill", -3, Session, session::client_kill),
-    command("client|list", -2, Session, |call| session::describe(call, "client|list")),
+    command("client|list", -2, Session, |call| {
+        session::describe(call, "client|list")
+    }),
     command("client|setname", 3, Session, session::client_setname),
     command("client|tracking", -3, Session, pushes::client_tracking),
     command("command", -1, Plain, |_| Ok(OwnedReply::Array(Vec::new()))),
-    command("command|count", 2, Plain, |_| Ok(OwnedReply::Integer(COMMANDS.len() as i64))),
-    command("command|docs", -2, Plain, |_| Ok(OwnedReply::Map(Vec::new()))),
+    command("command|count", 2, Plain, |_| {
+        Ok(OwnedReply::Integer(COMMANDS.len() as i64))
+    }),
+    command("command|docs", -2, Plain, |_| {
+        Ok(OwnedReply::Map(Vec::new()))
+    }),
     command("config", -2, Session, container),
     command("config|get", -3, Session, keyspace::config_get),
-    command("dbsize", 1, Plain, |call| Ok(count(call.parts().0.census().0))),
+    command("dbsize", 1, Plain, |call| {
+        Ok(count(call.parts().0.census().0))
+    }),
     command("del", -2, Plain, database::del),
     command("echo", 2, Plain, |call| Ok(OwnedReply::bulk(call.args[1]))),
     command("eval", -3, Session, lua::eval),
@@ -98,15 +119,23 @@ const COMMANDS: &[KnownCommand] = &[
     command("exists", -2, Reads(usize::MAX), database::exists),
     command("expire", -3, Plain, |call| database::expire(call, "expire")),
     command("flushall", -1, Plain, |call| database::flush(call, None)),
-    command("flushdb", -1, Plain, |call| database::flush(call, Some(call.session.database))),
+    command("flushdb", -1, Plain, |call| {
+        database::flush(call, Some(call.session.database))
+    }),
     command("get", 2, Reads(1), |call| Ok(bulk_or_null(call.string()?))),
     command("hello", -1, Open, session::hello),
     command("info", -1, Plain, keyspace::info),
     command("lpush", -3, Plain, database::lpush),
-    command("pexpire", -3, Plain, |call| database::expire(call, "pexpire")),
-    command("pexpireat", -3, Plain, |call| database::expire(call, "pexpireat")),
+    command("pexpire", -3, Plain, |call| {
+        database::expire(call, "pexpire")
+    }),
+    command("pexpireat", -3, Plain, |call| {
+        database::expire(call, "pexpireat")
+    }),
     command("ping", -1, Plain, ping),
-    command("pttl", 2, Reads(1), |call| Ok(OwnedReply::Integer(database::remaining_ms(call)))),
+    command("pttl", 2, Reads(1), |call| {
+        Ok(OwnedReply::Integer(database::remaining_ms(call)))
+    }),
     command("publish", 3, Plain, pushes::publish),
     command("quit", -1, Open, session::quit),
     command("reset", 1, Open, session::reset),
@@ -117,14 +146,18 @@ const COMMANDS: &[KnownCommand] = &[
     command("script|load", 3, Session, lua::script_load),
     command("select", 2, Plain, session::select),
     command("set", -3, Plain, database::set),
-    command("strlen", 2, Reads(1), |call| Ok(count(call.string()?.map_or(0, <[u8]>::len)))),
+    command("strlen", 2, Reads(1), |call| {
+        Ok(count(call.string()?.map_or(0, <[u8]>::len)))
+    }),
     command("subscribe", -2, Session, pushes::subscribe),
     command("time", 1, Plain, keyspace::time),
     command("ttl", 2, Reads(1), database::ttl),
     command("type", 2, Reads(1), database::kind),
     command("unsubscribe", -1, Session, pushes::unsubscribe),
     command("zadd", -4, Plain, zset::zadd),
-    command("zcard", 2, Reads(1), |call| zset::read(call, |set| count(set.len()))),
+    command("zcard", 2, Reads(1), |call| {
+        zset::read(call, |set| count(set.len()))
+    }),
     command("zcount", 4, Reads(1), zset::zcount),
     command("zrange", -4, Reads(1), zset::zrange),
     command("zrangebyscore", -4, Reads(1), zset::zrangebyscore),
@@ -148,7 +181,9 @@ impl Keyspace {
         args: &[&[u8]],
     ) -> OwnedReply {
         let found = find(args);
-        let ends_caching = !found.as_ref().is_ok_and(|it| it.name.starts_with("client|"));
+        let ends_caching = !found
+            .as_ref()
+            .is_ok_and(|it| it.name.starts_with("client|"));
         let answer = found.and_then(|command| {
             if !command.fits(args) {
                 return Err(wrong_arity(command.name));
@@ -156,7 +191,13 @@ impl Keyspace {
             if command.kind != Open && !session.is_authenticated {
                 return refuse("NOAUTH Authentication required.");
             }
-            let mut call = Call { keyspace: self, session, now, args, declared: None };
+            let mut call = Call {
+                keyspace: self,
+                session,
+                now,
+                args,
+                declared: None,
+            };
             let answer = (command.run)(&mut call);
             if let Reads(keys) = command.kind {
                 self.remember(session, args[1..].iter().take(keys));
@@ -182,7 +223,8 @@ pub(super) fn run_in_script(call: &mut Call<'_>) -> CommandResult {
     }
     let answer = (command.run)(call);
     if let Reads(_) = command.kind {
-        call.keyspace.remember(call.session, call.declared.unwrap_or_default());
+        call.keyspace
+            .remember(call.session, call.declared.unwrap_or_default());
     }
     answer
 }
@@ -203,13 +245,25 @@ fn find(args: &[&[u8]]) -> Result<&'static KnownCommand, CommandError> {
     let place = place(name).ok_or_else(unknown)?;
     let command = &COMMANDS[place];
     let subcommand = |other: &'static KnownCommand| {
-        Some((other, other.name.strip_prefix(command.name)?.strip_prefix('|')?.as_bytes()))
+        Some((
+            other,
+            other
+                .name
+                .strip_prefix(command.name)?
+                .strip_prefix('|')?
+                .as_bytes(),
+        ))
     };
-    let mut subcommands = COMMANDS[place + 1..].iter().map_while(subcommand).peekable();
+    let mut subcommands = COMMANDS[place + 1..]
+        .iter()
+        .map_while(subcommand)
+        .peekable();
     match args.get(1) {
         Some(word) if subcommands.peek().is_some() => {
             let found = subcommands.find(|(_, name)| name.eq_ignore_ascii_case(word));
-            found.map(|(it, _)| it).ok_or_else(|| unknown_subcommand(command.name, word))
+            found
+                .map(|(it, _)| it)
+                .ok_or_else(|| unknown_subcommand(command.name, word))
         }
         _ => Ok(command),
     }
@@ -222,12 +276,16 @@ fn place(name: &[u8]) -> Option<usize> {
     let lower = lower.get_mut(..name.len())?;
     lower.copy_from_slice(name);
     lower.make_ascii_lowercase();
-    let place = COMMANDS.binary_search_by(|other| other.name.as_bytes().cmp(lower)).ok()?;
+    let place = COMMANDS
+        .binary_search_by(|other| other.name.as_bytes().cmp(lower))
+        .ok()?;
     (!lower.contains(&b'|')).then_some(place)
 }
 
 pub(super) fn wrong_arity(name: &str) -> CommandError {
-    CommandError::new(format!("ERR wrong number of arguments for '{name}' command"))
+    CommandError::new(format!(
+        "ERR wrong number of arguments for '{name}' command"
+    ))
 }
 
 /// The part of `word` that Redis puts into an error: up to a NUL, and at most `limit` bytes.
@@ -246,7 +304,15 @@ fn unknown_command(name: &[u8], rest: &[&[u8]]) -> CommandError {
         }
     }
     let between: &[u8] = b"', with args beginning with: ";
-    CommandError::new([b"ERR unknown command '", excerpt(name, LIMIT), between, &shown].concat())
+    CommandError::new(
+        [
+            b"ERR unknown command '",
+            excerpt(name, LIMIT),
+            between,
+            &shown,
+        ]
+        .concat(),
+    )
 }
 
 fn unknown_subcommand(container: &str, word: &[u8]) -> CommandError {
@@ -270,7 +336,9 @@ fn ping(call: &mut Call<'_>) -> CommandResult {
 
 /// A number as Redis reads it: only in the form in which Redis prints it, so neither `+5` nor `05`.
 pub(super) fn integer(text: &[u8]) -> Result<i64, CommandError> {
-    let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
+    let parsed = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse::<i64>().ok());
     let number = parsed.filter(|value| value.to_string().as_bytes() == text);
     number.ok_or_else(|| CommandError::new("ERR value is not an integer or out of range"))
 }

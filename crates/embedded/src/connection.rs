@@ -24,16 +24,24 @@ impl RunningNode {
     /// Its uptime counts from now.
     pub(super) fn new(options: NodeOptions) -> Self {
         let now = clock::now();
-        let options = NodeOptions { started: now, ..options };
+        let options = NodeOptions {
+            started: now,
+            ..options
+        };
         let options = options.wall_clock(now, clock::wall_micros());
-        Self { keyspace: Keyspace::new(options), next_expiry: now }
+        Self {
+            keyspace: Keyspace::new(options),
+            next_expiry: now,
+        }
     }
 
     /// Sends each message to its connection, if that is still there. One whose client reads too
     /// little is closed.
     fn deliver(&mut self, pushes: Vec<Push>, connections: &mut Connections<NodeClient>) {
         for (id, message) in pushes {
-            let Some((socket, client)) = connections.get_mut(&(id as usize)) else { continue };
+            let Some((socket, client)) = connections.get_mut(&(id as usize)) else {
+                continue;
+            };
             message.encode(client.session.protocol, &mut socket.outbound);
             if socket.flush().is_err() || socket.outbound.len() > 2 * UNREAD_MAX {
                 self.close(id as usize, connections);
@@ -52,7 +60,15 @@ impl Service for RunningNode {
 
     fn connect(&mut self) -> (usize, NodeClient) {
         let (session, decoder) = (self.keyspace.connect(), Decoder::new());
-        (session.id as usize, NodeClient { session, decoder, interrupted: false, refused: false })
+        (
+            session.id as usize,
+            NodeClient {
+                session,
+                decoder,
+                interrupted: false,
+                refused: false,
+            },
+        )
     }
 
     fn disconnect(&mut self, _: usize, client: &NodeClient) {
@@ -60,9 +76,14 @@ impl Service for RunningNode {
     }
 
     fn serve(&mut self, id: usize, connections: &mut Connections<NodeClient>) {
-        let Some((socket, client)) = connections.get_mut(&id) else { return };
+        let Some((socket, client)) = connections.get_mut(&id) else {
+            return;
+        };
         let mut pushes = Vec::new();
-        if !client.progress(socket, &mut self.keyspace, &mut pushes).unwrap_or(false) {
+        if !client
+            .progress(socket, &mut self.keyspace, &mut pushes)
+            .unwrap_or(false)
+        {
             self.close(id, connections);
         }
         self.deliver(pushes, connections);
@@ -127,8 +148,18 @@ impl NodeClient {
         keyspace: &mut Keyspace,
         pushes: &mut Vec<Push>,
     ) {
-        let Self { session, decoder, interrupted, .. } = self;
-        let ClientSocket { inbound, used, outbound, .. } = socket;
+        let Self {
+            session,
+            decoder,
+            interrupted,
+            ..
+        } = self;
+        let ClientSocket {
+            inbound,
+            used,
+            outbound,
+            ..
+        } = socket;
         let outcome = each_command(decoder, inbound, used, |words| {
             let reply = keyspace.execute(clock::now(), session, words);
             reply.encode(session.protocol, outbound);
@@ -193,7 +224,9 @@ type Words<'a> = Vec<&'a [u8]>;
 
 /// A null array, the only other value that begins with `*`, counts as an empty array.
 fn words_of_array(reply: Reply<'_>) -> Result<Words<'_>, String> {
-    let Reply::Array(elements) = reply else { return Ok(Vec::new()) };
+    let Reply::Array(elements) = reply else {
+        return Ok(Vec::new());
+    };
     elements
         .iter()
         .map(|element| match element {
@@ -205,11 +238,17 @@ fn words_of_array(reply: Reply<'_>) -> Result<Words<'_>, String> {
 
 /// The words of the first line of `input`, and the length of this line with its end.
 fn words_of_line(input: &[u8]) -> Result<Option<(Words<'_>, usize)>, String> {
-    let end = input.iter().take(INLINE_MAX).position(|byte| *byte == b'\n');
+    let end = input
+        .iter()
+        .take(INLINE_MAX)
+        .position(|byte| *byte == b'\n');
     match end {
         Some(end) => {
             let words = input[..end].split(u8::is_ascii_whitespace);
-            Ok(Some((words.filter(|word| !word.is_empty()).collect(), end + 1)))
+            Ok(Some((
+                words.filter(|word| !word.is_empty()).collect(),
+                end + 1,
+            )))
         }
         None if input.len() >= INLINE_MAX => Err("too big inline request".to_owned()),
         None => Ok(None),
@@ -251,9 +290,17 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_command_are_an_error_that_says_why() {
-        assert!(commands(&[b"*1\r\n:4\r\n"]).unwrap_err().contains("expected '$'"));
+        assert!(
+            commands(&[b"*1\r\n:4\r\n"])
+                .unwrap_err()
+                .contains("expected '$'")
+        );
         assert!(commands(&[b"*x\r\n"]).is_err());
-        assert!(commands(&[&[b'a'; INLINE_MAX]]).unwrap_err().contains("too big"));
+        assert!(
+            commands(&[&[b'a'; INLINE_MAX]])
+                .unwrap_err()
+                .contains("too big")
+        );
     }
 
     #[test]

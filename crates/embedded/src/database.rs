@@ -30,7 +30,11 @@ impl Database {
     /// The entry of a key. Removes it if it has expired. If the caller changes the entry, it calls
     /// [`touch`](Self::touch) too.
     pub(super) fn find(&mut self, key: &[u8]) -> Option<&mut StoredKey> {
-        if self.entries.get(key).is_some_and(|entry| !entry.lives_at(self.now_ms)) {
+        if self
+            .entries
+            .get(key)
+            .is_some_and(|entry| !entry.lives_at(self.now_ms))
+        {
             self.entries.remove(key);
             self.touch(key);
         }
@@ -40,7 +44,9 @@ impl Database {
     /// The value of a key, which must be a string.
     pub(super) fn string(&mut self, key: &[u8]) -> Result<Option<&[u8]>, CommandError> {
         let value = self.find(key).map(|entry| entry.value.as_string());
-        value.map(|value| value.ok_or_else(CommandError::wrong_type)).transpose()
+        value
+            .map(|value| value.ok_or_else(CommandError::wrong_type))
+            .transpose()
     }
 
     /// The value of a key, which must be a sorted set.
@@ -64,7 +70,13 @@ impl Database {
             self.sweep();
             self.sweep_at = self.entries.len().saturating_mul(2);
         }
-        self.entries.insert(key.to_vec(), StoredKey { value, expires_at_ms });
+        self.entries.insert(
+            key.to_vec(),
+            StoredKey {
+                value,
+                expires_at_ms,
+            },
+        );
         self.touch(key);
     }
 
@@ -85,12 +97,22 @@ impl Database {
     /// The number of keys, and how many of them expire. Removes expired keys first.
     pub(super) fn census(&mut self) -> (usize, usize) {
         self.sweep();
-        let expiring = self.entries.values().filter(|entry| entry.expires_at_ms.is_some()).count();
+        let expiring = self
+            .entries
+            .values()
+            .filter(|entry| entry.expires_at_ms.is_some())
+            .count();
         (self.entries.len(), expiring)
     }
 
     fn sweep(&mut self) {
-        let Self { entries, now_ms, is_watched, changed, .. } = self;
+        let Self {
+            entries,
+            now_ms,
+            is_watched,
+            changed,
+            ..
+        } = self;
         entries.retain(|key, entry| {
             let lives = entry.lives_at(*now_ms);
             if !lives && *is_watched {
@@ -133,11 +155,19 @@ pub(super) enum StoredValue {
 
 impl StoredValue {
     pub(super) fn as_string(&self) -> Option<&[u8]> {
-        if let Self::String(bytes) = self { Some(bytes) } else { None }
+        if let Self::String(bytes) = self {
+            Some(bytes)
+        } else {
+            None
+        }
     }
 
     pub(super) fn as_set(&self) -> Option<&SortedSet> {
-        if let Self::SortedSet(set) = self { Some(set) } else { None }
+        if let Self::SortedSet(set) = self {
+            Some(set)
+        } else {
+            None
+        }
     }
 }
 
@@ -153,11 +183,20 @@ pub(super) fn set(call: &mut Call<'_>) -> CommandResult {
         false => None,
     };
     let found = database.find(args[1]);
-    if options.if_present.is_some_and(|wanted| wanted != found.is_some()) {
+    if options
+        .if_present
+        .is_some_and(|wanted| wanted != found.is_some())
+    {
         return Ok(before.unwrap_or(OwnedReply::Null));
     }
-    let kept = found.filter(|_| options.keep_ttl).and_then(|entry| entry.expires_at_ms);
-    database.insert(args[1], StoredValue::String(args[2].to_vec()), expires_at_ms.or(kept));
+    let kept = found
+        .filter(|_| options.keep_ttl)
+        .and_then(|entry| entry.expires_at_ms);
+    database.insert(
+        args[1],
+        StoredValue::String(args[2].to_vec()),
+        expires_at_ms.or(kept),
+    );
     Ok(before.unwrap_or(OwnedReply::OK))
 }
 
@@ -197,7 +236,9 @@ impl<'a> SetOptions<'a> {
     }
 
     fn expires_at_ms(&self, now_ms: i64) -> Result<Option<i64>, CommandError> {
-        let Some((unit, text)) = &self.ttl else { return Ok(None) };
+        let Some((unit, text)) = &self.ttl else {
+            return Ok(None);
+        };
         let scale = if unit.starts_with(b"EX") { 1000 } else { 1 };
         let amount = Some(integer(text)?).filter(|amount| *amount > 0);
         let millis = amount.and_then(|amount| amount.checked_mul(scale));
@@ -205,7 +246,8 @@ impl<'a> SetOptions<'a> {
             return refuse("ERR embedded nodes do not support EXAT and PXAT");
         }
         let ends = millis.and_then(|millis| millis.checked_add(now_ms));
-        ends.map(Some).ok_or_else(|| CommandError::invalid_expire("set"))
+        ends.map(Some)
+            .ok_or_else(|| CommandError::invalid_expire("set"))
     }
 }
 
@@ -216,23 +258,32 @@ pub(super) fn bulk_or_null(value: Option<&[u8]>) -> OwnedReply {
 /// `TYPE key`
 pub(super) fn kind(call: &mut Call<'_>) -> CommandResult {
     let (database, args) = call.parts();
-    Ok(OwnedReply::simple(match database.find(args[1]).map(|entry| &entry.value) {
-        None => "none",
-        Some(StoredValue::String(_)) => "string",
-        Some(StoredValue::List(_)) => "list",
-        Some(StoredValue::SortedSet(_)) => "zset",
-    }))
+    Ok(OwnedReply::simple(
+        match database.find(args[1]).map(|entry| &entry.value) {
+            None => "none",
+            Some(StoredValue::String(_)) => "string",
+            Some(StoredValue::List(_)) => "list",
+            Some(StoredValue::SortedSet(_)) => "zset",
+        },
+    ))
 }
 
 pub(super) fn del(call: &mut Call<'_>) -> CommandResult {
     let (database, args) = call.parts();
-    Ok(count(args[1..].iter().filter(|key| database.remove(key)).count()))
+    Ok(count(
+        args[1..].iter().filter(|key| database.remove(key)).count(),
+    ))
 }
 
 /// `EXISTS key [key ...]`: a repeated key counts again.
 pub(super) fn exists(call: &mut Call<'_>) -> CommandResult {
     let (database, args) = call.parts();
-    Ok(count(args[1..].iter().filter(|key| database.find(key).is_some()).count()))
+    Ok(count(
+        args[1..]
+            .iter()
+            .filter(|key| database.find(key).is_some())
+            .count(),
+    ))
 }
 
 /// `LPUSH key value [value ...]`, the only command that makes a list.
@@ -278,7 +329,9 @@ pub(super) fn is_flush_mode(words: &[&[u8]]) -> bool {
 /// `SCAN cursor [MATCH pattern] [COUNT count]`
 pub(super) fn scan(call: &mut Call<'_>) -> CommandResult {
     let (database, args) = call.parts();
-    let cursor = std::str::from_utf8(args[1]).ok().and_then(|text| text.parse().ok());
+    let cursor = std::str::from_utf8(args[1])
+        .ok()
+        .and_then(|text| text.parse().ok());
     let cursor = cursor.ok_or_else(|| CommandError::new("ERR invalid cursor"))?;
     let (mut pattern, mut count): (&[u8], usize) = (b"*", 10);
     for option in args[2..].chunks(2) {
@@ -286,7 +339,9 @@ pub(super) fn scan(call: &mut Call<'_>) -> CommandResult {
             [name, wanted] if name.eq_ignore_ascii_case(b"MATCH") => pattern = wanted,
             [name, wanted] if name.eq_ignore_ascii_case(b"COUNT") => {
                 let wanted = usize::try_from(integer(wanted)?).unwrap_or(0);
-                count = Some(wanted).filter(|count| *count > 0).ok_or_else(CommandError::syntax)?;
+                count = Some(wanted)
+                    .filter(|count| *count > 0)
+                    .ok_or_else(CommandError::syntax)?;
             }
             [name, _] if name.eq_ignore_ascii_case(b"TYPE") => {
                 return refuse("ERR embedded nodes know only MATCH and COUNT of SCAN");
@@ -297,7 +352,10 @@ pub(super) fn scan(call: &mut Call<'_>) -> CommandResult {
     let (mut keys, next) = database.page(cursor, count);
     keys.retain(|key| glob::is_listed(pattern, key) && database.find(key).is_some());
     let keys = keys.into_iter().map(OwnedReply::Bulk).collect();
-    Ok(OwnedReply::Array(vec![OwnedReply::bulk(next.to_string()), OwnedReply::Array(keys)]))
+    Ok(OwnedReply::Array(vec![
+        OwnedReply::bulk(next.to_string()),
+        OwnedReply::Array(keys),
+    ]))
 }
 
 impl Database {
@@ -309,7 +367,10 @@ impl Database {
         let last = keys.get(count - 1).map_or(u64::MAX, |(hash, _)| *hash);
         let end = keys.partition_point(|(hash, _)| *hash <= last);
         let next = keys.get(end).map_or(0, |(hash, _)| *hash);
-        (keys[..end].iter().map(|(_, key)| key.to_vec()).collect(), next)
+        (
+            keys[..end].iter().map(|(_, key)| key.to_vec()).collect(),
+            next,
+        )
     }
 }
 
@@ -325,7 +386,11 @@ fn hash(key: &[u8]) -> u64 {
 pub(super) fn ttl(call: &mut Call<'_>) -> CommandResult {
     let millis = remaining_ms(call);
     let rounded = millis.saturating_add(500) / 1000;
-    Ok(OwnedReply::Integer(if millis < 0 { millis } else { rounded }))
+    Ok(OwnedReply::Integer(if millis < 0 {
+        millis
+    } else {
+        rounded
+    }))
 }
 
 /// `PTTL key`: the remaining milliseconds; -1 if the key does not expire, -2 if there is no key.
@@ -351,7 +416,9 @@ pub(super) fn expire(call: &mut Call<'_>, command: &str) -> CommandResult {
     let when = remaining.and_then(|remaining| remaining.checked_add(call.now_ms()));
     let when = when.ok_or_else(|| CommandError::invalid_expire(command))?;
     let (database, args) = call.parts();
-    let Some(entry) = database.find(args[1]) else { return Ok(count(0)) };
+    let Some(entry) = database.find(args[1]) else {
+        return Ok(count(0));
+    };
     let current = entry.expires_at_ms;
     // A key that does not expire counts as one with an infinite time to live.
     let is_refused = if_none && current.is_some()

@@ -68,7 +68,11 @@ impl Keyspace {
         let mut databases: Vec<_> = (0..DATABASES).map(|_| Database::default()).collect();
         if let Some(member) = &options.member {
             // From its start to its end: it loses its memory with that.
-            let mark = Member { run_id: options.run_id.clone(), ..member.clone() }.to_bytes();
+            let mark = Member {
+                run_id: options.run_id.clone(),
+                ..member.clone()
+            }
+            .to_bytes();
             databases[0].insert(RegisterKeys::MARK, StoredValue::String(mark.to_vec()), None);
         }
         Self {
@@ -142,7 +146,9 @@ impl Keyspace {
             for key in keys {
                 self.pushes.readers.add(key.as_ref(), session.id);
             }
-            self.databases.iter_mut().for_each(|database| database.is_watched = true);
+            self.databases
+                .iter_mut()
+                .for_each(|database| database.is_watched = true);
         }
     }
 
@@ -190,8 +196,13 @@ impl Keyspace {
     pub fn snapshot(&self, now: Time) -> Snapshot {
         let now_ms = millis(now);
         let live = |database: &Database| {
-            let entries = database.entries.iter().filter(|(_, entry)| entry.lives_at(now_ms));
-            entries.map(|(key, entry)| (key.clone(), entry.clone())).collect()
+            let entries = database
+                .entries
+                .iter()
+                .filter(|(_, entry)| entry.lives_at(now_ms));
+            entries
+                .map(|(key, entry)| (key.clone(), entry.clone()))
+                .collect()
         };
         Snapshot(self.databases.iter().map(live).collect())
     }
@@ -207,9 +218,14 @@ impl Keyspace {
     /// All keys that exist at `now`, ordered by database and name.
     pub fn live_keys(&self, now: Time) -> impl Iterator<Item = LiveKey<'_>> {
         let now_ms = millis(now);
-        self.databases.iter().enumerate().flat_map(move |(database, keys)| {
-            keys.entries.iter().filter_map(move |entry| LiveKey::new(database, entry, now_ms))
-        })
+        self.databases
+            .iter()
+            .enumerate()
+            .flat_map(move |(database, keys)| {
+                keys.entries
+                    .iter()
+                    .filter_map(move |entry| LiveKey::new(database, entry, now_ms))
+            })
     }
 
     /// One of [`live_keys`](Self::live_keys), if it exists at `now`.
@@ -226,15 +242,23 @@ impl Keyspace {
         database: usize,
         key: &[u8],
     ) -> impl Iterator<Item = (&[u8], u64)> {
-        let entry = self.databases.get(database).and_then(|keys| keys.entries.get(key));
-        let set =
-            entry.filter(|entry| entry.lives_at(millis(now))).and_then(|it| it.value.as_set());
-        set.into_iter().flat_map(SortedSet::scored).map(|(member, score)| (member, score as u64))
+        let entry = self
+            .databases
+            .get(database)
+            .and_then(|keys| keys.entries.get(key));
+        let set = entry
+            .filter(|entry| entry.lives_at(millis(now)))
+            .and_then(|it| it.value.as_set());
+        set.into_iter()
+            .flat_map(SortedSet::scored)
+            .map(|(member, score)| (member, score as u64))
     }
 
     /// The uptime that the node reports.
     pub(super) fn uptime(&self, now: Time) -> Duration {
-        self.options.uptime.saturating_add(now.since(self.options.started))
+        self.options
+            .uptime
+            .saturating_add(now.since(self.options.started))
     }
 
     /// One of the databases, for a command at this time.
@@ -272,7 +296,12 @@ impl<'a> LiveKey<'a> {
         let until = |when| Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0));
         let remaining = entry.expires_at_ms.map(until);
         let value = entry.value.as_string();
-        entry.lives_at(now_ms).then_some(Self { database, key, value, remaining })
+        entry.lives_at(now_ms).then_some(Self {
+            database,
+            key,
+            value,
+            remaining,
+        })
     }
 }
 
@@ -286,8 +315,12 @@ pub(super) fn millis(now: Time) -> i64 {
 /// The sections in the order of the reply. They have only the fields that a lock client uses.
 const SECTIONS: [(&str, Section); 6] = [
     ("server", server),
-    ("memory", |_| "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n".to_owned()),
-    ("persistence", |_| "loading:0\r\naof_enabled:0\r\n".to_owned()),
+    ("memory", |_| {
+        "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n".to_owned()
+    }),
+    ("persistence", |_| {
+        "loading:0\r\naof_enabled:0\r\n".to_owned()
+    }),
     ("replication", replication),
     ("cluster", |_| "cluster_enabled:0\r\n".to_owned()),
     ("keyspace", keyspace),
@@ -300,8 +333,11 @@ pub(super) fn info(call: &mut Call<'_>) -> CommandResult {
     let asked = &call.args[1..];
     let wants = |name: &str| {
         let words = [name, "default", "all", "everything"];
-        let is_one =
-            |asked: &&[u8]| words.iter().any(|it| asked.eq_ignore_ascii_case(it.as_bytes()));
+        let is_one = |asked: &&[u8]| {
+            words
+                .iter()
+                .any(|it| asked.eq_ignore_ascii_case(it.as_bytes()))
+        };
         asked.is_empty() || asked.iter().any(is_one)
     };
     let mut text = String::new();
@@ -310,13 +346,22 @@ pub(super) fn info(call: &mut Call<'_>) -> CommandResult {
             text.push_str("\r\n");
         }
         let (first, rest) = name.split_at(1);
-        text.push_str(&format!("# {}{rest}\r\n{}", first.to_ascii_uppercase(), section(call)));
+        text.push_str(&format!(
+            "# {}{rest}\r\n{}",
+            first.to_ascii_uppercase(),
+            section(call)
+        ));
     }
     Ok(OwnedReply::Text(text))
 }
 
 fn server(call: &mut Call<'_>) -> String {
-    let NodeOptions { redis_version, run_id, port, .. } = &call.keyspace.options;
+    let NodeOptions {
+        redis_version,
+        run_id,
+        port,
+        ..
+    } = &call.keyspace.options;
     let uptime = call.keyspace.uptime(call.now).as_secs();
     let days = uptime / 86_400;
     format!(
@@ -327,7 +372,11 @@ fn server(call: &mut Call<'_>) -> String {
 }
 
 fn replication(call: &mut Call<'_>) -> String {
-    let Keyspace { options, replication: it, .. } = &*call.keyspace;
+    let Keyspace {
+        options,
+        replication: it,
+        ..
+    } = &*call.keyspace;
     let role = if it.is_replica { "slave" } else { "master" };
     let replicas: String = (0..it.replicas.len())
         .map(|index| {
@@ -368,7 +417,9 @@ const SETTINGS: [(&str, &str); 5] = [
 pub(super) fn config_get(call: &mut Call<'_>) -> CommandResult {
     let mut found = Vec::new();
     for asked in &call.args[2..] {
-        let (stem, shows_name) = asked.strip_suffix(b"*").map_or((*asked, false), |it| (it, true));
+        let (stem, shows_name) = asked
+            .strip_suffix(b"*")
+            .map_or((*asked, false), |it| (it, true));
         for (name, value) in SETTINGS {
             let length = if shows_name { stem.len() } else { name.len() };
             let start = name.as_bytes().get(..length);
@@ -385,7 +436,10 @@ pub(super) fn config_get(call: &mut Call<'_>) -> CommandResult {
 pub(super) fn time(call: &mut Call<'_>) -> CommandResult {
     let micros = call.keyspace.options.wall_micros(call.now);
     let part = |number: u64| OwnedReply::bulk(number.to_string());
-    Ok(OwnedReply::Array(vec![part(micros / 1_000_000), part(micros % 1_000_000)]))
+    Ok(OwnedReply::Array(vec![
+        part(micros / 1_000_000),
+        part(micros % 1_000_000),
+    ]))
 }
 
 #[cfg(test)]
@@ -405,7 +459,10 @@ mod tests {
         let set: &[&[u8]] = &[b"SET", b"k", b"v", b"PX", b"20"];
         assert_eq!(run(Time::from_nanos(100_999_999), set), OwnedReply::OK);
         assert_eq!(run(at(120), &[b"PTTL", b"k"]), OwnedReply::Integer(0));
-        assert_eq!(run(Time::from_nanos(120_999_999), &[b"GET", b"k"]), OwnedReply::bulk("v"));
+        assert_eq!(
+            run(Time::from_nanos(120_999_999), &[b"GET", b"k"]),
+            OwnedReply::bulk("v")
+        );
         assert_eq!(run(at(121), &[b"GET", b"k"]), OwnedReply::Null);
     }
 
@@ -417,7 +474,15 @@ mod tests {
         node.execute(at(0), &mut session, &[b"SET", b"long", b"2", b"PX", b"30"]);
         let seen: Vec<_> = node.live_keys(at(20)).collect();
         let remaining = Some(Duration::from_millis(10));
-        assert_eq!(seen, [LiveKey { database: 0, key: b"long", value: Some(b"2"), remaining }]);
+        assert_eq!(
+            seen,
+            [LiveKey {
+                database: 0,
+                key: b"long",
+                value: Some(b"2"),
+                remaining
+            }]
+        );
     }
 
     #[test]
@@ -426,7 +491,11 @@ mod tests {
         let mut session = node.connect();
         for n in 0..20_000_u64 {
             let key = n.to_string();
-            node.execute(at(n), &mut session, &[b"SET", key.as_bytes(), b"v", b"PX", b"10"]);
+            node.execute(
+                at(n),
+                &mut session,
+                &[b"SET", key.as_bytes(), b"v", b"PX", b"10"],
+            );
         }
         assert!(node.database(0, 0).entries.len() <= 2 * SWEEP_MIN);
     }

@@ -101,8 +101,17 @@ impl Running {
     fn new() -> Self {
         let mut keyspace = Keyspace::new(NodeOptions::default());
         let session = keyspace.connect();
-        let node = ScriptedNode { keyspace, session, now: Time::ZERO, declared: Vec::new() };
-        Self { node: RefCell::new(node), failure: RefCell::default(), instructions: Cell::new(0) }
+        let node = ScriptedNode {
+            keyspace,
+            session,
+            now: Time::ZERO,
+            declared: Vec::new(),
+        };
+        Self {
+            node: RefCell::new(node),
+            failure: RefCell::default(),
+            instructions: Cell::new(0),
+        }
     }
 
     /// Runs the command of a call of the script.
@@ -110,9 +119,20 @@ impl Running {
         self.spend(INSTRUCTIONS_OF_COMMAND);
         let words = words_of(words)?;
         let args: Vec<&[u8]> = words.iter().map(AsRef::as_ref).collect();
-        let ScriptedNode { keyspace, session, now, declared } = &mut *self.node.borrow_mut();
+        let ScriptedNode {
+            keyspace,
+            session,
+            now,
+            declared,
+        } = &mut *self.node.borrow_mut();
         let (now, args, declared) = (*now, &args[..], Some(&declared[..]));
-        command::run_in_script(&mut Call { keyspace, session, now, args, declared })
+        command::run_in_script(&mut Call {
+            keyspace,
+            session,
+            now,
+            args,
+            declared,
+        })
     }
 
     /// Raises an error in Lua. The sandbox asks for its text.
@@ -131,7 +151,8 @@ impl Running {
     }
 
     fn spend(&self, instructions: u32) {
-        self.instructions.set(self.instructions.get().saturating_add(instructions));
+        self.instructions
+            .set(self.instructions.get().saturating_add(instructions));
     }
 
     fn is_over(&self) -> bool {
@@ -164,21 +185,32 @@ impl Interpreter {
                 _ => it.raise(b"ERR wrong number of arguments".to_vec()),
             })?;
         let line = lua.create_function(|lua, ()| Ok(line(lua)))?;
-        let sandbox = lua.load(include_str!("lua/sandbox.lua")).set_name("@sandbox");
+        let sandbox = lua
+            .load(include_str!("lua/sandbox.lua"))
+            .set_name("@sandbox");
         let (globals, enter): (Table, Function) =
             sandbox.call((call, pcall, sha1hex, line, failure, is_over))?;
         lua.set_globals(globals)?;
         let it = running.clone();
         let triggers = HookTriggers::new().every_nth_instruction(COUNTED);
         lua.set_global_hook(triggers, move |_, _| it.count())?;
-        Ok(Self { lua, enter, compiled: RefCell::default(), running })
+        Ok(Self {
+            lua,
+            enter,
+            compiled: RefCell::default(),
+            running,
+        })
     }
 
     fn compiled(&self, sha1: &str, source: &[u8]) -> Result<Compiled, CommandError> {
         if let Some(known) = self.compiled.borrow().get(sha1) {
             return Ok(known.clone());
         }
-        let chunk = self.lua.load(source).set_name("@user_script").set_mode(ChunkMode::Text);
+        let chunk = self
+            .lua
+            .load(source)
+            .set_name("@user_script")
+            .set_mode(ChunkMode::Text);
         let function = chunk.into_function().map_err(|error| {
             let text = match error {
                 mlua::Error::SyntaxError { message, .. } => message,
@@ -201,14 +233,20 @@ impl Interpreter {
         let database = call.session.database;
         {
             let mut node = self.running.node.borrow_mut();
-            let keys = if call.session.remembers_reads() { script.keys } else { &[] };
+            let keys = if call.session.remembers_reads() {
+                script.keys
+            } else {
+                &[]
+            };
             node.declared = keys.iter().map(|key| key.to_vec()).collect();
             node.now = call.now;
             node.swap(call);
         }
         self.running.instructions.set(0);
         // 0 is not a limit. Memory of this allocator can always be limited.
-        let _ = self.lua.set_memory_limit(if is_own { 0 } else { MEMORY_MAX });
+        let _ = self
+            .lua
+            .set_memory_limit(if is_own { 0 } else { MEMORY_MAX });
         let result = self.enter(function, script);
         let _ = self.lua.set_memory_limit(0);
         self.running.node.borrow_mut().swap(call);
@@ -220,7 +258,9 @@ impl Interpreter {
     fn enter(&self, function: Function, script: &LuaCall<'_>) -> mlua::Result<CommandResult> {
         let table = |words: Arguments<'_>| {
             let table = self.lua.create_table_with_capacity(words.len(), 0)?;
-            words.iter().try_for_each(|word| table.raw_push(self.lua.create_string(word)?))?;
+            words
+                .iter()
+                .try_for_each(|word| table.raw_push(self.lua.create_string(word)?))?;
             Ok::<_, mlua::Error>(table)
         };
         let (keys, argv) = (table(script.keys)?, table(script.argv)?);
@@ -231,7 +271,9 @@ impl Interpreter {
             return Ok(reply(&value, 0).map_err(unread));
         }
         let text = word(&value).map(|text| text.as_ref().to_vec());
-        Ok(refuse(text.unwrap_or_else(|| b"ERR the script failed".to_vec())))
+        Ok(refuse(
+            text.unwrap_or_else(|| b"ERR the script failed".to_vec()),
+        ))
     }
 }
 
@@ -248,13 +290,18 @@ fn line(lua: &Lua) -> Option<usize> {
 
 /// All scripts of this library.
 fn own_scripts() -> impl Iterator<Item = &'static engine::Script> {
-    ALL.iter().chain(&registers::script::ALL).chain(&redlatch_protocol::inspect::ALL)
+    ALL.iter()
+        .chain(&registers::script::ALL)
+        .chain(&redlatch_protocol::inspect::ALL)
 }
 
 /// The SHA-1 of a text, in lower-case hexadecimal. Those of this library's scripts are known.
 pub(super) fn digest(text: &[u8]) -> String {
     let known = own_scripts().find(|script| script.source.as_bytes() == text);
-    known.map_or_else(|| Sha1::from(text).digest().to_string(), |script| script.sha1.to_owned())
+    known.map_or_else(
+        || Sha1::from(text).digest().to_string(),
+        |script| script.sha1.to_owned(),
+    )
 }
 
 // Values of Lua from replies and the other way round, as Redis converts them.
@@ -268,7 +315,10 @@ fn words_of(values: &[Value]) -> Result<Vec<LuaText<'_>>, CommandError> {
         return refuse("ERR Please specify at least one argument for this redis lib call");
     }
     let refusal = "ERR Lua redis lib command arguments must be strings or integers";
-    values.iter().map(|value| word(value).ok_or_else(|| CommandError::new(refusal))).collect()
+    values
+        .iter()
+        .map(|value| word(value).ok_or_else(|| CommandError::new(refusal)))
+        .collect()
 }
 
 /// A string of Lua, or the text of a number.
@@ -313,9 +363,13 @@ fn to_lua(lua: &Lua, reply: OwnedReply) -> mlua::Result<Value> {
         OwnedReply::Array(items) | OwnedReply::Push(items) | OwnedReply::Messages(items) => {
             list(lua, items)
         }
-        OwnedReply::Map(pairs) => {
-            list(lua, pairs.into_iter().flat_map(|(name, value)| [name, value]).collect())
-        }
+        OwnedReply::Map(pairs) => list(
+            lua,
+            pairs
+                .into_iter()
+                .flat_map(|(name, value)| [name, value])
+                .collect(),
+        ),
     }
 }
 
@@ -352,7 +406,9 @@ fn table_reply(table: &Table, depth: usize) -> mlua::Result<OwnedReply> {
         return Ok(CommandError::new(error.as_bytes().to_vec()).into());
     }
     if let Value::String(status) = table.raw_get("ok")? {
-        return Ok(OwnedReply::Simple(CommandError::new(status.as_bytes().to_vec()).0.into()));
+        return Ok(OwnedReply::Simple(
+            CommandError::new(status.as_bytes().to_vec()).0.into(),
+        ));
     }
     let mut items = Vec::new();
     for index in 1_i64.. {
@@ -371,7 +427,17 @@ pub(super) fn eval(call: &mut Call<'_>) -> CommandResult {
     let (keys, argv) = keys_and_argv(call.args)?;
     let source = call.args[1];
     let sha1 = &*load(call, source)?;
-    INTERPRETER.with(|it| it.run(call, &LuaCall { sha1, source, keys, argv }))
+    INTERPRETER.with(|it| {
+        it.run(
+            call,
+            &LuaCall {
+                sha1,
+                source,
+                keys,
+                argv,
+            },
+        )
+    })
 }
 
 /// `EVALSHA sha1 numkeys [key ...] [arg ...]`
@@ -384,7 +450,17 @@ pub(super) fn evalsha(call: &mut Call<'_>) -> CommandResult {
     let (keys, argv) = keys_and_argv(call.args)?;
     let sha1 = &*lower(call.args[1]);
     let source = &*call.keyspace.scripts.get(sha1).ok_or_else(unknown)?.clone();
-    INTERPRETER.with(|it| it.run(call, &LuaCall { sha1, source, keys, argv }))
+    INTERPRETER.with(|it| {
+        it.run(
+            call,
+            &LuaCall {
+                sha1,
+                source,
+                keys,
+                argv,
+            },
+        )
+    })
 }
 
 /// `SCRIPT LOAD source`
@@ -395,7 +471,9 @@ pub(super) fn script_load(call: &mut Call<'_>) -> CommandResult {
 /// `SCRIPT EXISTS sha1 [sha1 ...]`
 pub(super) fn script_exists(call: &mut Call<'_>) -> CommandResult {
     let is_cached = |sha1: &&[u8]| call.keyspace.scripts.contains_key(&lower(sha1));
-    let known = call.args[2..].iter().map(|sha1| OwnedReply::Integer(is_cached(sha1).into()));
+    let known = call.args[2..]
+        .iter()
+        .map(|sha1| OwnedReply::Integer(is_cached(sha1).into()));
     Ok(OwnedReply::Array(known.collect()))
 }
 

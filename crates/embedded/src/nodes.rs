@@ -80,7 +80,9 @@ impl NodesBuilder {
     ///
     /// The operating system could not provide a port, a descriptor, a thread or random bytes.
     pub fn start(self, count: usize) -> io::Result<Nodes> {
-        let listeners: Vec<_> = (0..count).map(|_| Server::listen(0)).collect::<io::Result<_>>()?;
+        let listeners: Vec<_> = (0..count)
+            .map(|_| Server::listen(0))
+            .collect::<io::Result<_>>()?;
         let addresses: io::Result<Vec<_>> = listeners.iter().map(TcpListener::local_addr).collect();
         let members = members(addresses?.iter().map(|it| format!("{it}/0")))?;
         let start = |(listener, member): (TcpListener, _)| {
@@ -89,11 +91,18 @@ impl NodesBuilder {
             Server::start(listener, RunningNode::new(options))
         };
         let nodes: io::Result<Vec<_>> = listeners.into_iter().zip(members).map(start).collect();
-        Ok(Nodes { nodes: nodes?, settings: self })
+        Ok(Nodes {
+            nodes: nodes?,
+            settings: self,
+        })
     }
 
     fn options(&self, port: u16) -> io::Result<NodeOptions> {
-        Ok(NodeOptions { port, run_id: random_run_id()?, ..self.options.clone() })
+        Ok(NodeOptions {
+            port,
+            run_id: random_run_id()?,
+            ..self.options.clone()
+        })
     }
 }
 
@@ -138,7 +147,10 @@ impl Nodes {
     #[must_use]
     pub fn builder() -> NodesBuilder {
         NodesBuilder {
-            options: NodeOptions { uptime: UPTIME, ..NodeOptions::default() },
+            options: NodeOptions {
+                uptime: UPTIME,
+                ..NodeOptions::default()
+            },
             uptime_after_restart: Duration::ZERO,
             are_formed: true,
         }
@@ -188,7 +200,10 @@ impl Nodes {
         let (server, settings) = (&self.nodes[node], &self.settings);
         server.restart(|| {
             let options = settings.options(server.port())?;
-            Ok(RunningNode::new(NodeOptions { uptime: settings.uptime_after_restart, ..options }))
+            Ok(RunningNode::new(NodeOptions {
+                uptime: settings.uptime_after_restart,
+                ..options
+            }))
         })
     }
 
@@ -221,13 +236,26 @@ fn percent_encoded(text: &str) -> String {
 
 /// The members of a group in its first epoch: the nodes at these URLs.
 fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Member>> {
-    let places =
-        urls.map(|url| Ok(MemberAddress::new(draw()?, &url))).collect::<io::Result<Vec<_>>>()?;
-    let group = Group { id: draw()?, epoch: 1, token: draw()? };
-    let epoch = Epoch { group, members: places.as_slice().into() };
+    let places = urls
+        .map(|url| Ok(MemberAddress::new(draw()?, &url)))
+        .collect::<io::Result<Vec<_>>>()?;
+    let group = Group {
+        id: draw()?,
+        epoch: 1,
+        token: draw()?,
+    };
+    let epoch = Epoch {
+        group,
+        members: places.as_slice().into(),
+    };
     let member = |MemberAddress { id, .. }| {
         let (epoch, run_id) = (epoch.clone(), String::new());
-        Member { epoch, run_id, id, is_durable: false }
+        Member {
+            epoch,
+            run_id,
+            id,
+            is_durable: false,
+        }
     };
     Ok(places.into_iter().map(member).collect())
 }
@@ -238,7 +266,10 @@ fn draw() -> io::Result<u64> {
 
 /// Forty random hexadecimal digits, as Redis draws at each start.
 fn random_run_id() -> io::Result<String> {
-    Ok(random_bytes::<20>()?.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(random_bytes::<20>()?
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {

@@ -48,7 +48,10 @@ impl<C: Copy + Ord> Listeners<C> {
     }
 
     fn of(&self, connection: C) -> impl Iterator<Item = &Vec<u8>> {
-        let of_it = self.0.iter().filter(move |(_, those)| those.contains(&connection));
+        let of_it = self
+            .0
+            .iter()
+            .filter(move |(_, those)| those.contains(&connection));
         of_it.map(|(name, _)| name)
     }
 }
@@ -93,7 +96,8 @@ impl Pushes {
     pub(super) fn flush(&mut self) {
         self.readers = Listeners::default();
         let ids: Vec<i64> = self.tracking.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.tell(id, OwnedReply::Null));
+        ids.into_iter()
+            .for_each(|id| self.tell(id, OwnedReply::Null));
     }
 
     fn tell(&mut self, id: i64, keys: OwnedReply) {
@@ -119,7 +123,10 @@ pub(super) fn client_tracking(call: &mut Call<'_>) -> CommandResult {
     match call.args[2].to_ascii_uppercase().as_slice() {
         b"ON" => {
             call.session.tracking = Some(mode);
-            call.keyspace.pushes.tracking.insert(call.session.id, call.session.protocol);
+            call.keyspace
+                .pushes
+                .tracking
+                .insert(call.session.id, call.session.protocol);
         }
         b"OFF" => {
             call.session.tracking = None;
@@ -160,7 +167,11 @@ pub(super) fn subscribe(call: &mut Call<'_>) -> CommandResult {
     let channels = &mut call.keyspace.pushes.channels;
     let confirmed = call.args[1..].iter().map(|channel| {
         channels.add(channel, id);
-        message("subscribe", OwnedReply::bulk(*channel), count(channels.of(id).count()))
+        message(
+            "subscribe",
+            OwnedReply::bulk(*channel),
+            count(channels.of(id).count()),
+        )
     });
     Ok(OwnedReply::Messages(confirmed.collect()))
 }
@@ -179,7 +190,11 @@ pub(super) fn unsubscribe(call: &mut Call<'_>) -> CommandResult {
     }
     let confirmed = named.into_iter().map(|channel| {
         channels.remove(id, |other| other == channel);
-        message("unsubscribe", OwnedReply::Bulk(channel), count(channels.of(id).count()))
+        message(
+            "unsubscribe",
+            OwnedReply::Bulk(channel),
+            count(channels.of(id).count()),
+        )
     });
     Ok(OwnedReply::Messages(confirmed.collect()))
 }
@@ -189,9 +204,20 @@ pub(super) fn publish(call: &mut Call<'_>) -> CommandResult {
     let (channel, payload) = (call.args[1], call.args[2]);
     // What a script has changed before is told before.
     call.keyspace.settle();
-    let ids = call.keyspace.pushes.channels.0.get(channel).cloned().unwrap_or_default();
+    let ids = call
+        .keyspace
+        .pushes
+        .channels
+        .0
+        .get(channel)
+        .cloned()
+        .unwrap_or_default();
     for id in &ids {
-        let sent = message("message", OwnedReply::bulk(channel), OwnedReply::bulk(payload));
+        let sent = message(
+            "message",
+            OwnedReply::bulk(channel),
+            OwnedReply::bulk(payload),
+        );
         call.keyspace.pushes.queue.push_back((*id, sent));
     }
     Ok(count(ids.len()))
@@ -222,7 +248,9 @@ mod tests {
         };
         assert_eq!(publish(&mut node), OwnedReply::Integer(3));
         node.disconnect(&subscribers[0]);
-        let ids: Vec<i64> = std::iter::from_fn(|| node.poll_push()).map(|(id, _)| id).collect();
+        let ids: Vec<i64> = std::iter::from_fn(|| node.poll_push())
+            .map(|(id, _)| id)
+            .collect();
         assert_eq!(ids, [subscribers[1].id, subscribers[2].id]);
         assert!(node.kill(subscribers[1].id));
         assert_eq!(publish(&mut node), OwnedReply::Integer(1));

@@ -65,12 +65,20 @@ impl OwnedReply {
             Self::Null => out.extend_from_slice(b"$-1\r\n"),
             Self::Array(items) | Self::Push(items) => {
                 let is_push = resp3 && matches!(self, Self::Push(_));
-                line(out, if is_push { b'>' } else { b'*' }, items.len().to_string().as_bytes());
+                line(
+                    out,
+                    if is_push { b'>' } else { b'*' },
+                    items.len().to_string().as_bytes(),
+                );
                 items.iter().for_each(|item| item.encode(protocol, out));
             }
             Self::Messages(items) => items.iter().for_each(|item| item.encode(protocol, out)),
             Self::Map(pairs) => {
-                let (kind, len) = if resp3 { (b'%', pairs.len()) } else { (b'*', pairs.len() * 2) };
+                let (kind, len) = if resp3 {
+                    (b'%', pairs.len())
+                } else {
+                    (b'*', pairs.len() * 2)
+                };
                 line(out, kind, len.to_string().as_bytes());
                 for (name, value) in pairs {
                     name.encode(protocol, out);
@@ -120,7 +128,11 @@ pub(super) fn decimal(number: f64) -> String {
         return without_zeroes(&format!("{number:.decimals$}"));
     }
     let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{}e{sign}{:02}", without_zeroes(digits), exponent.unsigned_abs())
+    format!(
+        "{}e{sign}{:02}",
+        without_zeroes(digits),
+        exponent.unsigned_abs()
+    )
 }
 
 /// The result of a command: a reply, or an error reply.
@@ -181,14 +193,34 @@ mod tests {
         let list = vec![OwnedReply::Null, OwnedReply::OK];
         let table = [
             (OwnedReply::simple("PONG"), "+PONG\r\n", "+PONG\r\n"),
-            (OwnedReply::Error(b"ERR x".to_vec()), "-ERR x\r\n", "-ERR x\r\n"),
+            (
+                OwnedReply::Error(b"ERR x".to_vec()),
+                "-ERR x\r\n",
+                "-ERR x\r\n",
+            ),
             (OwnedReply::bulk(""), "$0\r\n\r\n", "$0\r\n\r\n"),
             (OwnedReply::Double(2.5), "$3\r\n2.5\r\n", ",2.5\r\n"),
             (OwnedReply::Null, "$-1\r\n", "_\r\n"),
-            (OwnedReply::Text("hi".into()), "$2\r\nhi\r\n", "=6\r\ntxt:hi\r\n"),
-            (OwnedReply::Push(list.clone()), "*2\r\n$-1\r\n+OK\r\n", ">2\r\n_\r\n+OK\r\n"),
-            (OwnedReply::Array(list), "*2\r\n$-1\r\n+OK\r\n", "*2\r\n_\r\n+OK\r\n"),
-            (OwnedReply::Map(vec![pair]), "*2\r\n$1\r\na\r\n:-1\r\n", "%1\r\n$1\r\na\r\n:-1\r\n"),
+            (
+                OwnedReply::Text("hi".into()),
+                "$2\r\nhi\r\n",
+                "=6\r\ntxt:hi\r\n",
+            ),
+            (
+                OwnedReply::Push(list.clone()),
+                "*2\r\n$-1\r\n+OK\r\n",
+                ">2\r\n_\r\n+OK\r\n",
+            ),
+            (
+                OwnedReply::Array(list),
+                "*2\r\n$-1\r\n+OK\r\n",
+                "*2\r\n_\r\n+OK\r\n",
+            ),
+            (
+                OwnedReply::Map(vec![pair]),
+                "*2\r\n$1\r\na\r\n:-1\r\n",
+                "%1\r\n$1\r\na\r\n:-1\r\n",
+            ),
         ];
         for (reply, resp2, resp3) in table {
             assert_eq!(encoded(&reply, Protocol::Resp2), resp2);

@@ -83,8 +83,14 @@ impl<S: Service> ServerLoop<S> {
             let interest = Interest::READABLE.add(Interest::WRITABLE);
             // An error concerns this connection only, which is closed by dropping it.
             let _ = stream.set_nodelay(true);
-            if self.poll.registry().register(&mut stream, Token(id), interest).is_ok() {
-                self.connections.insert(id, (ClientSocket::new(stream), client));
+            if self
+                .poll
+                .registry()
+                .register(&mut stream, Token(id), interest)
+                .is_ok()
+            {
+                self.connections
+                    .insert(id, (ClientSocket::new(stream), client));
             } else {
                 self.service.disconnect(id, &client);
             }
@@ -108,7 +114,12 @@ pub(super) struct ClientSocket<S> {
 
 impl<S: Read + Write> ClientSocket<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, inbound: Vec::new(), used: 0, outbound: Vec::new() }
+        Self {
+            stream,
+            inbound: Vec::new(),
+            used: 0,
+            outbound: Vec::new(),
+        }
     }
 
     /// Does the client read too little? When it reads again, there is an event.
@@ -177,13 +188,23 @@ impl ServerThread {
     fn spawn<S: Service>(mut listener: TcpListener, service: S) -> io::Result<Self> {
         let name = format!("{}-{}", S::NAME, listener.local_addr()?.port());
         let poll = Poll::new()?;
-        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        poll.registry()
+            .register(&mut listener, LISTENER, Interest::READABLE)?;
         let waker = Waker::new(poll.registry(), WAKER)?;
-        let sockets = ServerLoop { poll, listener, service, connections: HashMap::new() };
+        let sockets = ServerLoop {
+            poll,
+            listener,
+            service,
+            connections: HashMap::new(),
+        };
         let (control, orders) = unbounded();
         let run = move || sockets.run(&orders);
         let thread = thread::Builder::new().name(name).spawn(run)?;
-        Ok(Self { control, waker, thread: Some(thread) })
+        Ok(Self {
+            control,
+            waker,
+            thread: Some(thread),
+        })
     }
 
     fn order(&self, order: Control) {
@@ -208,7 +229,11 @@ impl Drop for ServerThread {
 fn process(orders: &Receiver<Control>) -> Option<()> {
     let mut paused = false;
     loop {
-        match if paused { orders.recv().ok() } else { orders.try_recv().ok() } {
+        match if paused {
+            orders.recv().ok()
+        } else {
+            orders.try_recv().ok()
+        } {
             Some(Control::Pause(done)) => {
                 paused = true;
                 // It fails if the caller no longer waits.
@@ -242,7 +267,10 @@ impl Server {
 
     pub(super) fn start(listener: TcpListener, service: impl Service) -> io::Result<Self> {
         let port = listener.local_addr()?.port();
-        Ok(Self { port, thread: Mutex::new(Some(ServerThread::spawn(listener, service)?)) })
+        Ok(Self {
+            port,
+            thread: Mutex::new(Some(ServerThread::spawn(listener, service)?)),
+        })
     }
 
     pub(super) fn port(&self) -> u16 {
@@ -265,7 +293,10 @@ impl Server {
         let mut start = || ServerThread::spawn(Self::listen(self.port)?, service()?);
         let mut started = start();
         for _ in 1..BIND_ATTEMPTS {
-            if !started.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse) {
+            if !started
+                .as_ref()
+                .is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
+            {
                 break;
             }
             thread::sleep(BIND_PAUSE);

@@ -39,7 +39,8 @@ impl ConnectionState {
 
     /// Are the keys that the current command reads to be remembered?
     pub(super) fn remembers_reads(&self) -> bool {
-        self.tracking.is_some_and(|mode| mode == TrackingMode::All || self.caching)
+        self.tracking
+            .is_some_and(|mode| mode == TrackingMode::All || self.caching)
     }
 }
 
@@ -117,14 +118,21 @@ pub(super) fn hello(call: &mut Call<'_>) -> CommandResult {
     }
     let pairs = [
         ("server", OwnedReply::bulk("redis")),
-        ("version", OwnedReply::bulk(call.keyspace.options.redis_version.as_str())),
+        (
+            "version",
+            OwnedReply::bulk(call.keyspace.options.redis_version.as_str()),
+        ),
         ("proto", OwnedReply::Integer(call.session.protocol as i64)),
         ("id", OwnedReply::Integer(call.session.id)),
         ("mode", OwnedReply::bulk("standalone")),
         ("role", OwnedReply::bulk("master")),
         ("modules", OwnedReply::Array(Vec::new())),
     ];
-    Ok(OwnedReply::Map(pairs.map(|(name, value)| (OwnedReply::bulk(name), value)).into()))
+    Ok(OwnedReply::Map(
+        pairs
+            .map(|(name, value)| (OwnedReply::bulk(name), value))
+            .into(),
+    ))
 }
 
 /// `SELECT index`
@@ -133,9 +141,13 @@ pub(super) fn select(call: &mut Call<'_>) -> CommandResult {
     // Redis reads a C int here, and has a separate error for other numbers.
     i32::try_from(index).map_err(|_| {
         let (min, max) = (i32::MIN, i32::MAX);
-        CommandError::new(format!("ERR value is out of range, value must between {min} and {max}"))
+        CommandError::new(format!(
+            "ERR value is out of range, value must between {min} and {max}"
+        ))
     })?;
-    let index = usize::try_from(index).ok().filter(|index| *index < DATABASES);
+    let index = usize::try_from(index)
+        .ok()
+        .filter(|index| *index < DATABASES);
     call.session.database =
         index.ok_or_else(|| CommandError::new("ERR DB index is out of range"))?;
     Ok(OwnedReply::OK)
@@ -157,7 +169,11 @@ fn check_name(name: &[u8]) -> Result<(), CommandError> {
 
 pub(super) fn client_getname(call: &mut Call<'_>) -> CommandResult {
     let name = &call.session.name;
-    Ok(if name.is_empty() { OwnedReply::Null } else { OwnedReply::bulk(name.as_slice()) })
+    Ok(if name.is_empty() {
+        OwnedReply::Null
+    } else {
+        OwnedReply::bulk(name.as_slice())
+    })
 }
 
 /// `CLIENT KILL ID id`, and the older form with an address, which matches no connection here. A
@@ -170,7 +186,9 @@ pub(super) fn client_kill(call: &mut Call<'_>) -> CommandResult {
             let id =
                 id.ok_or_else(|| CommandError::new("ERR client-id should be greater than 0"))?;
             let is_other = id != call.session.id;
-            Ok(OwnedReply::Integer(i64::from(is_other && call.keyspace.kill(id))))
+            Ok(OwnedReply::Integer(i64::from(
+                is_other && call.keyspace.kill(id),
+            )))
         }
         _ => Err(CommandError::syntax()),
     }
@@ -181,7 +199,13 @@ pub(super) fn describe(call: &mut Call<'_>, command: &str) -> CommandResult {
     if call.args.len() > 2 {
         return Err(CommandError::syntax());
     }
-    let ConnectionState { id, name, database, protocol, .. } = &*call.session;
+    let ConnectionState {
+        id,
+        name,
+        database,
+        protocol,
+        ..
+    } = &*call.session;
     let (name, version) = (String::from_utf8_lossy(name), *protocol as i64);
     Ok(OwnedReply::Text(format!(
         "id={id} name={name} db={database} cmd={command} user=default resp={version}\n"

@@ -53,7 +53,9 @@ pub(super) fn zadd(call: &mut Call<'_>) -> CommandResult {
 /// `ZREM key member [member ...]`
 pub(super) fn zrem(call: &mut Call<'_>) -> CommandResult {
     let members = &call.args[2..];
-    take_out(call, |set| members.iter().filter(|member| set.remove(member)).count())
+    take_out(call, |set| {
+        members.iter().filter(|member| set.remove(member)).count()
+    })
 }
 
 /// `ZREMRANGEBYSCORE key min max`
@@ -69,7 +71,9 @@ pub(super) fn zremrangebyscore(call: &mut Call<'_>) -> CommandResult {
 /// has removed.
 fn take_out(call: &mut Call<'_>, remove: impl FnOnce(&mut SortedSet) -> usize) -> CommandResult {
     let (database, args) = call.parts();
-    let Some(set) = database.sorted_set(args[1])? else { return Ok(count(0)) };
+    let Some(set) = database.sorted_set(args[1])? else {
+        return Ok(count(0));
+    };
     let (removed, left) = (remove(set), set.len());
     if left == 0 {
         database.remove(args[1]);
@@ -86,7 +90,9 @@ pub(super) fn read<T>(
 ) -> Result<T, CommandError> {
     let (database, args) = call.parts();
     let empty = SortedSet::default();
-    Ok(read(database.sorted_set(args[1])?.map_or(&empty, |set| set)))
+    Ok(read(
+        database.sorted_set(args[1])?.map_or(&empty, |set| set),
+    ))
 }
 
 /// `ZCOUNT key min max`
@@ -115,7 +121,13 @@ pub(super) fn zrange(call: &mut Call<'_>) -> CommandResult {
     let protocol = call.protocol();
     read(call, |set| {
         let len = i64::try_from(set.len()).unwrap_or(i64::MAX);
-        let rank = |index: i64| if index < 0 { index.saturating_add(len) } else { index };
+        let rank = |index: i64| {
+            if index < 0 {
+                index.saturating_add(len)
+            } else {
+                index
+            }
+        };
         let place = |rank: i64| usize::try_from(rank).unwrap_or(0);
         let (start, end) = (place(rank(start)), place(rank(stop).saturating_add(1)));
         options.reply(set.between(start, end), protocol)
@@ -130,12 +142,18 @@ pub(super) fn zrangebyscore(call: &mut Call<'_>) -> CommandResult {
     // A negative offset finds nothing, and a negative count has no limit.
     let offset = usize::try_from(options.offset).unwrap_or(usize::MAX);
     let limit = usize::try_from(options.limit).unwrap_or(usize::MAX);
-    read(call, |set| options.reply(range.of(set).skip(offset).take(limit).collect(), protocol))
+    read(call, |set| {
+        options.reply(range.of(set).skip(offset).take(limit).collect(), protocol)
+    })
 }
 
 /// A score as Redis reads it.
 fn score(text: &[u8]) -> Option<Score> {
-    std::str::from_utf8(text).ok()?.parse().ok().and_then(Score::new)
+    std::str::from_utf8(text)
+        .ok()?
+        .parse()
+        .ok()
+        .and_then(Score::new)
 }
 
 /// The scores from one limit to another, both included.
@@ -151,14 +169,17 @@ impl ScoreRange {
             Some(text) => score(text).map(|Score(place)| Score(place + step)),
             None => score(text),
         };
-        let found = limit(args[2], 1).zip(limit(args[3], -1)).map(|(min, max)| Self { min, max });
+        let found = limit(args[2], 1)
+            .zip(limit(args[3], -1))
+            .map(|(min, max)| Self { min, max });
         found.ok_or_else(|| CommandError::new("ERR min or max is not a float"))
     }
 
     /// The members with these scores.
     fn of<'a>(&self, set: &'a SortedSet) -> impl Iterator<Item = (&'a [u8], f64)> + use<'a> {
         let max = self.max;
-        set.from(self.min).take_while(move |(_, number)| Score::new(*number) <= Some(max))
+        set.from(self.min)
+            .take_while(move |(_, number)| Score::new(*number) <= Some(max))
     }
 }
 
@@ -170,7 +191,11 @@ struct RangeOptions {
 
 impl RangeOptions {
     fn parse(words: &[&[u8]], may_limit: bool) -> Result<Self, CommandError> {
-        let mut options = Self { with_scores: false, offset: 0, limit: -1 };
+        let mut options = Self {
+            with_scores: false,
+            offset: 0,
+            limit: -1,
+        };
         let mut rest = words;
         while let [option, behind @ ..] = rest {
             rest = match (option.to_ascii_uppercase().as_slice(), behind) {
@@ -269,7 +294,9 @@ impl SortedSet {
 
     /// The members in their order, with their scores.
     pub(super) fn scored(&self) -> impl DoubleEndedIterator<Item = (&[u8], f64)> {
-        self.order.iter().map(|(score, member)| (member.as_slice(), score.number()))
+        self.order
+            .iter()
+            .map(|(score, member)| (member.as_slice(), score.number()))
     }
 
     /// The members from `start` up to but not including `end`, counted from the nearer end.
@@ -312,14 +339,23 @@ mod tests {
         }
         assert!(!set.insert(b"a", score(2.0)));
         let members = |found: Vec<(&[u8], f64)>| -> Vec<String> {
-            found.iter().map(|(member, _)| String::from_utf8_lossy(member).into()).collect()
+            found
+                .iter()
+                .map(|(member, _)| String::from_utf8_lossy(member).into())
+                .collect()
         };
         assert_eq!(members(set.scored().collect()), ["a", "ab", "b", "c"]);
         assert!(set.insert(b"a", score(11.0)));
-        assert_eq!((set.rank(b"a"), set.rank(b"c"), set.rank(b"x")), (Some(3), Some(2), None));
+        assert_eq!(
+            (set.rank(b"a"), set.rank(b"c"), set.rank(b"x")),
+            (Some(3), Some(2), None)
+        );
         assert_eq!(members(set.from(score(2.5)).collect()), ["c", "a"]);
         assert!(set.remove(b"a") && !set.remove(b"a"));
-        assert_eq!((set.score(b"a"), set.score(b"c"), set.len()), (None, Some(10.5), 3));
+        assert_eq!(
+            (set.score(b"a"), set.score(b"c"), set.len()),
+            (None, Some(10.5), 3)
+        );
     }
 
     #[test]

@@ -23,7 +23,9 @@ fn matches(mut pattern: &[u8], mut text: &[u8]) -> bool {
             pattern = rest;
             continue;
         }
-        let step = text.split_first().and_then(|(byte, rest)| Some((one(pattern, *byte)?, rest)));
+        let step = text
+            .split_first()
+            .and_then(|(byte, rest)| Some((one(pattern, *byte)?, rest)));
         match step {
             Some(rests) => (pattern, text) = rests,
             None if pattern.is_empty() && text.is_empty() => return true,
@@ -93,10 +95,16 @@ mod tests {
         ];
         for (pattern, matching, others) in table {
             for text in matching {
-                assert!(matches(pattern.as_bytes(), text.as_bytes()), "{pattern} {text}");
+                assert!(
+                    matches(pattern.as_bytes(), text.as_bytes()),
+                    "{pattern} {text}"
+                );
             }
             for text in others {
-                assert!(!matches(pattern.as_bytes(), text.as_bytes()), "{pattern} {text}");
+                assert!(
+                    !matches(pattern.as_bytes(), text.as_bytes()),
+                    "{pattern} {text}"
+                );
             }
         }
     }

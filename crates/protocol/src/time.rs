@@ -49,13 +49,22 @@ impl Time {
     /// This time plus `duration`; [`Time::MAX`] if that would overflow.
     pub const fn after(self, duration: Duration) -> Self {
         let nanos = duration.as_nanos();
-        if nanos > u64::MAX as u128 { Self::MAX } else { Self(self.0.saturating_add(nanos as u64)) }
+        if nanos > u64::MAX as u128 {
+            Self::MAX
+        } else {
+            Self(self.0.saturating_add(nanos as u64))
+        }
     }
 }
 
 impl fmt::Debug for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Time({}.{:09})", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+        write!(
+            f,
+            "Time({}.{:09})",
+            self.0 / 1_000_000_000,
+            self.0 % 1_000_000_000
+        )
     }
 }
 
@@ -89,9 +98,15 @@ mod tests {
         assert_eq!(Time::MAX.after(Duration::from_nanos(1)), Time::MAX);
         assert_eq!(Time::ZERO.after(Duration::MAX), Time::MAX);
         assert_eq!(Time::from_millis(u64::MAX), Time::MAX);
-        assert_eq!(Time::from_millis(3).before(Duration::from_millis(2)), Time::from_millis(1));
+        assert_eq!(
+            Time::from_millis(3).before(Duration::from_millis(2)),
+            Time::from_millis(1)
+        );
         assert_eq!(Time::from_millis(3).before(Duration::MAX), Time::ZERO);
         assert_eq!(Time::ZERO.since(Time::from_millis(5)), Duration::ZERO);
-        assert_eq!(Time::from_millis(7).since(Time::from_millis(5)), Duration::from_millis(2));
+        assert_eq!(
+            Time::from_millis(7).since(Time::from_millis(5)),
+            Duration::from_millis(2)
+        );
     }
 }

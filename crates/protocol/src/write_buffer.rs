@@ -24,7 +24,10 @@ impl WriteBuffer {
     /// The first `count` bytes were written.
     pub fn wrote(&mut self, count: usize) {
         self.written += count;
-        debug_assert!(self.written <= self.bytes.len(), "no more is written than there was");
+        debug_assert!(
+            self.written <= self.bytes.len(),
+            "no more is written than there was"
+        );
         if self.written >= self.bytes.len() {
             self.clear();
             self.bytes.shrink_to(KEPT);

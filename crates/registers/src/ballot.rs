@@ -53,7 +53,10 @@ impl Ballot {
 
     /// The number below all ballots of this epoch.
     pub fn beginning(epoch: u64) -> u64 {
-        epoch.checked_shl(COUNTER_BITS).unwrap_or(Self::NUMBER_END).min(Self::NUMBER_END)
+        epoch
+            .checked_shl(COUNTER_BITS)
+            .unwrap_or(Self::NUMBER_END)
+            .min(Self::NUMBER_END)
     }
 
     /// As it is sent and stored.
@@ -104,7 +107,12 @@ pub struct Proposer {
 impl Proposer {
     /// Knows nothing of the register.
     pub fn new(owner: Token) -> Self {
-        Self { owner, group: None, highest: 0, next: None }
+        Self {
+            owner,
+            group: None,
+            highest: 0,
+            next: None,
+        }
     }
 
     /// From now on ballots are those of this epoch of this group.
@@ -168,7 +176,13 @@ pub struct Draft {
 
 impl Draft {
     pub(super) fn new(ballot: Ballot, base: Result<Stored, u64>) -> Self {
-        Self { ballot, current: base.clone().ok(), base, changes: 0, is_shared: false }
+        Self {
+            ballot,
+            current: base.clone().ok(),
+            base,
+            changes: 0,
+            is_shared: false,
+        }
     }
 
     /// The value, with the changes so far; `None` if there is none.
@@ -239,9 +253,12 @@ mod tests {
             }
         }
         let digits = |digits: &str| [digits.as_bytes(), owner.as_bytes()].concat();
-        for invalid in
-            ["9007199254740992", "+000000000000001", "-000000000000001", "             1"]
-        {
+        for invalid in [
+            "9007199254740992",
+            "+000000000000001",
+            "-000000000000001",
+            "             1",
+        ] {
             assert_eq!(Ballot::read(&digits(invalid)), None, "{invalid}");
         }
     }
@@ -250,7 +267,10 @@ mod tests {
     fn numbers_end_where_a_script_cannot_count_on() {
         let owner = Token::new([0; Token::LEN]);
         assert_eq!(Ballot::new(Ballot::NUMBER_END, owner), None);
-        assert_eq!(Ballot::new(Ballot::NUMBER_END - 1, owner).unwrap().next(), None);
+        assert_eq!(
+            Ballot::new(Ballot::NUMBER_END - 1, owner).unwrap().next(),
+            None
+        );
         assert_eq!(Ballot::beginning(3), 3 << 40);
         assert_eq!(Ballot::beginning(1 << 13), Ballot::NUMBER_END);
         assert_eq!(Ballot::beginning(u64::MAX), Ballot::NUMBER_END);

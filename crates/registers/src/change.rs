@@ -66,12 +66,20 @@ impl Change {
     /// Begins a change.
     pub fn new(mut proposer: Proposer) -> Self {
         let state = match proposer.next.take() {
-            Some((ballot, value)) => {
-                State::Draft { draft: Draft::new(ballot, Ok(value)), is_new: false }
-            }
+            Some((ballot, value)) => State::Draft {
+                draft: Draft::new(ballot, Ok(value)),
+                is_new: false,
+            },
             None => State::Prepare,
         };
-        Self { proposer, state, sent: Vec::new(), is_blind: true, refusals: 0, lost: 0 }
+        Self {
+            proposer,
+            state,
+            sent: Vec::new(),
+            is_blind: true,
+            refusals: 0,
+            lost: 0,
+        }
     }
 
     /// Begins the change that creates a register, without a prepare: in one round.
@@ -81,9 +89,15 @@ impl Change {
     /// this one. But what another client has made of nothing would be overwritten unseen.
     pub fn create(mut proposer: Proposer) -> Self {
         let draft = proposer.draw(0).map(|ballot| Draft::new(ballot, Err(0)));
-        let state = draft.map(|draft| State::Draft { draft, is_new: true });
+        let state = draft.map(|draft| State::Draft {
+            draft,
+            is_new: true,
+        });
         let change = Self::new(proposer);
-        Self { state: state.unwrap_or(State::Prepare), ..change }
+        Self {
+            state: state.unwrap_or(State::Prepare),
+            ..change
+        }
     }
 
     /// What is remembered for the next change.
@@ -117,7 +131,11 @@ impl Change {
                 // the value afterwards would be lost.
                 self.proposer.see(Some(next.number()));
                 self.state = State::Accepting(proposal);
-                ChangeStep::Send(RegisterCommand::Accept { ballot, next, value: Arc::from(value) })
+                ChangeStep::Send(RegisterCommand::Accept {
+                    ballot,
+                    next,
+                    value: Arc::from(value),
+                })
             }
             State::Preempted => {
                 self.state = State::Preempted;
@@ -131,7 +149,11 @@ impl Change {
     /// How far above all others the next ballot is to be.
     fn ballot_step(&self) -> u32 {
         // A value remembers few changes: what became of one that was sent must be seen soon.
-        if self.sent.is_empty() { self.refusals } else { self.refusals.max(URGENT_STEP) }
+        if self.sent.is_empty() {
+            self.refusals
+        } else {
+            self.refusals.max(URGENT_STEP)
+        }
     }
 
     fn end(&mut self, end: ChangeEnd) -> ChangeStep {
@@ -141,7 +163,11 @@ impl Change {
 
     /// This end, which says that nothing was changed. That is unknown if a change was sent.
     fn unless_sent(&self, end: ChangeEnd) -> ChangeEnd {
-        if self.sent.is_empty() { end } else { ChangeEnd::Unknown }
+        if self.sent.is_empty() {
+            end
+        } else {
+            ChangeEnd::Unknown
+        }
     }
 
     /// Takes the draft back.
@@ -161,7 +187,12 @@ impl Change {
                     true => ChangeEnd::Unchanged(ballot),
                     false => ChangeEnd::Committed(ballot),
                 };
-                State::Accept(Proposal { ballot, next, value: draft.into_current(), end })
+                State::Accept(Proposal {
+                    ballot,
+                    next,
+                    value: draft.into_current(),
+                    end,
+                })
             }
         };
     }
@@ -213,23 +244,40 @@ impl Change {
         self.is_blind = false;
         let (accepted, floor) = (promised.accepted.as_ref(), promised.floor);
         let fate_of = |sent: &Ballot| fate(*sent, accepted, floor);
-        let made = self.sent.iter().find(|sent| fate_of(sent) == Fate::Included);
+        let made = self
+            .sent
+            .iter()
+            .find(|sent| fate_of(sent) == Fate::Included);
         if let (Some(made), Some(next)) = (made, ballot.next()) {
             // It is made when a majority has accepted a value that has it.
             let end = ChangeEnd::Committed(*made);
             let value = promised.accepted.and_then(|accepted| accepted.value);
-            return State::Accept(Proposal { ballot, next, value, end });
+            return State::Accept(Proposal {
+                ballot,
+                next,
+                value,
+                end,
+            });
         }
-        if self.sent.iter().any(|sent| fate_of(sent) != Fate::NotIncluded) {
+        if self
+            .sent
+            .iter()
+            .any(|sent| fate_of(sent) != Fate::NotIncluded)
+        {
             return State::Done(ChangeEnd::Unknown);
         }
         let is_new = promised.accepted.is_none();
         let base = match promised.accepted {
-            Some(Accepted { value: Some(value), .. }) => Ok(value),
+            Some(Accepted {
+                value: Some(value), ..
+            }) => Ok(value),
             Some(deleted) => Err(deleted.ballot.number().max(floor)),
             None => Err(floor),
         };
-        State::Draft { draft: Draft::new(ballot, base), is_new }
+        State::Draft {
+            draft: Draft::new(ballot, base),
+            is_new,
+        }
     }
 
     fn accepted(&mut self, proposal: Proposal, replies: &Replies) {
@@ -249,7 +297,9 @@ impl Change {
         self.refusals += u32::from(is_contended);
         self.lost += u32::from(!replies.are_enough());
         self.state = if self.lost == LOST_MAX {
-            State::Done(ChangeEnd::NoQuorum { may_have_happened: !self.sent.is_empty() })
+            State::Done(ChangeEnd::NoQuorum {
+                may_have_happened: !self.sent.is_empty(),
+            })
         } else if is_contended && self.sent.is_empty() {
             State::Preempted
         } else {
@@ -264,8 +314,13 @@ impl Change {
         let chosen = chosen.filter(|it| it.value.is_some())?;
         let is_older = |sent: &Ballot| sent.number() < chosen.ballot.number();
         let fate_of = |sent: &Ballot| fate(*sent, Some(chosen), 0);
-        let made = self.sent.iter().find(|sent| fate_of(sent) == Fate::Included).copied();
-        self.sent.retain(|sent| !(is_older(sent) && fate_of(sent) == Fate::NotIncluded));
+        let made = self
+            .sent
+            .iter()
+            .find(|sent| fate_of(sent) == Fate::Included)
+            .copied();
+        self.sent
+            .retain(|sent| !(is_older(sent) && fate_of(sent) == Fate::NotIncluded));
         made
     }
 

@@ -75,7 +75,10 @@ impl MemberAddress {
 
     /// The place of this member, which is at this URL.
     pub fn new(id: u64, url: &str) -> Self {
-        Self { id, address: Arc::from(Self::address(url)) }
+        Self {
+            id,
+            address: Arc::from(Self::address(url)),
+        }
     }
 
     /// The address in a URL, as it is shown.
@@ -97,18 +100,30 @@ impl Epoch {
     /// Reads what the register of the group has.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let words: Vec<&str> = words(std::str::from_utf8(bytes).ok()?)?;
-        let [group, epoch, token, members] = words[..] else { return None };
+        let [group, epoch, token, members] = words[..] else {
+            return None;
+        };
         Self::parse([group, epoch, token], members)
     }
 
     fn parse([id, epoch, token]: [&str; 3], members: &str) -> Option<Self> {
-        let group = Group { id: hex(id)?, epoch: epoch.parse().ok()?, token: hex(token)? };
+        let group = Group {
+            id: hex(id)?,
+            epoch: epoch.parse().ok()?,
+            token: hex(token)?,
+        };
         let place = |text: &str| {
             let (id, address) = text.split_once('@')?;
-            Some(MemberAddress { id: hex(id)?, address: Arc::from(address) })
+            Some(MemberAddress {
+                id: hex(id)?,
+                address: Arc::from(address),
+            })
         };
         let members: Option<Vec<MemberAddress>> = members.split(',').map(place).collect();
-        Some(Self { group, members: members?.into() })
+        Some(Self {
+            group,
+            members: members?.into(),
+        })
     }
 
     /// Has the epoch that follows no ballots? Then nothing could be changed in it.
@@ -123,10 +138,22 @@ impl Epoch {
 
     /// The epoch that follows, in which a member has another one's place.
     pub fn with(&self, (old, new): (u64, MemberAddress), token: u64) -> Self {
-        let replace =
-            |member: &MemberAddress| if member.id == old { new.clone() } else { member.clone() };
+        let replace = |member: &MemberAddress| {
+            if member.id == old {
+                new.clone()
+            } else {
+                member.clone()
+            }
+        };
         let members = self.members.iter().map(replace).collect();
-        Self { group: Group { epoch: self.group.epoch + 1, token, ..self.group }, members }
+        Self {
+            group: Group {
+                epoch: self.group.epoch + 1,
+                token,
+                ..self.group
+            },
+            members,
+        }
     }
 }
 
@@ -178,45 +205,72 @@ pub struct Member {
 
 impl Member {
     pub fn to_bytes(&self) -> Arc<[u8]> {
-        let Self { epoch, run_id, id, is_durable } = self;
+        let Self {
+            epoch,
+            run_id,
+            id,
+            is_durable,
+        } = self;
         let kind = if *is_durable { "durable" } else { "volatile" };
         let members = list(&epoch.members);
-        format!("{}{run_id} {id:016x} {kind} {members}", epoch.group).into_bytes().into()
+        format!("{}{run_id} {id:016x} {kind} {members}", epoch.group)
+            .into_bytes()
+            .into()
     }
 }
 
 impl Mark {
     /// Reads a mark that a node keeps.
     pub fn read(bytes: &[u8]) -> Self {
-        std::str::from_utf8(bytes).ok().and_then(Self::parse).unwrap_or(Self::Unknown)
+        std::str::from_utf8(bytes)
+            .ok()
+            .and_then(Self::parse)
+            .unwrap_or(Self::Unknown)
     }
 
     fn parse(text: &str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix(JOINING) {
             let (number, run_id) = rest.strip_suffix(' ')?.split_once(' ')?;
             let run_id = Some(run_id).filter(|it| !it.contains(' '))?.to_owned();
-            return Some(Self::Joining(JoiningNode { number: number.parse().ok()?, run_id }));
+            return Some(Self::Joining(JoiningNode {
+                number: number.parse().ok()?,
+                run_id,
+            }));
         }
         let words = words(text)?;
-        let [group, epoch, token, run_id, id, kind, members] = words[..] else { return None };
+        let [group, epoch, token, run_id, id, kind, members] = words[..] else {
+            return None;
+        };
         let is_durable = match kind {
             "durable" => true,
             "volatile" => false,
             _ => return None,
         };
         let epoch = Epoch::parse([group, epoch, token], members)?;
-        let member = Member { epoch, run_id: run_id.to_owned(), id: hex(id)?, is_durable };
+        let member = Member {
+            epoch,
+            run_id: run_id.to_owned(),
+            id: hex(id)?,
+            is_durable,
+        };
         Some(Self::Member(member))
     }
 }
 
 /// The words behind the beginning.
 fn words(text: &str) -> Option<Vec<&str>> {
-    Some(text.strip_prefix(BEGIN)?.strip_prefix(' ')?.split(' ').collect())
+    Some(
+        text.strip_prefix(BEGIN)?
+            .strip_prefix(' ')?
+            .split(' ')
+            .collect(),
+    )
 }
 
 fn hex(word: &str) -> Option<u64> {
-    u64::from_str_radix(word, 16).ok().filter(|_| word.len() == 16)
+    u64::from_str_radix(word, 16)
+        .ok()
+        .filter(|_| word.len() == 16)
 }
 
 fn list(members: &[MemberAddress]) -> String {
@@ -242,7 +296,9 @@ pub fn no_vote(mark: Option<&[u8]>, group: Option<&Group>) -> NoVote {
 /// Whether those of `nodes` nodes that have answered have a vote.
 pub fn memberships(seen: &[NodeMark], nodes: usize) -> Vec<(Node, RegisterMembership)> {
     let view = MembershipView::new(seen.to_vec(), nodes).ok();
-    seen.iter().map(|it| (it.node, membership(it, view.as_ref()))).collect()
+    seen.iter()
+        .map(|it| (it.node, membership(it, view.as_ref())))
+        .collect()
 }
 
 /// Without a view, the nodes are no group.
@@ -252,7 +308,10 @@ fn membership(seen: &NodeMark, view: Option<&MembershipView>) -> RegisterMembers
     match (seen.member(), epoch) {
         (Some(member), Some(epoch)) if view.is_some_and(votes) => {
             let epoch = epoch.group.epoch;
-            RegisterMembership::Member { epoch, is_durable: member.is_durable }
+            RegisterMembership::Member {
+                epoch,
+                is_durable: member.is_durable,
+            }
         }
         _ => RegisterMembership::NoVote(seen.no_vote(epoch)),
     }
@@ -263,37 +322,64 @@ mod tests {
     use super::*;
 
     fn epoch() -> Epoch {
-        let group = Group { id: 7, epoch: 3, token: u64::MAX };
+        let group = Group {
+            id: 7,
+            epoch: 3,
+            token: u64::MAX,
+        };
         let members = [(1, "a:1/0"), (u64::MAX, "b:1/0"), (0, "")];
         Epoch {
             group,
-            members: members.map(|(id, address)| MemberAddress::new(id, address)).into(),
+            members: members
+                .map(|(id, address)| MemberAddress::new(id, address))
+                .into(),
         }
     }
 
     #[test]
     fn an_address_is_the_same_for_all_users_and_has_an_end() {
-        for url in ["redis://h:7/1", "rediss://u:***@h:7/1?server_name=x", "h:7/1"] {
+        for url in [
+            "redis://h:7/1",
+            "rediss://u:***@h:7/1?server_name=x",
+            "h:7/1",
+        ] {
             assert_eq!(MemberAddress::address(url), "h:7/1", "{url}");
         }
-        assert_eq!(MemberAddress::address("unix:///run/redis?db=0"), "/run/redis");
-        assert_eq!(MemberAddress::address(&format!("redis://{}", "x".repeat(400))).len(), 100);
+        assert_eq!(
+            MemberAddress::address("unix:///run/redis?db=0"),
+            "/run/redis"
+        );
+        assert_eq!(
+            MemberAddress::address(&format!("redis://{}", "x".repeat(400))).len(),
+            100
+        );
     }
 
     #[test]
     fn a_mark_is_read_back_and_others_are_unknown() {
         for is_durable in [false, true] {
             let run_id = "0123456789012345678901234567890123456789".to_owned();
-            let member = Member { epoch: epoch(), run_id, id: 9, is_durable };
+            let member = Member {
+                epoch: epoch(),
+                run_id,
+                id: 9,
+                is_durable,
+            };
             let bytes = member.to_bytes();
             assert!(bytes.starts_with(&epoch().group.to_bytes()));
             assert_eq!(Mark::read(&bytes), Mark::Member(member));
             assert_eq!(Mark::read(&[&bytes[..], b" more"].concat()), Mark::Unknown);
             assert_eq!(Mark::read(&bytes[..bytes.len() - 1]), Mark::Unknown);
         }
-        let joining = JoiningNode { number: 17, run_id: "abc".into() };
+        let joining = JoiningNode {
+            number: 17,
+            run_id: "abc".into(),
+        };
         assert_eq!(&*joining.beginning(), b"redlatch 1 joining 17 ");
-        assert_eq!(Mark::read(b"redlatch 1 joining 17 abc "), Mark::Joining(joining));
+        assert_eq!(
+            Mark::read(b"redlatch 1 joining 17 abc "),
+            Mark::Joining(joining)
+        );
         for unknown in [
             "",
             "redlatch 2 joining 17 abc ",
@@ -312,15 +398,32 @@ mod tests {
         assert_eq!(Epoch::read(&epoch.to_bytes()), Some(epoch.clone()));
         assert_eq!(Epoch::read(b"redlatch 1 x 3 y 1"), None);
         let next = epoch.with((u64::MAX, MemberAddress::new(5, "c:1/0")), 8);
-        assert_eq!(next.group, Group { id: 7, epoch: 4, token: 8 });
+        assert_eq!(
+            next.group,
+            Group {
+                id: 7,
+                epoch: 4,
+                token: 8
+            }
+        );
         assert!(next.has(5) && !next.has(u64::MAX));
         assert_eq!(*next.members[1].address, *"c:1/0");
         assert_eq!(next.members[0], epoch.members[0]);
         let is_last = |number| {
-            let group = Group { epoch: number, ..epoch.group.clone() };
-            Epoch { group, ..epoch.clone() }.is_last()
+            let group = Group {
+                epoch: number,
+                ..epoch.group.clone()
+            };
+            Epoch {
+                group,
+                ..epoch.clone()
+            }
+            .is_last()
         };
-        assert_eq!([1, 8190, 8191, u64::MAX].map(is_last), [false, false, true, true]);
+        assert_eq!(
+            [1, 8190, 8191, u64::MAX].map(is_last),
+            [false, false, true, true]
+        );
     }
 
     mod membership {
@@ -331,13 +434,27 @@ mod tests {
         const JOINING: &[u8] = b"redlatch 1 joining 17 run ";
 
         fn epoch(group: u64, number: u64) -> Epoch {
-            let group = Group { id: group, epoch: number, token: number };
-            Epoch { group, members: [0, 1, 2].map(|id| MemberAddress::new(id, "")).into() }
+            let group = Group {
+                id: group,
+                epoch: number,
+                token: number,
+            };
+            Epoch {
+                group,
+                members: [0, 1, 2].map(|id| MemberAddress::new(id, "")).into(),
+            }
         }
 
         fn mark(epoch: &Epoch, id: u64, run_id: &str) -> Vec<u8> {
             let (epoch, run_id) = (epoch.clone(), run_id.to_owned());
-            Member { epoch, run_id, id, is_durable: id == 0 }.to_bytes().to_vec()
+            Member {
+                epoch,
+                run_id,
+                id,
+                is_durable: id == 0,
+            }
+            .to_bytes()
+            .to_vec()
         }
 
         fn seen(marks: &[Option<Vec<u8>>]) -> Vec<NodeMark> {
@@ -359,7 +476,10 @@ mod tests {
         fn members_of_the_latest_epoch_vote() {
             let (old, latest) = (epoch(7, 1), epoch(7, 2));
             let ours = [mark(&latest, 0, "run"), mark(&latest, 1, "run")];
-            let member = |is_durable| RegisterMembership::Member { epoch: 2, is_durable };
+            let member = |is_durable| RegisterMembership::Member {
+                epoch: 2,
+                is_durable,
+            };
             for (mark, why) in [
                 (None, NoVote::NoMark),
                 (Some(JOINING.to_vec()), NoVote::Joining),

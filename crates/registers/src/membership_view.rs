@@ -80,21 +80,34 @@ impl MembershipView {
         let mut members: Vec<(usize, Member)> =
             seen.iter().enumerate().filter_map(member).collect();
         // A node of another group has no vote. Without a majority of one, the nodes are no group.
-        let of_group = |id: u64| members.iter().filter(|(_, it)| it.epoch.group.id == id).count();
+        let of_group = |id: u64| {
+            members
+                .iter()
+                .filter(|(_, it)| it.epoch.group.id == id)
+                .count()
+        };
         let epochs = members.iter().map(|(_, member)| &member.epoch);
         let of_size = epochs.filter(|epoch| epoch.members.len() == nodes);
-        let latest = of_size.max_by_key(|it| (of_group(it.group.id), it.group.epoch)).cloned();
+        let latest = of_size
+            .max_by_key(|it| (of_group(it.group.id), it.group.epoch))
+            .cloned();
         let is_of = |member: &Member, epoch: &Epoch| member.epoch.group.id == epoch.group.id;
         let is_other = |it: &Member| latest.as_ref().is_none_or(|latest| !is_of(it, latest));
         let other = members.iter().find(|(_, member)| is_other(member));
         let is_group = |it: &Epoch| other.is_none() || of_group(it.group.id) >= quorum(nodes);
-        let Some(first) = members.first() else { return Err(NoGroup::NoMember) };
+        let Some(first) = members.first() else {
+            return Err(NoGroup::NoMember);
+        };
         let Some(epoch) = latest.clone().filter(is_group) else {
             let (index, _) = other.unwrap_or(first);
             return Err(NoGroup::Differs(seen[*index].node));
         };
         members.retain(|(_, member)| is_of(member, &epoch));
-        Ok(Self { epoch, seen, members })
+        Ok(Self {
+            epoch,
+            seen,
+            members,
+        })
     }
 
     /// Are all of `nodes` nodes members of the group, in any of its epochs?
@@ -128,7 +141,10 @@ impl MembershipView {
             let new = match (is_one(member), keeps(seen.node)) {
                 (true, keeps) => renewed(seen, member, epoch, keeps),
                 // By its next start it may be the only one that has this mark.
-                (false, Some(false)) => Member { is_durable: false, ..member.clone() },
+                (false, Some(false)) => Member {
+                    is_durable: false,
+                    ..member.clone()
+                },
                 (false, _) => return None,
             };
             (new != *member && !seen.run_id.is_empty()).then(|| (seen.clone(), new))
@@ -141,12 +157,19 @@ impl MembershipView {
         let votes = |(index, member): &&(usize, Member)| {
             member.epoch == *epoch && *member.run_id == *self.seen[*index].run_id
         };
-        self.members.iter().filter(votes).map(|(index, _)| self.seen[*index].node).collect()
+        self.members
+            .iter()
+            .filter(votes)
+            .map(|(index, _)| self.seen[*index].node)
+            .collect()
     }
 
     /// The id of a voter.
     fn id_of(&self, node: Node) -> Option<u64> {
-        let found = self.members.iter().find(|(index, _)| self.seen[*index].node == node);
+        let found = self
+            .members
+            .iter()
+            .find(|(index, _)| self.seen[*index].node == node);
         found.map(|(_, member)| member.id)
     }
 
@@ -164,11 +187,21 @@ impl MembershipView {
         replaced: Option<&str>,
     ) -> Result<u64, Vec<Arc<str>>> {
         let voters = self.voters(&self.epoch);
-        let taken: Vec<u64> = voters.iter().filter_map(|voter| self.id_of(voter)).collect();
-        let own = self.id_of(node).filter(|id| self.epoch.has(*id) && !taken.contains(id));
+        let taken: Vec<u64> = voters
+            .iter()
+            .filter_map(|voter| self.id_of(voter))
+            .collect();
+        let own = self
+            .id_of(node)
+            .filter(|id| self.epoch.has(*id) && !taken.contains(id));
         // A node that shows which member it was has the place before one that does not.
         let is_shown = |id: u64| self.members.iter().any(|(_, member)| member.id == id);
-        let left = || self.epoch.members.iter().filter(|place| !is_shown(place.id));
+        let left = || {
+            self.epoch
+                .members
+                .iter()
+                .filter(|place| !is_shown(place.id))
+        };
         let at = |address: &str| left().find(|it| *it.address == *address).map(|it| it.id);
         let found = own.or_else(|| at(address)).or_else(|| at(replaced?));
         found.ok_or_else(|| left().map(|place| Arc::clone(&place.address)).collect())
@@ -185,7 +218,10 @@ fn renewed(seen: &NodeMark, member: &Member, epoch: &Epoch, keeps: Option<bool>)
     // One that could have forgotten something by its next start must not be believed then, even if
     // it is set up well again.
     let is_durable = member.is_durable && keeps != Some(false);
-    let mut new = Member { is_durable, ..member.clone() };
+    let mut new = Member {
+        is_durable,
+        ..member.clone()
+    };
     // What it has forgotten since its last start is known to nobody.
     let has_restarted = *member.run_id != *seen.run_id;
     let may_vote = !has_restarted || is_durable && keeps == Some(true);

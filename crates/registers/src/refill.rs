@@ -108,19 +108,36 @@ impl Refill {
         let names = BTreeSet::from([Arc::from(GROUP_REGISTER)]);
         let state = State::ListTarget;
         let (listed, floor) = (0, 0);
-        Some(Self { group, nodes, target, joining, member, sources, listed, names, floor, state })
+        Some(Self {
+            group,
+            nodes,
+            target,
+            joining,
+            member,
+            sources,
+            listed,
+            names,
+            floor,
+            state,
+        })
     }
 
     pub fn poll(&mut self) -> RefillStep {
         match &self.state {
             State::ListTarget => RefillStep::List(self.target.node),
             State::Wipe(names) => {
-                let nothing = RegisterCommand::Install { state: None, floor: 0 };
+                let nothing = RegisterCommand::Install {
+                    state: None,
+                    floor: 0,
+                };
                 self.ask_target(&names[0], nothing)
             }
             State::JoinAgain => {
                 let seen = self.target.mark.clone().unwrap_or_default();
-                self.ask_target(GROUP_REGISTER, RegisterCommand::Mark(MarkStep::Join { seen }))
+                self.ask_target(
+                    GROUP_REGISTER,
+                    RegisterCommand::Mark(MarkStep::Join { seen }),
+                )
             }
             State::List(source) => match self.sources.get(*source) {
                 Some(source) if self.listed < quorum(self.nodes) => RefillStep::List(source.node),
@@ -148,7 +165,10 @@ impl Refill {
             State::Install(names, command) => self.ask_target(&names[0], command.clone()),
             State::Enter => {
                 let seen = self.target.mark.clone().unwrap_or_default();
-                let step = MarkStep::Enter { seen, new: self.member.to_bytes() };
+                let step = MarkStep::Enter {
+                    seen,
+                    new: self.member.to_bytes(),
+                };
                 self.ask_target(GROUP_REGISTER, RegisterCommand::Mark(step))
             }
             State::Done(end) => RefillStep::Done(*end),
@@ -156,12 +176,25 @@ impl Refill {
     }
 
     fn ask(&self, nodes: NodeSet, name: &[u8], command: RegisterCommand) -> RefillStep {
-        RefillStep::Ask { nodes, mark: self.group.to_bytes(), name: Arc::from(name), command }
+        RefillStep::Ask {
+            nodes,
+            mark: self.group.to_bytes(),
+            name: Arc::from(name),
+            command,
+        }
     }
 
     fn ask_target(&self, name: &[u8], command: RegisterCommand) -> RefillStep {
-        let (nodes, mark) = (NodeSet::from_iter([self.target.node]), Arc::clone(&self.joining));
-        RefillStep::Ask { nodes, mark, name: Arc::from(name), command }
+        let (nodes, mark) = (
+            NodeSet::from_iter([self.target.node]),
+            Arc::clone(&self.joining),
+        );
+        RefillStep::Ask {
+            nodes,
+            mark,
+            name: Arc::from(name),
+            command,
+        }
     }
 
     fn end(&mut self, end: RefillEnd) -> RefillStep {
@@ -193,7 +226,11 @@ impl Refill {
         self.state = match std::mem::replace(&mut self.state, State::Enter) {
             State::Wipe(mut names) if is_done => {
                 names.pop_front();
-                if names.is_empty() { State::JoinAgain } else { State::Wipe(names) }
+                if names.is_empty() {
+                    State::JoinAgain
+                } else {
+                    State::Wipe(names)
+                }
             }
             State::JoinAgain => self.joined(replies),
             State::Compare(source, names) => {
@@ -210,11 +247,9 @@ impl Refill {
                 State::Copy(names)
             }
             State::Enter => match self.of_target(replies) {
-                Some(RegisterReply::Mark { mark: Some(mark), .. })
-                    if **mark == *self.member.to_bytes() =>
-                {
-                    State::Done(RefillEnd::Entered)
-                }
+                Some(RegisterReply::Mark {
+                    mark: Some(mark), ..
+                }) if **mark == *self.member.to_bytes() => State::Done(RefillEnd::Entered),
                 _ => State::Done(RefillEnd::Lost),
             },
             _ => State::Done(RefillEnd::Lost),
@@ -230,7 +265,11 @@ impl Refill {
         let Some(RegisterReply::Mark { mark, run_id }) = self.of_target(replies).cloned() else {
             return State::Done(RefillEnd::Lost);
         };
-        let now = NodeMark { node: self.target.node, mark, run_id };
+        let now = NodeMark {
+            node: self.target.node,
+            mark,
+            run_id,
+        };
         match now.joining().filter(|_| now.run_id == self.target.run_id) {
             Some(joining) if now.mark != self.target.mark => {
                 (self.joining, self.target) = (joining.beginning(), now);
@@ -257,7 +296,13 @@ impl Refill {
             names.pop_front();
             return State::Copy(names);
         }
-        State::Install(names, RegisterCommand::Install { state, floor: self.floor })
+        State::Install(
+            names,
+            RegisterCommand::Install {
+                state,
+                floor: self.floor,
+            },
+        )
     }
 }
 

@@ -21,7 +21,11 @@ pub(super) struct Promised {
 impl Replies {
     /// What nodes have said about a register.
     pub fn of(said: &[Option<Said>]) -> Self {
-        Self(said.iter().map(|said| said.as_ref()?.get().cloned()).collect())
+        Self(
+            said.iter()
+                .map(|said| said.as_ref()?.get().cloned())
+                .collect(),
+        )
     }
 
     fn all(&self) -> impl Iterator<Item = &RegisterReply> {
@@ -36,7 +40,13 @@ impl Replies {
     pub(super) fn promised(&self) -> Option<Promised> {
         let (mut best, mut floor, mut promises) = (None::<&Accepted>, 0, 0);
         for reply in self.all() {
-            let RegisterReply::Promise { accepted, floor: of_node } = reply else { continue };
+            let RegisterReply::Promise {
+                accepted,
+                floor: of_node,
+            } = reply
+            else {
+                continue;
+            };
             let number = |it: Option<&Accepted>| it.map(|it| it.ballot.number());
             if number(accepted.as_ref()) > number(best) {
                 best = accepted.as_ref();
@@ -49,7 +59,10 @@ impl Replies {
             let value = Stored::raised_on(1, &self.copies(best.ballot));
             Accepted { value, ..*best }
         };
-        self.is_majority(promises).then(|| Promised { accepted: best.map(accepted), floor })
+        self.is_majority(promises).then(|| Promised {
+            accepted: best.map(accepted),
+            floor,
+        })
     }
 
     /// The values of a ballot that nodes have named.
@@ -60,7 +73,10 @@ impl Replies {
             }
             _ => None,
         });
-        named.filter(|it| it.ballot == ballot).filter_map(|it| it.value.as_ref()).collect()
+        named
+            .filter(|it| it.ballot == ballot)
+            .filter_map(|it| it.value.as_ref())
+            .collect()
     }
 
     /// The value that a majority has [agreed](Self::agreed) on. Of what was raised in place counts
@@ -71,7 +87,11 @@ impl Replies {
 
     /// Has a majority accepted?
     pub(super) fn are_done(&self) -> bool {
-        self.is_majority(self.all().filter(|reply| **reply == RegisterReply::Done).count())
+        self.is_majority(
+            self.all()
+                .filter(|reply| **reply == RegisterReply::Done)
+                .count(),
+        )
     }
 
     /// When all nodes have answered, and each participant of a transaction has finished on some of
@@ -79,15 +99,32 @@ impl Replies {
     /// bytes of the record. Of different ballots, the later may not know what was raised in the
     /// earlier, and still reach a node that has raised it.
     pub fn forgotten(&self, count: usize) -> Option<Arc<[u8]>> {
-        if self.agreed().is_none_or(|state| self.naming(state) < self.0.len()) {
+        if self
+            .agreed()
+            .is_none_or(|state| self.naming(state) < self.0.len())
+        {
             return None;
         }
-        let values = self.states().map(|state| state.and_then(|it| it.value.as_ref()));
+        let values = self
+            .states()
+            .map(|state| state.and_then(|it| it.value.as_ref()));
         let levels = values.map(|value| value.and_then(|it| it.bytes().rchunks(count).next()));
         let levels: Vec<&[u8]> = levels.collect::<Option<_>>()?;
-        let on = |place: usize| levels.iter().filter(move |it| it.get(place) >= Some(&FINISHED));
-        let is_one = |place| if on(place).count() == self.0.len() { FORGOTTEN } else { 0 };
-        (0..count).all(|place| on(place).next().is_some()).then(|| (0..count).map(is_one).collect())
+        let on = |place: usize| {
+            levels
+                .iter()
+                .filter(move |it| it.get(place) >= Some(&FINISHED))
+        };
+        let is_one = |place| {
+            if on(place).count() == self.0.len() {
+                FORGOTTEN
+            } else {
+                0
+            }
+        };
+        (0..count)
+            .all(|place| on(place).next().is_some())
+            .then(|| (0..count).map(is_one).collect())
     }
 
     fn states(&self) -> impl Iterator<Item = Option<&Accepted>> {
@@ -100,7 +137,9 @@ impl Replies {
     /// How many nodes name this as accepted. A tombstone and no key at all are not the same answer.
     fn naming(&self, state: Option<&Accepted>) -> usize {
         let ballot = |state: Option<&Accepted>| state.map(|state| state.ballot);
-        self.states().filter(|other| ballot(*other) == ballot(state)).count()
+        self.states()
+            .filter(|other| ballot(*other) == ballot(state))
+            .count()
     }
 
     /// What a majority names as accepted, if one agrees. `Some(None)`: it has accepted nothing. Of
@@ -109,7 +148,9 @@ impl Replies {
         let is_agreed = |state: &Option<&Accepted>| self.is_majority(self.naming(*state));
         let state = self.states().find(is_agreed)?;
         let copies = state.map_or(Vec::new(), |it| self.copies(it.ballot));
-        let are_alike = copies.windows(2).all(|pair| pair[0].bytes() == pair[1].bytes());
+        let are_alike = copies
+            .windows(2)
+            .all(|pair| pair[0].bytes() == pair[1].bytes());
         let (majority, others) = (quorum(self.0.len()), self.0.len() - copies.len());
         let raised = |count| Stored::raised_on(count, &copies);
         (are_alike || raised(majority) == raised(majority - others)).then_some(state)
@@ -117,13 +158,19 @@ impl Replies {
 
     /// How many nodes name the ballot as accepted that most of them name.
     pub fn largest(&self) -> usize {
-        self.states().map(|state| self.naming(state)).max().unwrap_or(0)
+        self.states()
+            .map(|state| self.naming(state))
+            .max()
+            .unwrap_or(0)
     }
 
     /// Has a majority said anything about the register?
     pub fn are_enough(&self) -> bool {
         let counts = |reply: &&RegisterReply| {
-            !matches!(reply, RegisterReply::NoMember(_) | RegisterReply::Invalid(_))
+            !matches!(
+                reply,
+                RegisterReply::NoMember(_) | RegisterReply::Invalid(_)
+            )
         };
         self.is_majority(self.all().filter(counts).count())
     }
@@ -142,10 +189,16 @@ impl Replies {
     /// only their floor is above this ballot.
     pub(super) fn are_quiet(&self) -> bool {
         self.all().all(|reply| match reply {
-            RegisterReply::Preempted { least, accepted: Some(accepted), .. } => {
-                accepted.ballot.number() + 1 == *least
-            }
-            RegisterReply::Preempted { least, accepted: None, floor } => least == floor,
+            RegisterReply::Preempted {
+                least,
+                accepted: Some(accepted),
+                ..
+            } => accepted.ballot.number() + 1 == *least,
+            RegisterReply::Preempted {
+                least,
+                accepted: None,
+                floor,
+            } => least == floor,
             _ => true,
         })
     }
@@ -179,7 +232,11 @@ impl Replies {
             Some(RegisterReply::Invalid(value)) => Some((Node::new(index), *value)),
             _ => None,
         };
-        self.0.iter().enumerate().find_map(invalid).filter(|_| !self.are_enough())
+        self.0
+            .iter()
+            .enumerate()
+            .find_map(invalid)
+            .filter(|_| !self.are_enough())
     }
 
     /// The nodes that have refused, with their marks, if they are members of this group in any
@@ -214,15 +271,26 @@ impl Replies {
             member.epoch.group.epoch < epoch.group.epoch && epoch.has(member.id)
         });
         let steps = behind.map(|(node, seen, member)| {
-            let new = Member { epoch: epoch.clone(), ..member }.to_bytes();
-            (node, MarkStep::Enter { seen: Arc::clone(seen), new })
+            let new = Member {
+                epoch: epoch.clone(),
+                ..member
+            }
+            .to_bytes();
+            (
+                node,
+                MarkStep::Enter {
+                    seen: Arc::clone(seen),
+                    new,
+                },
+            )
         });
         steps.collect()
     }
 
     /// Is there a node that may not vote?
     pub fn lack_votes(&self) -> bool {
-        self.all().any(|reply| matches!(reply, RegisterReply::NoMember(_)))
+        self.all()
+            .any(|reply| matches!(reply, RegisterReply::NoMember(_)))
     }
 }
 
@@ -273,7 +341,10 @@ mod tests {
 
     fn accepted(number: u64, owner: u8) -> Option<Accepted> {
         let ballot = Ballot::new(number, Token::new([owner; Token::LEN])).unwrap();
-        Some(Accepted { ballot, value: None })
+        Some(Accepted {
+            ballot,
+            value: None,
+        })
     }
 
     fn state(accepted: Option<Accepted>) -> Option<RegisterReply> {
@@ -281,22 +352,42 @@ mod tests {
     }
 
     fn preempted(least: u64) -> Option<RegisterReply> {
-        Some(RegisterReply::Preempted { least, accepted: None, floor: 0 })
+        Some(RegisterReply::Preempted {
+            least,
+            accepted: None,
+            floor: 0,
+        })
     }
 
     #[test]
     fn a_majority_agrees_that_names_one_ballot_or_none() {
         let agreed = |states: [Option<RegisterReply>; 3]| {
             let replies = Replies(states.to_vec());
-            replies.agreed().map(|state| state.map(|it| it.ballot.number()))
+            replies
+                .agreed()
+                .map(|state| state.map(|it| it.ballot.number()))
         };
-        assert_eq!(agreed([state(accepted(3, 1)), state(accepted(3, 1)), None]), Some(Some(3)));
+        assert_eq!(
+            agreed([state(accepted(3, 1)), state(accepted(3, 1)), None]),
+            Some(Some(3))
+        );
         assert_eq!(agreed([state(None), None, state(None)]), Some(None));
-        assert_eq!(agreed([state(accepted(3, 1)), state(accepted(3, 2)), None]), None, "owners");
-        assert_eq!(agreed([state(None), state(accepted(3, 1)), None]), None, "a tombstone");
+        assert_eq!(
+            agreed([state(accepted(3, 1)), state(accepted(3, 2)), None]),
+            None,
+            "owners"
+        );
+        assert_eq!(
+            agreed([state(None), state(accepted(3, 1)), None]),
+            None,
+            "a tombstone"
+        );
         assert_eq!(agreed([state(None), None, None]), None, "a minority");
         let without_vote = Some(RegisterReply::NoMember(None));
-        assert_eq!(agreed([state(None), without_vote.clone(), without_vote]), None);
+        assert_eq!(
+            agreed([state(None), without_vote.clone(), without_vote]),
+            None
+        );
     }
 
     /// What nodes answer that have accepted the ballot with this number, and raised these bytes.
@@ -304,7 +395,10 @@ mod tests {
         let reply = |(number, levels): &(u64, [u8; 2])| {
             let ballot = Ballot::new(*number, Token::new([1; Token::LEN])).unwrap();
             let value = Stored::changed(Err(0), (ballot, 0), Arc::from(&levels[..]), 0);
-            state(Some(Accepted { ballot, value: Some(value) }))
+            state(Some(Accepted {
+                ballot,
+                value: Some(value),
+            }))
         };
         let mut replies: Vec<_> = copies.iter().map(reply).collect();
         replies.resize(nodes, None);
@@ -323,17 +417,23 @@ mod tests {
         assert_eq!(agreed(&[[1, 0], [1, 1]], 3), None, "the third may have it");
         assert_eq!(agreed(&[[1, 0], [1, 1], [0, 0]], 3), Some(vec![1, 0]));
         assert_eq!(agreed(&[[1, 0], [0, 2], [1, 1]], 3), Some(vec![1, 1]));
-        assert_eq!(agreed(&[[1, 1], [1, 1], [1, 1], [1, 0]], 5), Some(vec![1, 1]));
+        assert_eq!(
+            agreed(&[[1, 1], [1, 1], [1, 1], [1, 0]], 5),
+            Some(vec![1, 1])
+        );
         assert_eq!(agreed(&[[1, 1], [1, 1], [1, 0], [1, 0]], 5), None);
         // Who goes on with another ballot takes it that a majority has what any of them has.
         let replies = raised(&[(3, [1, 0]), (3, [0, 1]), (2, [2, 2])], 3);
         let promise = |it: &Option<RegisterReply>| match it {
-            Some(RegisterReply::State(it)) => {
-                Some(RegisterReply::Promise { accepted: it.clone(), floor: 0 })
-            }
+            Some(RegisterReply::State(it)) => Some(RegisterReply::Promise {
+                accepted: it.clone(),
+                floor: 0,
+            }),
             _ => None,
         };
-        let promised = Replies(replies.0.iter().map(promise).collect()).promised().unwrap();
+        let promised = Replies(replies.0.iter().map(promise).collect())
+            .promised()
+            .unwrap();
         assert_eq!(**promised.accepted.unwrap().value.unwrap().bytes(), [1, 1]);
     }
 
@@ -343,34 +443,76 @@ mod tests {
         assert_eq!(forgotten([(3, [2, 2]); 3]).as_deref(), Some(&[3, 3][..]));
         assert_eq!(forgotten([(3, [2, 1]); 3]), None, "one has not finished");
         let mixed = forgotten([(3, [2, 2]), (3, [2, 1]), (3, [3, 1])]);
-        assert_eq!(mixed.as_deref(), Some(&[3, 0][..]), "its answers tell the other one");
+        assert_eq!(
+            mixed.as_deref(),
+            Some(&[3, 0][..]),
+            "its answers tell the other one"
+        );
         assert_eq!(forgotten([(3, [2, 2]), (3, [2, 2]), (4, [2, 2])]), None);
         assert_eq!(raised(&[(3, [2, 2]), (3, [2, 2])], 3).forgotten(2), None);
     }
 
     #[test]
     fn a_later_epoch_of_the_same_group_is_learnt_from_a_refusal() {
-        let group = |id, epoch| Group { id, epoch, token: epoch };
+        let group = |id, epoch| Group {
+            id,
+            epoch,
+            token: epoch,
+        };
         let places = |ids: [u64; 3]| Arc::from(ids.map(|id| MemberAddress::new(id, "")));
         let member = |id, epoch| {
-            let epoch = Epoch { group: group(id, epoch), members: places([1, 2, 3]) };
-            let member = Member { epoch, run_id: "run".into(), id: 1, is_durable: true };
+            let epoch = Epoch {
+                group: group(id, epoch),
+                members: places([1, 2, 3]),
+            };
+            let member = Member {
+                epoch,
+                run_id: "run".into(),
+                id: 1,
+                is_durable: true,
+            };
             Some(RegisterReply::NoMember(Some(member.to_bytes())))
         };
         let later = |replies: [Option<RegisterReply>; 3]| {
-            Replies(replies.to_vec()).later(&group(1, 2)).map(|epoch| epoch.group.epoch)
+            Replies(replies.to_vec())
+                .later(&group(1, 2))
+                .map(|epoch| epoch.group.epoch)
         };
         assert_eq!(later([member(1, 3), None, member(1, 4)]), Some(4));
-        assert_eq!(later([member(1, 1), member(2, 9), Some(RegisterReply::NoMember(None))]), None);
-        assert_eq!(later([member(1, 2), state(None), None]), None, "it was started again");
-        let epoch = Epoch { group: group(1, 3), members: places([1, 2, 3]) };
+        assert_eq!(
+            later([
+                member(1, 1),
+                member(2, 9),
+                Some(RegisterReply::NoMember(None))
+            ]),
+            None
+        );
+        assert_eq!(
+            later([member(1, 2), state(None), None]),
+            None,
+            "it was started again"
+        );
+        let epoch = Epoch {
+            group: group(1, 3),
+            members: places([1, 2, 3]),
+        };
         let replies = Replies(vec![member(1, 3), member(1, 2), member(2, 2), member(1, 4)]);
         let behind = replies.behind(&epoch);
-        let [(node, MarkStep::Enter { new, .. })] = &behind[..] else { panic!("{behind:?}") };
-        let Mark::Member(new) = Mark::read(new) else { panic!("{new:?}") };
+        let [(node, MarkStep::Enter { new, .. })] = &behind[..] else {
+            panic!("{behind:?}")
+        };
+        let Mark::Member(new) = Mark::read(new) else {
+            panic!("{new:?}")
+        };
         assert_eq!((node.index(), &new.epoch, &*new.run_id), (1, &epoch, "run"));
-        let replaced = Epoch { members: places([4, 2, 3]), ..epoch };
-        assert!(replies.behind(&replaced).is_empty(), "another node has its place");
+        let replaced = Epoch {
+            members: places([4, 2, 3]),
+            ..epoch
+        };
+        assert!(
+            replies.behind(&replaced).is_empty(),
+            "another node has its place"
+        );
     }
 
     #[test]
@@ -378,10 +520,19 @@ mod tests {
         let promise = |accepted, floor| Some(RegisterReply::Promise { accepted, floor });
         let replies = [promise(accepted(3, 1), 9), promise(accepted(5, 2), 0), None];
         let promised = Replies(replies.to_vec()).promised().unwrap();
-        assert_eq!(promised, Promised { accepted: accepted(5, 2), floor: 9 });
+        assert_eq!(
+            promised,
+            Promised {
+                accepted: accepted(5, 2),
+                floor: 9
+            }
+        );
         let replies = [promise(accepted(3, 1), 9), preempted(7), None];
         let replies = Replies(replies.to_vec());
-        assert_eq!((replies.promised(), replies.preempted_by()), (None, Some(7)));
+        assert_eq!(
+            (replies.promised(), replies.preempted_by()),
+            (None, Some(7))
+        );
         assert!(replies.are_enough());
     }
 
@@ -397,7 +548,10 @@ mod tests {
                 |number, owner| Ballot::new(number, Token::new([owner; Token::LEN])).unwrap();
             let created = |gone| {
                 let value = Stored::changed(Err(gone), (ballot(7, 2), 0), Arc::from([]), 0);
-                Accepted { ballot: ballot(7, 2), value: Some(value) }
+                Accepted {
+                    ballot: ballot(7, 2),
+                    value: Some(value),
+                }
             };
             let fate = |gone| fate(ballot(5, 1), Some(&created(gone)), 0);
             assert_eq!([0, 4, 5, 6].map(fate), {

@@ -14,16 +14,25 @@ use redlatch_protocol::node::script::lua_script;
 use redlatch_protocol::resp::Reply;
 use std::sync::Arc;
 
-pub const PREPARE: Script =
-    lua_script!("script/member.lua", "script/promise.lua", "script/prepare.lua");
+pub const PREPARE: Script = lua_script!(
+    "script/member.lua",
+    "script/promise.lua",
+    "script/prepare.lua"
+);
 
-pub const ACCEPT: Script =
-    lua_script!("script/member.lua", "script/promise.lua", "script/accept.lua");
+pub const ACCEPT: Script = lua_script!(
+    "script/member.lua",
+    "script/promise.lua",
+    "script/accept.lua"
+);
 
 pub const READ_REGISTER: Script = lua_script!("script/member.lua", "script/read_register.lua");
 
-pub const COLLECT: Script =
-    lua_script!("script/member.lua", "script/forget.lua", "script/collect.lua");
+pub const COLLECT: Script = lua_script!(
+    "script/member.lua",
+    "script/forget.lua",
+    "script/collect.lua"
+);
 
 pub const COPY: Script = lua_script!("script/member.lua", "script/copy.lua");
 
@@ -31,11 +40,24 @@ pub const INSTALL: Script = lua_script!("script/member.lua", "script/install.lua
 
 pub const MARK: Script = lua_script!("script/mark.lua");
 
-pub const RAISE: Script =
-    lua_script!("script/member.lua", "script/promise.lua", "script/forget.lua", "script/raise.lua");
+pub const RAISE: Script = lua_script!(
+    "script/member.lua",
+    "script/promise.lua",
+    "script/forget.lua",
+    "script/raise.lua"
+);
 
 /// The scripts, in the order of their numbers.
-pub static ALL: [Script; 8] = [PREPARE, ACCEPT, READ_REGISTER, COLLECT, COPY, INSTALL, MARK, RAISE];
+pub static ALL: [Script; 8] = [
+    PREPARE,
+    ACCEPT,
+    READ_REGISTER,
+    COLLECT,
+    COPY,
+    INSTALL,
+    MARK,
+    RAISE,
+];
 
 impl CustomCommand for RegisterRequest {
     fn key(&self) -> &Arc<[u8]> {
@@ -54,7 +76,10 @@ impl CustomCommand for RegisterRequest {
     }
 
     fn for_run(&self, run_id: &Arc<str>) -> Option<Arc<dyn CustomCommand>> {
-        Some(Arc::new(Self { run_id: Arc::clone(run_id), ..self.clone() }))
+        Some(Arc::new(Self {
+            run_id: Arc::clone(run_id),
+            ..self.clone()
+        }))
     }
 
     fn script(&self) -> (Script, u32) {
@@ -72,24 +97,42 @@ impl CustomCommand for RegisterRequest {
     }
 
     fn call(&self, run: &mut RunScript<'_>) {
-        let RegisterKeys { value, promise, mark, floor } = &self.keys;
+        let RegisterKeys {
+            value,
+            promise,
+            mark,
+            floor,
+        } = &self.keys;
         let keys: [&[u8]; 4] = [value, promise, mark, floor];
         let expected = [&self.epoch, self.run_id.as_bytes(), b" "].concat();
         match &self.command {
             RegisterCommand::Prepare(ballot) => run(&keys, &[&expected, &ballot.to_bytes()]),
-            RegisterCommand::Accept { ballot, next, value } => {
-                run(&keys, &[&expected, &ballot.to_bytes(), &next.to_bytes(), value]);
+            RegisterCommand::Accept {
+                ballot,
+                next,
+                value,
+            } => {
+                run(
+                    &keys,
+                    &[&expected, &ballot.to_bytes(), &next.to_bytes(), value],
+                );
             }
             RegisterCommand::Read { .. } | RegisterCommand::Copy => run(&keys, &[&expected]),
             RegisterCommand::Collect(ballot) => {
                 let ballot = ballot.map(Ballot::to_bytes);
-                run(&keys, &[&expected, ballot.as_ref().map_or(&[], |ballot| &ballot[..])]);
+                run(
+                    &keys,
+                    &[&expected, ballot.as_ref().map_or(&[], |ballot| &ballot[..])],
+                );
             }
             RegisterCommand::Install { state, floor } => {
                 let ballot = state.as_ref().map(|(ballot, _)| Ballot::to_bytes(*ballot));
                 let ballot = ballot.as_ref().map_or(&[][..], |ballot| ballot);
                 let value = state.as_ref().map_or(&[][..], |(_, value)| value);
-                run(&keys, &[&expected, ballot, value, floor.to_string().as_bytes()]);
+                run(
+                    &keys,
+                    &[&expected, ballot, value, floor.to_string().as_bytes()],
+                );
             }
             RegisterCommand::Raise(levels) => run(&keys, &[&expected, levels]),
             RegisterCommand::Mark(step) => {
@@ -162,14 +205,19 @@ impl CustomCommand for RegisterRequest {
             }
             _ => return None,
         };
-        Some(Arc::new(Self { command, ..self.clone() }))
+        Some(Arc::new(Self {
+            command,
+            ..self.clone()
+        }))
     }
 }
 
 impl RegisterRequest {
     /// The meaning of an answer. A refusal begins with the negative of the number.
     fn meaning(&self, number: i64, reply: &Reply<'_>) -> Option<RegisterReply> {
-        let Reply::Array(list) = reply else { return None };
+        let Reply::Array(list) = reply else {
+            return None;
+        };
         let elements: Vec<Reply<'_>> = list.iter().collect();
         let (first, rest) = elements.split_first()?;
         match (first, rest) {
@@ -178,7 +226,11 @@ impl RegisterRequest {
                 if *first == -number =>
             {
                 let (least, floor) = (u64::try_from(*least).ok()?, u64::try_from(*floor).ok()?);
-                accepted(value, |accepted| RegisterReply::Preempted { least, accepted, floor })
+                accepted(value, |accepted| RegisterReply::Preempted {
+                    least,
+                    accepted,
+                    floor,
+                })
             }
             (Reply::Integer(first), [mark]) if *first == -number => {
                 Some(RegisterReply::NoMember(optional(mark)?.map(Arc::from)))
@@ -194,13 +246,18 @@ impl RegisterRequest {
                 accepted(value, RegisterReply::State)
             }
             (RegisterCommand::Prepare(_) | RegisterCommand::Copy, [value, floor]) => {
-                let Reply::Integer(floor) = floor else { return None };
+                let Reply::Integer(floor) = floor else {
+                    return None;
+                };
                 let floor = u64::try_from(*floor).ok()?;
                 accepted(value, |accepted| RegisterReply::Promise { accepted, floor })
             }
             (RegisterCommand::Mark(_), [mark]) => {
                 let mark = optional(mark)?.map(Arc::from);
-                Some(RegisterReply::Mark { mark, run_id: Arc::clone(&self.run_id) })
+                Some(RegisterReply::Mark {
+                    mark,
+                    run_id: Arc::clone(&self.run_id),
+                })
             }
             (
                 RegisterCommand::Accept { .. }

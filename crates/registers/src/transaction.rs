@@ -109,7 +109,10 @@ pub struct InvalidTransactionId;
 
 impl fmt::Display for InvalidTransactionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not the id of a transaction: {GROUP} and {RANDOM} hexadecimal digits with a `-`")
+        write!(
+            f,
+            "not the id of a transaction: {GROUP} and {RANDOM} hexadecimal digits with a `-`"
+        )
     }
 }
 
@@ -171,7 +174,9 @@ fn check_names(names: &[&str]) -> Result<(), NamesError> {
             return Err(NamesError::TooLong { name, most });
         }
         if names[..index].contains(name) {
-            return Err(NamesError::Twice { name: (*name).to_owned() });
+            return Err(NamesError::Twice {
+                name: (*name).to_owned(),
+            });
         }
     }
     Ok(())
@@ -186,7 +191,10 @@ impl fmt::Display for NamesError {
             }
             Self::Empty => f.write_str("the name of a participant is empty"),
             Self::TooLong { name, most } => {
-                write!(f, "the name of a participant is longer than {most} bytes: {name:?}")
+                write!(
+                    f,
+                    "the name of a participant is longer than {most} bytes: {name:?}"
+                )
             }
             Self::Twice { name } => write!(f, "two participants are called {name:?}"),
         }
@@ -201,7 +209,10 @@ mod tests {
 
     #[test]
     fn an_id_is_read_back_and_nothing_else_is_one() {
-        for id in [TransactionId::new(0, 1), TransactionId::new(u64::MAX, u128::MAX)] {
+        for id in [
+            TransactionId::new(0, 1),
+            TransactionId::new(u64::MAX, u128::MAX),
+        ] {
             assert_eq!(id.to_string().parse(), Ok(id));
             assert_eq!(id.to_string().len(), 49);
         }
@@ -217,7 +228,11 @@ mod tests {
             text.replacen('0', "", 1),
         ];
         for other in others {
-            assert_eq!(other.parse::<TransactionId>(), Err(InvalidTransactionId), "{other}");
+            assert_eq!(
+                other.parse::<TransactionId>(),
+                Err(InvalidTransactionId),
+                "{other}"
+            );
         }
     }
 
@@ -231,18 +246,29 @@ mod tests {
             assert_eq!(check_names(&["a", ""]), Err(NamesError::Empty));
             assert_eq!(
                 check_names(&["a", "b", "a"]),
-                Err(NamesError::Twice { name: "a".to_owned() })
+                Err(NamesError::Twice {
+                    name: "a".to_owned()
+                })
             );
             let (longest, longer) = ("x".repeat(64), "x".repeat(65));
             assert_eq!(check_names(&[&longest]), Ok(()));
             assert_eq!(
                 check_names(&[&longer]),
-                Err(NamesError::TooLong { name: longer.clone(), most: 64 })
+                Err(NamesError::TooLong {
+                    name: longer.clone(),
+                    most: 64
+                })
             );
             let many: Vec<String> = (0..17).map(|number| number.to_string()).collect();
             let many: Vec<&str> = many.iter().map(String::as_str).collect();
             assert_eq!(check_names(&many[..16]), Ok(()));
-            assert_eq!(check_names(&many), Err(NamesError::TooMany { count: 17, most: 16 }));
+            assert_eq!(
+                check_names(&many),
+                Err(NamesError::TooMany {
+                    count: 17,
+                    most: 16
+                })
+            );
         }
     }
 }

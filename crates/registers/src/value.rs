@@ -55,7 +55,10 @@ impl ChangeId {
     fn of(ballot: Ballot) -> Self {
         let mut owner = [0; OWNER];
         owner.copy_from_slice(&ballot.owner().as_bytes()[..OWNER]);
-        Self { number: ballot.number(), owner }
+        Self {
+            number: ballot.number(),
+            owner,
+        }
     }
 }
 
@@ -131,8 +134,10 @@ impl Stored {
         let mut value = (*copies.first()?).clone();
         if copies.iter().any(|copy| copy.bytes != value.bytes) {
             let raised = (0..value.bytes.len()).map(|place| {
-                let mut bytes: Vec<u8> =
-                    copies.iter().filter_map(|it| it.bytes.get(place).copied()).collect();
+                let mut bytes: Vec<u8> = copies
+                    .iter()
+                    .filter_map(|it| it.bytes.get(place).copied())
+                    .collect();
                 bytes.sort_unstable_by(|one, other| other.cmp(one));
                 bytes.get(count - 1).copied().unwrap_or(0)
             });
@@ -153,7 +158,13 @@ impl Stored {
     /// As nodes keep it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![FORMAT];
-        for number in [self.version.0, self.gone, self.fence, self.written, self.forgotten] {
+        for number in [
+            self.version.0,
+            self.gone,
+            self.fence,
+            self.written,
+            self.forgotten,
+        ] {
             out.extend(number.to_be_bytes());
         }
         out.push(self.changes.len() as u8);
@@ -191,12 +202,23 @@ impl Stored {
         for _ in 0..count.min(REMEMBERED + 1) {
             let (number, others) = rest.split_first_chunk()?;
             let (owner, others) = others.split_first_chunk()?;
-            changes.push(ChangeId { number: u64::from_be_bytes(*number), owner: *owner });
+            changes.push(ChangeId {
+                number: u64::from_be_bytes(*number),
+                owner: *owner,
+            });
             rest = others;
         }
         let is_whole = (1..=REMEMBERED).contains(&count);
         let bytes = rest.into();
-        let value = Self { version, gone, fence, written, forgotten, changes, bytes };
+        let value = Self {
+            version,
+            gone,
+            fence,
+            written,
+            forgotten,
+            changes,
+            bytes,
+        };
         Some(value).filter(|_| is_whole)
     }
 
@@ -239,7 +261,11 @@ impl Accepted {
     /// It is of another format.
     pub fn read(bytes: &[u8]) -> Result<Self, InvalidValue> {
         let (ballot, rest) = Ballot::read(bytes).ok_or(InvalidValue { format: None })?;
-        let value = if rest.is_empty() { None } else { Some(Stored::read(rest)?) };
+        let value = if rest.is_empty() {
+            None
+        } else {
+            Some(Stored::read(rest)?)
+        };
         Ok(Self { ballot, value })
     }
 }
@@ -273,7 +299,10 @@ mod tests {
             assert_eq!(Stored::read(&bytes), Ok(value));
             let head = bytes.len() - b"bytes".len();
             for length in 0..head {
-                assert_eq!(Stored::read(&bytes[..length]), Err(InvalidValue { format: None }));
+                assert_eq!(
+                    Stored::read(&bytes[..length]),
+                    Err(InvalidValue { format: None })
+                );
             }
         }
         let mut bytes = value(1..=3).to_bytes();
@@ -288,7 +317,9 @@ mod tests {
     #[test]
     fn a_value_remembers_eight_clients_and_its_creation() {
         let value = value(1..=10);
-        let made: Vec<bool> = (1..=11).map(|number| value.was_made_by(ballot(number))).collect();
+        let made: Vec<bool> = (1..=11)
+            .map(|number| value.was_made_by(ballot(number)))
+            .collect();
         let mut expected = vec![false, false];
         expected.extend([true; 8]);
         expected.push(false);
@@ -306,7 +337,10 @@ mod tests {
             value = Stored::changed(Ok(&value), made, Arc::from([]), 0);
         }
         assert!((3..10).all(|number| value.was_made_by(ballot(number))));
-        assert!(!value.was_made_by(ballot(10)), "its last change is a later one");
+        assert!(
+            !value.was_made_by(ballot(10)),
+            "its last change is a later one"
+        );
         assert!(value.remembers_since(3) && !value.remembers_since(2));
         assert_eq!(value.changes.len(), REMEMBERED, "it is as long as before");
     }

@@ -114,7 +114,9 @@ impl Contender {
         if !(matches!(self.state, State::First { .. }) && is_valid) {
             return None;
         }
-        let State::First { own, share } = self.leave_state() else { return None };
+        let State::First { own, share } = self.leave_state() else {
+            return None;
+        };
         let held = Held {
             paths: self.holding(&own, share.as_ref()).collect(),
             created_by: own.created_by.expect("it is known before its place is"),
@@ -136,7 +138,9 @@ impl Contender {
 
     /// The request that checks whether the lock is still there, if it is held.
     pub fn check_of_held(&self) -> Option<EnsembleRequest> {
-        let State::Held { own, share } = &self.state else { return None };
+        let State::Held { own, share } = &self.state else {
+            return None;
+        };
         let checks = self.holding(own, share.as_ref()).map(MultiOperation::Check);
         Some(EnsembleRequest::Multi(checks.collect()))
     }
@@ -150,7 +154,9 @@ impl Contender {
             State::Looking { looks } if looks.front().is_some_and(|look| look.has(serial)) => {
                 self.looked(looks, serial, reply);
             }
-            State::Joining { id, create, looks, .. } if create == serial => {
+            State::Joining {
+                id, create, looks, ..
+            } if create == serial => {
                 self.created(id, looks, zxid, reply);
             }
             State::Unknown { id, search } if search.lists.front() == Some(&serial) => {
@@ -159,16 +165,37 @@ impl Contender {
             State::InQueue { own, turn } if turn.awaits() == Some(serial) => {
                 self.told(own, turn, reply);
             }
-            State::Sharing { own, share, parent, multi, renews } if multi == serial => {
+            State::Sharing {
+                own,
+                share,
+                parent,
+                multi,
+                renews,
+            } if multi == serial => {
                 self.shared(own, share, renews, parent.is_some(), reply);
             }
-            State::Uncertain { own, share, list, is_synced, .. } if list == serial => {
+            State::Uncertain {
+                own,
+                share,
+                list,
+                is_synced,
+                ..
+            } if list == serial => {
                 self.searched_share(own, share, is_synced, reply);
             }
-            State::DeletingTogether { own, renewed, multi } if multi == serial => {
+            State::DeletingTogether {
+                own,
+                renewed,
+                multi,
+            } if multi == serial => {
                 self.deleted_together(own, renewed, reply);
             }
-            State::Deleting { delete, rest, may_be_done, cleanup } if delete == serial => {
+            State::Deleting {
+                delete,
+                rest,
+                may_be_done,
+                cleanup,
+            } if delete == serial => {
                 self.deleted(rest, may_be_done, cleanup, reply);
             }
             // An answer that nobody waits for any more.
@@ -187,17 +214,24 @@ impl Contender {
                 }
             }
             State::Sharing { parent, .. } if *parent == Some(serial) => {
-                let Err(Failure::Server(error)) = reply else { return true };
+                let Err(Failure::Server(error)) = reply else {
+                    return true;
+                };
                 match error.remedy() {
                     Remedy::Configure => self.refusal = Some(*error),
                     Remedy::Wait => self.steps.push_back(ContenderStep::Pause),
                     _ => {}
                 }
             }
-            State::Unknown { search: Search { sync, is_synced, .. }, .. }
-            | State::Uncertain { sync, is_synced, .. }
-                if *sync == serial =>
-            {
+            State::Unknown {
+                search: Search {
+                    sync, is_synced, ..
+                },
+                ..
+            }
+            | State::Uncertain {
+                sync, is_synced, ..
+            } if *sync == serial => {
                 *is_synced = reply.is_ok();
             }
             _ => return false,
@@ -245,10 +279,16 @@ impl Contender {
             _ => return,
         };
         let mut others: Vec<_> = self.holding(own, share).collect();
-        let Some(at) = others.iter().position(|own| **own == *path) else { return };
+        let Some(at) = others.iter().position(|own| **own == *path) else {
+            return;
+        };
         others.remove(at);
         // Of a set, the others are still there.
-        self.steps.extend(others.into_iter().map(|path| ContenderStep::Delete(None, path)));
+        self.steps.extend(
+            others
+                .into_iter()
+                .map(|path| ContenderStep::Delete(None, path)),
+        );
         match self.state {
             State::Held { .. } => self.finish(ContenderStep::Lost),
             _ => self.restart(),
@@ -344,7 +384,9 @@ impl Contender {
     /// Leaves the queues, and removes the directories whose numbers are large.
     fn delete_all(&mut self, own: Own) {
         let each = 0..own.numbers.len();
-        let renewed = each.filter(|at| own.numbers[*at].renews_directory()).collect();
+        let renewed = each
+            .filter(|at| own.numbers[*at].renews_directory())
+            .collect();
         self.delete_together(own, renewed);
     }
 
@@ -357,7 +399,11 @@ impl Contender {
         let paths = self.plan.paths(&own).chain(renewed.iter().map(directory));
         let multi = EnsembleRequest::Multi(paths.map(MultiOperation::Delete).collect());
         let multi = self.ask(multi);
-        self.state = State::DeletingTogether { own, renewed, multi };
+        self.state = State::DeletingTogether {
+            own,
+            renewed,
+            multi,
+        };
     }
 
     /// Deletes these znodes one after the other; it is over when there are none. `may_be_done`:
@@ -368,8 +414,14 @@ impl Contender {
             return self.finish(ContenderStep::CleanedUp(cleanup));
         };
         let delete = self.next_serial();
-        self.steps.push_back(ContenderStep::Delete(Some(delete), path));
-        self.state = State::Deleting { delete, rest, may_be_done, cleanup };
+        self.steps
+            .push_back(ContenderStep::Delete(Some(delete), path));
+        self.state = State::Deleting {
+            delete,
+            rest,
+            may_be_done,
+            cleanup,
+        };
     }
 
     fn deleted(

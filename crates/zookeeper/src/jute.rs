@@ -62,7 +62,10 @@ impl fmt::Display for JuteError {
                 write!(f, "request of {length} bytes, more than {SENT_MAX}")
             }
             Self::Unaccepted(length) => {
-                write!(f, "request of {length} bytes, at which servers close the connection")
+                write!(
+                    f,
+                    "request of {length} bytes, at which servers close the connection"
+                )
             }
             Self::Truncated => f.write_str("frame that ends within a value"),
             Self::NegativeLength(length) => write!(f, "length of {length}"),
@@ -84,7 +87,9 @@ const HEADER: usize = 4;
 /// A length that is not accepted is refused as soon as it is there: the rest of the stream cannot
 /// be understood.
 pub fn frame(input: &[u8]) -> Result<Option<(&[u8], usize)>, JuteError> {
-    let Some((header, rest)) = input.split_first_chunk::<HEADER>() else { return Ok(None) };
+    let Some((header, rest)) = input.split_first_chunk::<HEADER>() else {
+        return Ok(None);
+    };
     let length = i32::from_be_bytes(*header);
     match usize::try_from(length) {
         Ok(size @ 0..=FRAME_MAX) => Ok(rest.get(..size).map(|body| (body, HEADER + size))),
@@ -131,7 +136,10 @@ impl<'a> Reader<'a> {
             return Ok(None);
         }
         let length = usize::try_from(length).map_err(|_| JuteError::NegativeLength(length))?;
-        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(JuteError::Truncated)?;
+        let (bytes, rest) = self
+            .rest
+            .split_at_checked(length)
+            .ok_or(JuteError::Truncated)?;
         self.rest = rest;
         Ok(Some(bytes))
     }
@@ -255,7 +263,11 @@ mod tests {
             assert_eq!(frame(&bytes[..length]), Ok(None), "{length}");
         }
         for length in 7..=9 {
-            assert_eq!(frame(&bytes[..length]), Ok(Some((&[7, 8, 9][..], 7))), "{length}");
+            assert_eq!(
+                frame(&bytes[..length]),
+                Ok(Some((&[7, 8, 9][..], 7))),
+                "{length}"
+            );
         }
         assert_eq!(frame(&[0; 4]), Ok(Some((&[][..], 4))));
     }
@@ -265,7 +277,10 @@ mod tests {
         let most = i32::try_from(FRAME_MAX).unwrap();
         assert_eq!(frame(&most.to_be_bytes()), Ok(None));
         for length in [most + 1, i32::MAX, -1, i32::MIN] {
-            assert_eq!(frame(&length.to_be_bytes()), Err(JuteError::FrameLength(length)));
+            assert_eq!(
+                frame(&length.to_be_bytes()),
+                Err(JuteError::FrameLength(length))
+            );
         }
     }
 
@@ -289,11 +304,20 @@ mod tests {
         assert_eq!(read(&[0, 0, 0, 2, 7, 8, 9]), Ok((Some(&[7, 8][..]), 1)));
         assert_eq!(read(&[0, 0, 0, 0]), Ok((Some(&[][..]), 0)));
         assert_eq!(read(&[0xff; 4]), Ok((None, 0)));
-        assert_eq!(read(&[0xff, 0xff, 0xff, 0xfe]), Err(JuteError::NegativeLength(-2)));
+        assert_eq!(
+            read(&[0xff, 0xff, 0xff, 0xfe]),
+            Err(JuteError::NegativeLength(-2))
+        );
         assert_eq!(read(&[0, 0, 0, 2, 7]), Err(JuteError::Truncated));
-        assert_eq!(read(&[0x7f, 0xff, 0xff, 0xff, 7]), Err(JuteError::Truncated));
+        assert_eq!(
+            read(&[0x7f, 0xff, 0xff, 0xff, 7]),
+            Err(JuteError::Truncated)
+        );
         assert_eq!(Reader::new(&[0xff; 4]).text(), Err(JuteError::NullText));
-        assert_eq!(Reader::new(&[0, 0, 0, 1, 0xff]).text(), Err(JuteError::BadText));
+        assert_eq!(
+            Reader::new(&[0, 0, 0, 1, 0xff]).text(),
+            Err(JuteError::BadText)
+        );
         assert_eq!(Reader::new(&[0, 0, 0, 1, 0xff]).raw_text(), Ok(&[0xff][..]));
     }
 
@@ -312,20 +336,31 @@ mod tests {
 
     #[test]
     fn what_follows_the_last_value_is_an_error() {
-        assert_eq!(Reader::new(&[1, 2]).finish(), Err(JuteError::TrailingBytes(2)));
+        assert_eq!(
+            Reader::new(&[1, 2]).finish(),
+            Err(JuteError::TrailingBytes(2))
+        );
     }
 
     #[test]
     fn what_was_written_is_read_again() {
         let mut out = vec![9];
         let mut writer = FrameWriter::begin(&mut out);
-        writer.int(-101).long(i64::MIN).boolean(true).buffer(b"").text("schlüssel");
+        writer
+            .int(-101)
+            .long(i64::MIN)
+            .boolean(true)
+            .buffer(b"")
+            .text("schlüssel");
         writer.finish().unwrap();
         let (body, used) = frame(&out[1..]).unwrap().unwrap();
         assert_eq!(used, out.len() - 1);
         let mut reader = Reader::new(body);
         assert_eq!((reader.int(), reader.long()), (Ok(-101), Ok(i64::MIN)));
-        assert_eq!((reader.boolean(), reader.buffer()), (Ok(true), Ok(Some(&[][..]))));
+        assert_eq!(
+            (reader.boolean(), reader.buffer()),
+            (Ok(true), Ok(Some(&[][..])))
+        );
         assert_eq!(reader.text(), Ok("schlüssel"));
         assert_eq!(reader.finish(), Ok(()));
     }

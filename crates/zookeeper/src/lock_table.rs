@@ -113,7 +113,9 @@ impl<W> LockTable<W> {
         }
         let was_ended = self.ended.iter().any(|ended| *ended == token);
         if was_ended || self.is_closed {
-            return self.outcomes.push_back((call.0, Outcome::Waiting { place: None }));
+            return self
+                .outcomes
+                .push_back((call.0, Outcome::Waiting { place: None }));
         }
         let connects_left = (!plan.waits).then(|| self.session.servers());
         let entry = LockEntry::new(Contender::new(plan), hold, connects_left, call);
@@ -127,19 +129,29 @@ impl<W> LockTable<W> {
     pub fn wait(&mut self, now: Time, token: Token, until: Time, waiter: W) {
         let is_closed = self.is_closed;
         match self.entries.get_mut(&token) {
-            Some(LockEntry { stage: LockStage::Waiting(wait), .. })
-                if wait.is_ended || is_closed =>
-            {
+            Some(LockEntry {
+                stage: LockStage::Waiting(wait),
+                ..
+            }) if wait.is_ended || is_closed => {
                 let place = wait.place;
-                self.outcomes.push_back((waiter, Outcome::Waiting { place }));
+                self.outcomes
+                    .push_back((waiter, Outcome::Waiting { place }));
             }
-            Some(LockEntry { stage: LockStage::Waiting(wait), caller, .. }) => {
+            Some(LockEntry {
+                stage: LockStage::Waiting(wait),
+                caller,
+                ..
+            }) => {
                 wait.is_place_told = true;
                 *caller = Some((waiter, until));
                 self.set_alarm(token);
                 self.settle(now);
             }
-            Some(LockEntry { stage: LockStage::Releasing { .. }, .. }) | None => {
+            Some(LockEntry {
+                stage: LockStage::Releasing { .. },
+                ..
+            })
+            | None => {
                 self.outcomes.push_back((waiter, Outcome::Gone));
             }
             // It has ended between two waits: what has become of it was kept for the caller.
@@ -159,10 +171,15 @@ impl<W> LockTable<W> {
         };
         for token in tokens {
             match self.entries.get_mut(&token) {
-                Some(LockEntry { stage: LockStage::Waiting(wait), caller, .. }) => {
+                Some(LockEntry {
+                    stage: LockStage::Waiting(wait),
+                    caller,
+                    ..
+                }) => {
                     wait.is_ended = true;
                     let outcome = Outcome::Waiting { place: wait.place };
-                    self.outcomes.extend(caller.take().map(|(waiter, _)| (waiter, outcome)));
+                    self.outcomes
+                        .extend(caller.take().map(|(waiter, _)| (waiter, outcome)));
                 }
                 // It may not have begun yet.
                 _ => {
@@ -210,12 +227,18 @@ impl<W> LockTable<W> {
 
     /// Is this lock held, as far as is known?
     pub fn is_held(&self, token: &Token) -> bool {
-        matches!(self.entries.get(token).map(|entry| &entry.stage), Some(LockStage::Held(_)))
+        matches!(
+            self.entries.get(token).map(|entry| &entry.stage),
+            Some(LockStage::Held(_))
+        )
     }
 
     /// The waiters, in no order.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
-        let calls = self.entries.values().filter_map(|entry| Some(&entry.caller.as_ref()?.0));
+        let calls = self
+            .entries
+            .values()
+            .filter_map(|entry| Some(&entry.caller.as_ref()?.0));
         calls.chain(self.questions.values().map(|question| &question.waiter))
     }
 
@@ -223,13 +246,21 @@ impl<W> LockTable<W> {
     pub fn next_deadline(&self) -> Option<Time> {
         let alarm = self.alarms.first().map(|(time, _)| *time);
         let questions = self.questions.values().map(|question| question.until);
-        questions.chain(alarm).chain(self.session.next_deadline()).min()
+        questions
+            .chain(alarm)
+            .chain(self.session.next_deadline())
+            .min()
     }
 
     /// Processes the deadlines that have passed. Bytes that arrived before must have been received.
     pub fn tick(&mut self, now: Time) {
         self.session.tick(now);
-        while let Some((_, token)) = self.alarms.first().copied().filter(|(time, _)| *time <= now) {
+        while let Some((_, token)) = self
+            .alarms
+            .first()
+            .copied()
+            .filter(|(time, _)| *time <= now)
+        {
             self.alarms.pop_first();
             self.ring(now, token);
         }
@@ -239,7 +270,9 @@ impl<W> LockTable<W> {
 
     /// Sets the alarm of an entry to the earliest time at which it must be looked at.
     fn set_alarm(&mut self, token: Token) {
-        let Some(entry) = self.entries.get_mut(&token) else { return };
+        let Some(entry) = self.entries.get_mut(&token) else {
+            return;
+        };
         let next = entry.next_deadline();
         if next == entry.alarm {
             return;

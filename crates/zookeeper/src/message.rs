@@ -80,7 +80,12 @@ pub struct ConnectRequest {
 impl ConnectRequest {
     /// Asks for a new session with this timeout.
     pub fn new(timeout_ms: i32, last_zxid: i64) -> Self {
-        Self { last_zxid, timeout_ms, session: 0, password: Secret([0; PASSWORD_LENGTH]) }
+        Self {
+            last_zxid,
+            timeout_ms,
+            session: 0,
+            password: Secret([0; PASSWORD_LENGTH]),
+        }
     }
 
     /// Appends the request to `out`.
@@ -118,7 +123,11 @@ impl ConnectReply {
         let session = reader.long()?;
         let password = reader.buffer()?.unwrap_or_default();
         let password = Secret(password.try_into().map_err(|_| JuteError::Truncated)?);
-        Ok(Self { timeout_ms, session, password })
+        Ok(Self {
+            timeout_ms,
+            session,
+            password,
+        })
     }
 }
 
@@ -177,7 +186,11 @@ pub enum RequestKind {
 impl EnsembleRequest {
     pub fn form(&self) -> RequestForm {
         use RequestKind::{self as Kind, Bodiless};
-        let form = |opcode, kind, reach| RequestForm { opcode, kind, reach: Some(reach) };
+        let form = |opcode, kind, reach| RequestForm {
+            opcode,
+            kind,
+            reach: Some(reach),
+        };
         let (server, majority) = (Reach::Server, Reach::Majority);
         match self {
             Self::Create(it) if it.kind == CreateKind::Container => {
@@ -190,7 +203,10 @@ impl EnsembleRequest {
             Self::GetChildren { .. } => form(opcode::GET_CHILDREN2, Kind::GetChildren, server),
             Self::Sync(_) => form(opcode::SYNC, Kind::Sync, Reach::Leader),
             Self::Multi(parts) => form(opcode::MULTI, Kind::Multi(parts.len()), majority),
-            Self::Auth(_) => RequestForm { reach: None, ..form(opcode::AUTH, Bodiless, server) },
+            Self::Auth(_) => RequestForm {
+                reach: None,
+                ..form(opcode::AUTH, Bodiless, server)
+            },
             Self::CloseSession => form(opcode::CLOSE_SESSION, Bodiless, majority),
         }
     }

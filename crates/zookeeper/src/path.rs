@@ -38,7 +38,11 @@ impl fmt::Display for PathError {
             Self::NoSlash => f.write_str("the path does not begin with a slash"),
             Self::BadElement => f.write_str("an element of the path is empty, '.' or '..'"),
             Self::BadCharacter(character) => {
-                write!(f, "the path has the character U+{:04X}", u32::from(*character))
+                write!(
+                    f,
+                    "the path has the character U+{:04X}",
+                    u32::from(*character)
+                )
             }
             Self::Reserved => write!(f, "{RESERVED} belongs to the servers"),
         }
@@ -56,7 +60,9 @@ impl Root {
     /// The root with this path; `/` and nothing are the top of the tree.
     pub fn new(path: &str) -> Result<Self, PathError> {
         if path.is_empty() || path == "/" {
-            return Ok(Self { path: Arc::from("") });
+            return Ok(Self {
+                path: Arc::from(""),
+            });
         }
         let elements = path.strip_prefix('/').ok_or(PathError::NoSlash)?;
         for element in elements.split('/') {
@@ -68,12 +74,18 @@ impl Root {
             return Err(PathError::BadCharacter(character));
         }
         refuse_reserved(path)?;
-        Ok(Self { path: Arc::from(path) })
+        Ok(Self {
+            path: Arc::from(path),
+        })
     }
 
     /// Its path, for a list of the locks.
     pub fn path(&self) -> &str {
-        if self.path.is_empty() { "/" } else { &self.path }
+        if self.path.is_empty() {
+            "/"
+        } else {
+            &self.path
+        }
     }
 
     /// The path of a znode directly below it.
@@ -333,8 +345,14 @@ mod tests {
             (b" a b ", " a b "),
             (b"\0\n\x7f", "%00%0A%7F"),
             ("schlüssel 鍵".as_bytes(), "schlüssel 鍵"),
-            ("\u{80}\u{9f}\u{a0}\u{d7ff}".as_bytes(), "%C2%80%C2%9F\u{a0}\u{d7ff}"),
-            ("\u{e000}\u{ffff}😀".as_bytes(), "%EE%80%80%EF%BF%BF%F0%9F%98%80"),
+            (
+                "\u{80}\u{9f}\u{a0}\u{d7ff}".as_bytes(),
+                "%C2%80%C2%9F\u{a0}\u{d7ff}",
+            ),
+            (
+                "\u{e000}\u{ffff}😀".as_bytes(),
+                "%EE%80%80%EF%BF%BF%F0%9F%98%80",
+            ),
             (b"a\xffb\xc3", "a%FFb%C3"),
         ] {
             assert_eq!(directory("/locks", name), Ok(format!("/locks/{element}")));
@@ -357,7 +375,9 @@ mod tests {
 
     #[test]
     fn what_no_name_is_encoded_as_is_no_lock() {
-        for element in ["", "%", "%2", "%2f", "%61", "a~shares", ".", "..", "%+1", "a/b", "%2E."] {
+        for element in [
+            "", "%", "%2", "%2f", "%61", "a~shares", ".", "..", "%+1", "a/b", "%2E.",
+        ] {
             assert_eq!(decode(element.as_bytes()), None, "{element}");
         }
         assert_eq!(decode(b"\xff"), None);
@@ -367,10 +387,20 @@ mod tests {
     fn both_directories_of_a_lock_belong_to_it() {
         assert_eq!(lock_of(b"a%2Fb"), Some(b"a/b".to_vec()));
         assert_eq!(lock_of(b"a%2Fb~shares"), Some(b"a/b".to_vec()));
-        for element in [&b"~shares"[..], b"a~shares~shares", b"a~others", b"a~", b"%2f~shares"] {
+        for element in [
+            &b"~shares"[..],
+            b"a~shares~shares",
+            b"a~others",
+            b"a~",
+            b"%2f~shares",
+        ] {
             assert_eq!(lock_of(element), None, "{}", element.escape_ascii());
         }
-        assert_eq!(lock_of(b"a%7Eshares"), Some(b"a~shares".to_vec()), "a lock of this name");
+        assert_eq!(
+            lock_of(b"a%7Eshares"),
+            Some(b"a~shares".to_vec()),
+            "a lock of this name"
+        );
     }
 
     #[test]
@@ -388,7 +418,10 @@ mod tests {
     fn the_servers_own_directory_is_refused_at_the_top_alone() {
         assert_eq!(directory("", b"zookeeper"), Err(PathError::Reserved));
         assert_eq!(directory("", b"zookeeper2"), Ok("/zookeeper2".to_owned()));
-        assert_eq!(directory("/locks", b"zookeeper"), Ok("/locks/zookeeper".to_owned()));
+        assert_eq!(
+            directory("/locks", b"zookeeper"),
+            Ok("/locks/zookeeper".to_owned())
+        );
         assert_eq!(Root::new("/zookeeper"), Err(PathError::Reserved));
         assert_eq!(Root::new("/zookeeper/quota"), Err(PathError::Reserved));
         assert!(Root::new("/zookeepers/quota").is_ok());
@@ -401,9 +434,15 @@ mod tests {
         }
         assert_eq!(Root::new("a"), Err(PathError::NoSlash));
         for bad in ['\n', '\0', '\u{7f}', '\u{e000}', '😀'] {
-            assert_eq!(Root::new(&format!("/a{bad}")), Err(PathError::BadCharacter(bad)));
+            assert_eq!(
+                Root::new(&format!("/a{bad}")),
+                Err(PathError::BadCharacter(bad))
+            );
         }
-        assert_eq!(PathError::BadCharacter('\n').to_string(), "the path has the character U+000A");
+        assert_eq!(
+            PathError::BadCharacter('\n').to_string(),
+            "the path has the character U+000A"
+        );
         assert!(Root::new("/a/b~c/ü%").is_ok());
     }
 
@@ -416,7 +455,13 @@ mod tests {
         assert_eq!(persistent(""), [""; 0]);
         assert_eq!(persistent("/locks"), ["/locks"]);
         assert_eq!(persistent("/a/b/c"), ["/a", "/a/b", "/a/b/c"]);
-        assert_eq!((Root::new("").unwrap().path(), Root::new("/a").unwrap().path()), ("/", "/a"));
+        assert_eq!(
+            (
+                Root::new("").unwrap().path(),
+                Root::new("/a").unwrap().path()
+            ),
+            ("/", "/a")
+        );
     }
 
     #[test]
@@ -435,8 +480,14 @@ mod tests {
         #[test]
         fn names_are_those_of_the_other_programs() {
             assert_eq!(Layout::default(), Layout::Curator);
-            assert_eq!(Layout::Curator.prefix(ID), "_c_00010203-0405-4607-8809-0a0b0c0d0e0f-lock-");
-            assert_eq!(Layout::Kazoo.prefix(ID), "000102030405460788090a0b0c0d0e0f__lock__");
+            assert_eq!(
+                Layout::Curator.prefix(ID),
+                "_c_00010203-0405-4607-8809-0a0b0c0d0e0f-lock-"
+            );
+            assert_eq!(
+                Layout::Kazoo.prefix(ID),
+                "000102030405460788090a0b0c0d0e0f__lock__"
+            );
         }
 
         #[test]
@@ -491,7 +542,11 @@ mod tests {
             ] {
                 assert_eq!(Layout::Curator.number(name.as_bytes()), None, "{name}");
             }
-            assert_eq!(Layout::Curator.number(b"\xfflock-0000000001"), None, "no text");
+            assert_eq!(
+                Layout::Curator.number(b"\xfflock-0000000001"),
+                None,
+                "no text"
+            );
         }
 
         #[test]
@@ -500,7 +555,11 @@ mod tests {
                 for layout in [Layout::Curator, Layout::Kazoo] {
                     let name = format!("{}{number:010}", layout.prefix(ID));
                     assert_eq!(layout.name(ID, Number(number)), name);
-                    assert_eq!(layout.number(name.as_bytes()), Some(Number(number)), "{name}");
+                    assert_eq!(
+                        layout.number(name.as_bytes()),
+                        Some(Number(number)),
+                        "{name}"
+                    );
                 }
             }
         }
@@ -508,7 +567,11 @@ mod tests {
         #[test]
         fn the_order_is_that_of_the_numbers_and_goes_around() {
             let before = |first, second| {
-                assert_eq!(Number(first).order(Number(second)), Ordering::Less, "{first} {second}");
+                assert_eq!(
+                    Number(first).order(Number(second)),
+                    Ordering::Less,
+                    "{first} {second}"
+                );
                 assert_eq!(Number(second).order(Number(first)), Ordering::Greater);
             };
             before(0, 1);

@@ -62,7 +62,11 @@ impl QueueListing {
     pub fn requests(directory: &Directory) -> Vec<EnsembleRequest> {
         let list = |path| EnsembleRequest::GetChildren { path, watch: false };
         let queue = Arc::clone(&directory.path);
-        vec![EnsembleRequest::Sync(Arc::clone(&queue)), list(queue), list(directory.shares())]
+        vec![
+            EnsembleRequest::Sync(Arc::clone(&queue)),
+            list(queue),
+            list(directory.shares()),
+        ]
     }
 
     /// Who is there, by the answers to [`requests`](Self::requests). A directory that is not there
@@ -92,8 +96,9 @@ impl QueueListing {
         let text = String::from_utf8_lossy;
         let contenders = queue.iter().flat_map(Names::iter);
         let contenders = contenders.filter_map(|name| Some((layout.number(name)?, name)));
-        let queue =
-            contenders.map(|(number, name)| (number, directory.child(&text(name)))).collect();
+        let queue = contenders
+            .map(|(number, name)| (number, directory.child(&text(name))))
+            .collect();
         let path = directory.shares();
         let shares = shares.iter().flat_map(Names::iter);
         let shares = shares.filter_map(|name| Some((GrantedShare::of_name(name)?.slot(), name)));
@@ -103,23 +108,42 @@ impl QueueListing {
         let mut listing = Self { queue, shares };
         // Numbers past their end are in no order.
         if !listing.is_undated() {
-            listing.queue.sort_by(|(one, _), (other, _)| one.order(*other));
+            listing
+                .queue
+                .sort_by(|(one, _), (other, _)| one.order(*other));
         }
         listing
     }
 
     /// The requests for the data of those that are shown.
     pub fn details(&self) -> Vec<EnsembleRequest> {
-        let get =
-            |path: &Arc<str>| EnsembleRequest::GetData { path: Arc::clone(path), watch: false };
-        let shares = self.shares.iter().take(SHOWN_MAX).map(|(_, path)| get(path));
-        shares.chain(self.queue.iter().take(self.read_max()).map(|(_, path)| get(path))).collect()
+        let get = |path: &Arc<str>| EnsembleRequest::GetData {
+            path: Arc::clone(path),
+            watch: false,
+        };
+        let shares = self
+            .shares
+            .iter()
+            .take(SHOWN_MAX)
+            .map(|(_, path)| get(path));
+        shares
+            .chain(
+                self.queue
+                    .iter()
+                    .take(self.read_max())
+                    .map(|(_, path)| get(path)),
+            )
+            .collect()
     }
 
     /// Of how many contenders the data is read: of all, where it gives their order.
     fn read_max(&self) -> usize {
         // The holder of the whole lock is one of the queue.
-        if self.is_undated() { usize::MAX } else { SHOWN_MAX + 1 }
+        if self.is_undated() {
+            usize::MAX
+        } else {
+            SHOWN_MAX + 1
+        }
     }
 
     /// Who holds the lock and who waits, by the answers to [`details`](Self::details). A znode that
@@ -166,7 +190,11 @@ impl QueueListing {
         let hidden = self.shares.len() - shown;
         LockView {
             is_shared,
-            has_changed: if is_shared { holders.len() < shown } else { is_first_gone },
+            has_changed: if is_shared {
+                holders.len() < shown
+            } else {
+                is_first_gone
+            },
             holder_count: holders.len() + hidden,
             holders,
             waiters: waiters.take(SHOWN_MAX).collect(),
@@ -183,7 +211,12 @@ impl QueueListing {
 impl ListedClient {
     fn new(path: &Arc<str>, slot: Option<u32>, (data, stat): (&[u8], Stat)) -> Self {
         let created_at_ms = u64::try_from(stat.created_at_ms).unwrap_or(0);
-        Self { path: Arc::clone(path), owner: Arc::from(data), created_at_ms, slot }
+        Self {
+            path: Arc::clone(path),
+            owner: Arc::from(data),
+            created_at_ms,
+            slot,
+        }
     }
 }
 

@@ -25,7 +25,10 @@ const VERSION_MAX: usize = 64;
 /// Adds what the answer says to the status of its server, or why it says nothing. It may leave
 /// anything out.
 pub fn add(answer: &[u8], status: &mut NodeStatus) {
-    let refused = |text: &str| NodeError::Refused { text: text.to_owned(), is_permanent: false };
+    let refused = |text: &str| NodeError::Refused {
+        text: text.to_owned(),
+        is_permanent: false,
+    };
     let not_serving = || refused("the server has no majority, and serves no client");
     let answer = String::from_utf8_lossy(answer);
     if answer.contains("is not executed because it is not in the whitelist") {
@@ -41,7 +44,9 @@ pub fn add(answer: &[u8], status: &mut NodeStatus) {
     }
     let value = |name: &str| {
         let mut values = answer.lines().filter_map(|line| line.split_once(": "));
-        values.find(|(found, _)| *found == name).map(|(_, value)| value.trim())
+        values
+            .find(|(found, _)| *found == name)
+            .map(|(_, value)| value.trim())
     };
     let version = value("Zookeeper version").and_then(version);
     let zxid =
@@ -112,7 +117,9 @@ mod tests {
             ("read-only", None),
             ("captain", None),
         ] {
-            let answer = ANSWER.replace("standalone", word).replace("0x7ef", "0xffffffff00000001");
+            let answer = ANSWER
+                .replace("standalone", word)
+                .replace("0x7ef", "0xffffffff00000001");
             let status = status_of(answer.as_bytes());
             assert_says(&status, Some("3.8.0"), role, Some(0xffff_ffff_0000_0001));
             let is_read_only = word == "read-only";
@@ -139,8 +146,14 @@ mod tests {
         let not_serving = "refused: the server has no majority, and serves no client";
         let other = "unexpected reply: not the answer of a ZooKeeper server to srvr";
         for (answer, expected) in [
-            (&b"srvr is not executed because it is not in the whitelist.\n"[..], forbidden),
-            (b"This ZooKeeper instance is not currently serving requests\n", not_serving),
+            (
+                &b"srvr is not executed because it is not in the whitelist.\n"[..],
+                forbidden,
+            ),
+            (
+                b"This ZooKeeper instance is not currently serving requests\n",
+                not_serving,
+            ),
             (b"", other),
             (b"-ERR unknown command\r\n", other),
             (b"Zxid: 7\nMode: 0x1\n", other),
@@ -148,7 +161,10 @@ mod tests {
         ] {
             let status = status_of(answer);
             assert_eq!(status.last_error.unwrap().to_string(), expected);
-            assert_eq!((status.is_connected, status.server), (expected == forbidden, None));
+            assert_eq!(
+                (status.is_connected, status.server),
+                (expected == forbidden, None)
+            );
         }
     }
 }

@@ -88,7 +88,9 @@ impl<T: Copy> EnsembleSession<T> {
         Self {
             servers: ServerOrder::new(options.servers, options.reconnect, options.seed),
             options,
-            state: State::Down { retry_at: Time::ZERO },
+            state: State::Down {
+                retry_at: Time::ZERO,
+            },
             identity: None,
             last_zxid: 0,
             flight: RequestsInFlight::default(),
@@ -116,7 +118,11 @@ impl<T: Copy> EnsembleSession<T> {
     pub fn delete(&mut self, now: Time, ticket: Option<T>, path: Arc<str>) {
         self.beats.used_at = now;
         self.beats.remove(&path);
-        self.pending.push_back(PendingDelete { ticket, path, may_be_done: false });
+        self.pending.push_back(PendingDelete {
+            ticket,
+            path,
+            may_be_done: false,
+        });
         self.write_pending(now);
     }
 
@@ -169,7 +175,10 @@ impl<T: Copy> EnsembleSession<T> {
             (request.session, request.password) = (known.id, known.password);
         }
         request.encode(self.flight.output.end());
-        self.state = State::Greeting { since, sent_at: now };
+        self.state = State::Greeting {
+            since,
+            sent_at: now,
+        };
     }
 
     /// The bytes to write to the connection.
@@ -230,7 +239,10 @@ impl<T: Copy> EnsembleSession<T> {
     }
 
     fn write(&mut self, now: Time, owner: Owner<T>, request: &EnsembleRequest) {
-        let validity = self.identity.as_mut().map(|identity| &mut identity.validity);
+        let validity = self
+            .identity
+            .as_mut()
+            .map(|identity| &mut identity.validity);
         match self.flight.write(now, owner, request, validity) {
             Ok(()) => self.beats.sent_at = now,
             Err((owner, error)) => self.fail(owner.ticket(), Failure::TooLong(error)),
@@ -239,7 +251,9 @@ impl<T: Copy> EnsembleSession<T> {
 
     fn write_pending(&mut self, now: Time) {
         while let State::Ready { .. } = self.state {
-            let Some(delete) = self.pending.pop_front() else { return };
+            let Some(delete) = self.pending.pop_front() else {
+                return;
+            };
             let request = EnsembleRequest::Delete(Arc::clone(&delete.path));
             self.write(now, Owner::Delete(delete), &request);
         }
@@ -283,7 +297,9 @@ impl EnsembleSessionOptions {
 impl<T: Copy> EnsembleSession<T> {
     /// Until when the znodes of this session exist unless they are deleted, as far as is proven.
     pub fn valid_until(&self) -> Time {
-        self.identity.as_ref().map_or(Time::ZERO, |identity| identity.validity.valid_until())
+        self.identity
+            .as_ref()
+            .map_or(Time::ZERO, |identity| identity.validity.valid_until())
     }
 
     /// The session's number, if it has begun.
@@ -328,7 +344,9 @@ impl<T: Copy> EnsembleSession<T> {
 
     /// The timeout that the ensemble has granted, if the session has begun.
     pub fn timeout(&self) -> Option<Duration> {
-        self.identity.as_ref().map(|identity| identity.validity.timeout())
+        self.identity
+            .as_ref()
+            .map(|identity| identity.validity.timeout())
     }
 
     /// Is the end of the session written, and not answered yet?
@@ -373,9 +391,10 @@ impl<T: Copy> EnsembleSession<T> {
             State::Connecting { since } | State::Greeting { since, .. } => {
                 Some(since.after(self.options.connect_timeout))
             }
-            State::Ready { .. } | State::Ending => {
-                self.flight.silent_since().map(|since| since.after(self.beat()))
-            }
+            State::Ready { .. } | State::Ending => self
+                .flight
+                .silent_since()
+                .map(|since| since.after(self.beat())),
         }
     }
 
@@ -411,7 +430,12 @@ impl ServerOrder {
             let other = jitter.next_u64() % (last as u64 + 1);
             order.swap(last, other as usize);
         }
-        Self { order, at: 0, failures: 0, backoff: Backoff::new(first, longest, jitter) }
+        Self {
+            order,
+            at: 0,
+            failures: 0,
+            backoff: Backoff::new(first, longest, jitter),
+        }
     }
 
     /// The current server failed, and the next one has its turn. `has_lasted`: whether it was of

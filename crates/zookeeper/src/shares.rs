@@ -95,10 +95,15 @@ pub(super) fn admit<N: AsRef<[u8]>>(
         None if readers == 0 && taken.is_empty() => Admission::Whole,
         Some(Share::Reader) if taken.is_empty() => Admission::Share(GrantedShare::Reader),
         Some(Share::Permit { of, number }) if readers == 0 => {
-            let start = number.unwrap_or_default().checked_rem(of).unwrap_or_default();
+            let start = number
+                .unwrap_or_default()
+                .checked_rem(of)
+                .unwrap_or_default();
             let mut numbers = (start..of).chain(0..start);
             let free = numbers.find(|number| !taken.contains(number));
-            free.map_or(Admission::None, |number| Admission::Share(GrantedShare::Permit(number)))
+            free.map_or(Admission::None, |number| {
+                Admission::Share(GrantedShare::Permit(number))
+            })
         }
         _ => Admission::None,
     }
@@ -122,14 +127,34 @@ mod tests {
     #[test]
     fn a_share_is_read_as_it_was_written_and_nothing_else_is() {
         let id = ContenderId::from_random([7; 16]);
-        for granted in
-            [GrantedShare::Reader, GrantedShare::Permit(0), GrantedShare::Permit(u32::MAX)]
-        {
-            assert_eq!(GrantedShare::of_name(granted.name(id).as_bytes()), Some(granted));
+        for granted in [
+            GrantedShare::Reader,
+            GrantedShare::Permit(0),
+            GrantedShare::Permit(u32::MAX),
+        ] {
+            assert_eq!(
+                GrantedShare::of_name(granted.name(id).as_bytes()),
+                Some(granted)
+            );
         }
-        for short in ["", "r-", "p", "p-", "p1", "p01-", "p+1-", "p-1-", "p4294967296-", "x", "rr"]
-        {
-            assert_eq!(GrantedShare::of_name(name(short).as_bytes()), None, "{short}");
+        for short in [
+            "",
+            "r-",
+            "p",
+            "p-",
+            "p1",
+            "p01-",
+            "p+1-",
+            "p-1-",
+            "p4294967296-",
+            "x",
+            "rr",
+        ] {
+            assert_eq!(
+                GrantedShare::of_name(name(short).as_bytes()),
+                None,
+                "{short}"
+            );
         }
         for other in ["r", "p1-", "r1", "p1", "\u{fc}"] {
             assert_eq!(GrantedShare::of_name(other.as_bytes()), None, "{other}");
@@ -137,18 +162,31 @@ mod tests {
         let upper = name("r").to_uppercase().replace('R', "r");
         assert_eq!(GrantedShare::of_name(upper.as_bytes()), None);
         assert_eq!(GrantedShare::of_name(b"r\xff"), None);
-        assert_eq!((GrantedShare::Permit(3).slot(), GrantedShare::Reader.slot()), (Some(3), None));
+        assert_eq!(
+            (GrantedShare::Permit(3).slot(), GrantedShare::Reader.slot()),
+            (Some(3), None)
+        );
     }
 
     #[test]
     fn readers_are_together_and_writers_are_alone() {
         let reader = Some(Share::Reader);
         assert_eq!(admitted(None, &[]), Admission::Whole);
-        assert_eq!(admitted(None, &["x", "lock-"]), Admission::Whole, "others are no shares");
+        assert_eq!(
+            admitted(None, &["x", "lock-"]),
+            Admission::Whole,
+            "others are no shares"
+        );
         assert_eq!(admitted(None, &["r"]), Admission::None);
         assert_eq!(admitted(None, &["p1-"]), Admission::None);
-        assert_eq!(admitted(reader, &[]), Admission::Share(GrantedShare::Reader));
-        assert_eq!(admitted(reader, &["r", "r"]), Admission::Share(GrantedShare::Reader));
+        assert_eq!(
+            admitted(reader, &[]),
+            Admission::Share(GrantedShare::Reader)
+        );
+        assert_eq!(
+            admitted(reader, &["r", "r"]),
+            Admission::Share(GrantedShare::Reader)
+        );
         assert_eq!(admitted(reader, &["r", "p0-"]), Admission::None);
     }
 
@@ -160,7 +198,10 @@ mod tests {
         assert_eq!(admitted(permit(3, Some(2)), &[]), number(2));
         assert_eq!(admitted(permit(3, Some(2)), &["p2-"]), number(0));
         assert_eq!(admitted(permit(3, Some(8)), &["p2-", "p0-"]), number(1));
-        assert_eq!(admitted(permit(3, Some(1)), &["p2-", "p0-", "p1-"]), Admission::None);
+        assert_eq!(
+            admitted(permit(3, Some(1)), &["p2-", "p0-", "p1-"]),
+            Admission::None
+        );
         assert_eq!(
             admitted(permit(2, None), &["p7-", "p8-", "p9-"]),
             number(0),

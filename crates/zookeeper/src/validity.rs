@@ -106,7 +106,12 @@ impl Validity {
     /// The validity of a session that is not proven yet. Its connection is to be told of by
     /// [`connected`](Self::connected).
     pub fn new(timeout: SessionTimeout) -> Self {
-        Self { timeout, valid_until: Time::ZERO, answered: VecDeque::new(), passed: None }
+        Self {
+            timeout,
+            valid_until: Time::ZERO,
+            answered: VecDeque::new(),
+            passed: None,
+        }
     }
 
     /// The granted timeout, T.
@@ -138,14 +143,23 @@ impl Validity {
     /// A request is sent on the connection; `now` is read before its first byte is written.
     pub fn sent(&mut self, now: Time, reach: Reach) -> Probe {
         let half_tick = self.timeout.half_tick_max;
-        while self.answered.get(1).is_some_and(|next| next.answered_at.after(half_tick) <= now) {
+        while self
+            .answered
+            .get(1)
+            .is_some_and(|next| next.answered_at.after(half_tick) <= now)
+        {
             self.answered.pop_front();
         }
         let oldest = self.answered.front();
         let apart = oldest.filter(|oldest| oldest.answered_at.after(half_tick) <= now);
         // All that passed so far did so at an answer before now.
         let (passes, proves) = (apart.map(|oldest| oldest.sent_at), self.passed);
-        Probe { sent_at: now, reach, passes, proves }
+        Probe {
+            sent_at: now,
+            reach,
+            passes,
+            proves,
+        }
     }
 
     /// A request of this connection was answered; `now` is read after the last byte was. It went as
@@ -163,7 +177,10 @@ impl Validity {
         let latest = self.answered.back();
         if latest.is_none_or(|latest| request.sent_at.since(latest.sent_at) >= grain) {
             let sent_at = request.sent_at;
-            self.answered.push_back(Answered { sent_at, answered_at: now });
+            self.answered.push_back(Answered {
+                sent_at,
+                answered_at: now,
+            });
         }
     }
 }
@@ -179,7 +196,9 @@ mod tests {
         fn connected(sent_at: u64, now: u64) -> Self {
             let timeout = SessionTimeout::new(Duration::from_secs(4), 0);
             let mut script = Self(Validity::new(timeout), VecDeque::new());
-            script.0.connected(Time::from_millis(sent_at), Time::from_millis(now), timeout);
+            script
+                .0
+                .connected(Time::from_millis(sent_at), Time::from_millis(now), timeout);
             script
         }
 
@@ -257,7 +276,14 @@ mod tests {
     fn neither_reads_nor_syncs_prove_anything() {
         let mut script = Script::connected(0, 0);
         for now in (100..60_000).step_by(100) {
-            script.ask(now, if now % 200 == 0 { Reach::Server } else { Reach::Leader });
+            script.ask(
+                now,
+                if now % 200 == 0 {
+                    Reach::Server
+                } else {
+                    Reach::Leader
+                },
+            );
         }
         script.assert_valid_until(0);
         script.ask(60_000, Reach::Majority);
@@ -281,7 +307,10 @@ mod tests {
         script.ask(10, Reach::Majority);
         for now in (beat..60 * beat).step_by(beat as usize) {
             let before = script.0.valid_until().since(Time::from_millis(now + 10));
-            assert!(before.as_millis() >= timeout * 3 / 7 - 10, "{before:?} at {now}");
+            assert!(
+                before.as_millis() >= timeout * 3 / 7 - 10,
+                "{before:?} at {now}"
+            );
             script.ask(now, Reach::Majority);
         }
     }
@@ -307,7 +336,9 @@ mod tests {
         script.1.clear();
         let timeout = script.0.timeout;
         // The server was asked before the answer to the former connection's last request.
-        script.0.connected(Time::from_millis(2_400), Time::from_millis(2_500), timeout);
+        script
+            .0
+            .connected(Time::from_millis(2_400), Time::from_millis(2_500), timeout);
         script.assert_valid_until(4_000);
         script.ask(2_600, Reach::Leader);
         script.assert_valid_until(4_000);
@@ -320,7 +351,9 @@ mod tests {
         let mut script = Script::connected(0, 0);
         script.ask(100, Reach::Majority);
         let timeout = SessionTimeout::new(Duration::from_secs(2), 0);
-        script.0.connected(Time::from_millis(500), Time::from_millis(510), timeout);
+        script
+            .0
+            .connected(Time::from_millis(500), Time::from_millis(510), timeout);
         script.assert_valid_until(2_500);
         script.ask(600, Reach::Majority);
         script.assert_valid_until(2_500);

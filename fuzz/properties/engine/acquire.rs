@@ -55,7 +55,11 @@ pub(super) fn check(client: &mut Client<'_>, held: Option<HeldLock>) {
     let wait = match what % 4 {
         0 => Wait::No,
         1 => Wait::Forever,
-        2 => Wait::Until(client.now.before(Duration::from_nanos(client.byte().into()))),
+        2 => Wait::Until(
+            client
+                .now
+                .before(Duration::from_nanos(client.byte().into())),
+        ),
         _ => Wait::Until(client.now.after(duration(client.byte()))),
     };
     let key: Arc<[u8]> = Arc::from(&b"key"[..]);
@@ -106,7 +110,10 @@ impl Attempts {
             assert!(undo.is_removal() && !undo.is_answered());
             assert_eq!((token_of(&undo), undo.nodes), (token, nodes));
             assert_eq!((undo.key(), ttl_of(&undo)), (&*self.key, ttl));
-            assert!(is_like(share_of(&undo), share), "nodes may have granted any permit");
+            assert!(
+                is_like(share_of(&undo), share),
+                "nodes may have granted any permit"
+            );
             return true;
         }
         match step {
@@ -171,8 +178,14 @@ impl Attempts {
         assert!(until > client.now || until == Time::MAX, "a tight loop");
         let longest = client.rules.retry_cap.max(Duration::from_nanos(1));
         let is_last = self.is_late && until == self.end(client);
-        assert!(until.since(client.now) <= longest || is_last, "a pause above the cap");
-        assert!(until <= self.end(client), "a pause beyond the caller's deadline");
+        assert!(
+            until.since(client.now) <= longest || is_last,
+            "a pause above the cap"
+        );
+        assert!(
+            until <= self.end(client),
+            "a pause beyond the caller's deadline"
+        );
     }
 
     fn begin(&mut self, client: &mut Client<'_>, machine: &mut Acquire, until: Time) {
@@ -209,12 +222,19 @@ impl Attempts {
         if is_granted && is_worth_it && !votes.same_server {
             let (token, since, nodes) = (token_of(request), request.started, votes.sent);
             let permit = votes.permit;
-            self.outcome = Some(Outcome::Held { token, since, valid_until, nodes, permit });
+            self.outcome = Some(Outcome::Held {
+                token,
+                since,
+                valid_until,
+                nodes,
+                permit,
+            });
             self.must_end = true;
             self.owe_predecessor(votes.sent);
             return;
         }
-        self.owed.push_back((token_of(request), votes.sent, ttl_of(request), self.share));
+        self.owed
+            .push_back((token_of(request), votes.sent, ttl_of(request), self.share));
         self.owe_predecessor(NodeSet::EMPTY);
 
         let took = now.since(request.started);
@@ -245,7 +265,9 @@ impl Attempts {
     /// Did several clients get some nodes each, as far as one of them can see?
     fn is_split(&self, client: &Client<'_>, request: &Request, votes: &Votes) -> bool {
         let (nodes, tally) = (client.rules.nodes, &votes.tally);
-        let may_grant = NodeSet::all(nodes).without(tally.refused).without(tally.failed);
+        let may_grant = NodeSet::all(nodes)
+            .without(tally.refused)
+            .without(tally.failed);
         let is_first = |it: &Claim| it.before == Before::Nothing;
         matches!(&request.command, Command::Claim(claim) if is_first(claim))
             && !is_majority(may_grant, nodes)
@@ -268,10 +290,13 @@ impl Attempts {
 
     /// The lock that was to be handed off is removed where it was not.
     fn owe_predecessor(&mut self, handed_off: NodeSet) {
-        let Some(held) = self.predecessor.take() else { return };
+        let Some(held) = self.predecessor.take() else {
+            return;
+        };
         let nodes = held.nodes.without(handed_off);
         if !nodes.is_empty() {
-            self.owed.push_back((held.token, nodes, held.ttl_longest, None));
+            self.owed
+                .push_back((held.token, nodes, held.ttl_longest, None));
         }
     }
 
@@ -282,12 +307,22 @@ impl Attempts {
             Acquired::Held(held) => {
                 let (token, since, valid_until) = (held.token, held.since, held.valid_until);
                 let (nodes, share) = (held.nodes, held.id().share());
-                assert!(is_like(share, self.share), "{share:?} instead of {:?}", self.share);
+                assert!(
+                    is_like(share, self.share),
+                    "{share:?} instead of {:?}",
+                    self.share
+                );
                 let permit = share.and_then(Share::permit);
                 assert_eq!((&held.key, held.ttl), (&self.key, self.ttl));
                 assert_eq!(held.ttl_longest, self.ttl);
                 client.held = Some(held);
-                Outcome::Held { token, since, valid_until, nodes, permit }
+                Outcome::Held {
+                    token,
+                    since,
+                    valid_until,
+                    nodes,
+                    permit,
+                }
             }
             Acquired::Contended => Outcome::Contended,
             Acquired::Unanswered => Outcome::Unanswered,

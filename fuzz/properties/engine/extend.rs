@@ -29,12 +29,17 @@ pub(super) fn check(client: &mut Client<'_>, held: HeldLock) {
             client.pass_time();
             let votes = votes_of(client, &request);
             machine.handle(client.now, Input::Votes(votes.clone()));
-            let Step::Done(extended) = machine.poll() else { panic!("a round, and then the end") };
+            let Step::Done(extended) = machine.poll() else {
+                panic!("a round, and then the end")
+            };
             client.held = Some(after(client, extended, &held, &request, &votes));
         }
         Step::Done(Extended::Lost(same)) => {
             assert!(started >= held.valid_until);
-            assert_eq!((same.token, same.valid_until), (held.token, held.valid_until));
+            assert_eq!(
+                (same.token, same.valid_until),
+                (held.token, held.valid_until)
+            );
             client.held = Some(held);
         }
         Step::Done(Extended::HeldTooLong(time)) => {
@@ -50,11 +55,18 @@ fn check_request(client: &Client<'_>, request: &Request, held: &HeldLock, ttl: T
     assert!(request.is_extension());
     assert_eq!(token_of(request), held.token);
     assert_eq!((request.key(), request.predecessor()), (&*held.key, None));
-    assert_eq!(request.lock(), Some(&held.id()), "a permit is extended by its number");
+    assert_eq!(
+        request.lock(),
+        Some(&held.id()),
+        "a permit is extended by its number"
+    );
     assert_eq!(ttl_of(request), ttl);
     assert_eq!(request.nodes, NodeSet::all(client.rules.nodes));
     assert_eq!(request.started, client.now);
-    assert_eq!(request.deadline, client.now.after(client.rules.node_timeout));
+    assert_eq!(
+        request.deadline,
+        client.now.after(client.rules.node_timeout)
+    );
 }
 
 /// The lock after that, as its holder keeps it.
@@ -67,7 +79,9 @@ fn after(
 ) -> HeldLock {
     let (now, nodes) = (client.now, client.rules.nodes);
     let is_granted = is_majority(votes.tally.granted, nodes);
-    let new_end = old.valid_until.max(client.valid_until(request.started, ttl_of(request)));
+    let new_end = old
+        .valid_until
+        .max(client.valid_until(request.started, ttl_of(request)));
     let may_be_ours = NodeSet::all(nodes).without(votes.tally.refused);
     let is_lost = now >= old.valid_until || !is_majority(may_be_ours, nodes);
     let held = match extended {

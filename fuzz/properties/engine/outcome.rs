@@ -7,7 +7,13 @@ use std::time::Duration;
 /// The expected end.
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
-    Held { token: Token, since: Time, valid_until: Time, nodes: NodeSet, permit: Option<u32> },
+    Held {
+        token: Token,
+        since: Time,
+        valid_until: Time,
+        nodes: NodeSet,
+        permit: Option<u32>,
+    },
     Contended,
     Unanswered,
     TooLate(Duration),

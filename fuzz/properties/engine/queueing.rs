@@ -85,7 +85,10 @@ impl Waiter {
     /// One step. Returns whether there will be another.
     fn step(&mut self, client: &mut Client<'_>, machine: &mut Acquire) -> bool {
         let has_place = self.name.is_some_and(|(_, number)| number > 0);
-        assert!(has_place || machine.place().is_none(), "a place that no majority gave");
+        assert!(
+            has_place || machine.place().is_none(),
+            "a place that no majority gave"
+        );
         match machine.poll() {
             Step::Send(request) => self.sent(client, machine, &request),
             Step::Wait(wait) => self.waits(client, machine, &wait),
@@ -138,13 +141,25 @@ impl Waiter {
             assert!(!request.is_answered());
             return self.undone(client, request);
         }
-        assert!(request.deadline <= self.end.max(request.started), "beyond the caller's deadline");
+        assert!(
+            request.deadline <= self.end.max(request.started),
+            "beyond the caller's deadline"
+        );
         assert!(request.started <= client.now && request.nodes == NodeSet::all(client.rules.nodes));
         match &request.command {
-            Command::Claim(Claim { before: Before::Turn(waiter), .. }) => {
+            Command::Claim(Claim {
+                before: Before::Turn(waiter),
+                ..
+            }) => {
                 assert_eq!(self.name.map(|(name, _)| name), Some(*waiter));
-                assert!(self.name.is_some_and(|(_, number)| number > 0), "it has no place yet");
-                assert!(is_majority(self.reserved, client.rules.nodes), "out of turn");
+                assert!(
+                    self.name.is_some_and(|(_, number)| number > 0),
+                    "it has no place yet"
+                );
+                assert!(
+                    is_majority(self.reserved, client.rules.nodes),
+                    "out of turn"
+                );
                 self.reserved = NodeSet::EMPTY;
                 self.drawn(request);
             }
@@ -171,8 +186,14 @@ impl Waiter {
         assert_eq!((token_of(request), ttl_of(request)), (draw.token, self.ttl));
         // In turns after the first, the nodes look for a permit from the same one on.
         let first = share_of(request).and_then(Share::permit);
-        assert!(is_like(share_of(request), self.share), "another share is taken");
-        assert!(first.is_none() || request.is_turn(), "each node begins by itself");
+        assert!(
+            is_like(share_of(request), self.share),
+            "another share is taken"
+        );
+        assert!(
+            first.is_none() || request.is_turn(),
+            "each node begins by itself"
+        );
         assert!(first.is_none_or(|first| share_of(request).is_some_and(|it| first < it.permits())));
         assert!(self.sent.is_empty(), "the attempt before was not withdrawn");
         self.sent.insert(draw.token);
@@ -182,8 +203,14 @@ impl Waiter {
     fn queued(&mut self, entry: &QueueEntry) {
         // One that nodes gave different permits does: there they say which are free.
         let is_permit = self.share.is_some_and(|share| share.permits() > 0);
-        assert!(self.wait != Wait::No || is_permit, "a single attempt queues");
-        assert!(is_like(entry.lock.share(), self.share), "nodes may have granted any permit");
+        assert!(
+            self.wait != Wait::No || is_permit,
+            "a single attempt queues"
+        );
+        assert!(
+            is_like(entry.lock.share(), self.share),
+            "nodes may have granted any permit"
+        );
         let withdrawn = entry.lock.token;
         self.sent.remove(&withdrawn);
         assert!(self.sent.is_empty(), "another attempt is not withdrawn");
@@ -214,7 +241,11 @@ impl Waiter {
         votes.queue.place = u64::from(client.byte() % 64);
         votes.queue.left = Some(duration(client.byte())).filter(|left| !left.is_zero());
         votes.queue.reserved = reserved;
-        votes.queue.without = if byte == 3 { votes.tally.failed } else { NodeSet::EMPTY };
+        votes.queue.without = if byte == 3 {
+            votes.tally.failed
+        } else {
+            NodeSet::EMPTY
+        };
         if is_majority(votes.tally.granted, client.rules.nodes) {
             // What nodes told that do not answer in this round still counts.
             self.reserved = reserved.union(self.reserved.without(votes.tally.voted()));
@@ -232,10 +263,15 @@ impl Waiter {
     fn waits(&mut self, client: &mut Client<'_>, machine: &mut Acquire, wait: &QueueWait) {
         assert_eq!(self.name.map(|(name, _)| name), Some(wait.waiter));
         assert!(self.sent.is_empty(), "a token is left");
-        assert!(wait.until <= self.end.max(client.now), "beyond the caller's deadline");
+        assert!(
+            wait.until <= self.end.max(client.now),
+            "beyond the caller's deadline"
+        );
         let byte = client.byte();
         let nodes = (0..client.rules.nodes).map(Node::new);
-        let reserved = nodes.filter(|node| byte >> (node.index() % 8) & 1 != 0).collect();
+        let reserved = nodes
+            .filter(|node| byte >> (node.index() % 8) & 1 != 0)
+            .collect();
         self.reserved = self.reserved.union(reserved);
         let until = wait.until.max(client.now);
         if is_majority(reserved, client.rules.nodes) {
@@ -256,8 +292,16 @@ impl Waiter {
         assert!(is_like(share_of(undo), self.share), "{undo:?}");
         self.sent.remove(&token);
         if let Some(waiter) = undo.waiter() {
-            assert_eq!(self.name.take().map(|(name, _)| name), Some(waiter), "who leaves?");
-            assert_eq!(undo.nodes, NodeSet::all(client.rules.nodes), "it may be anywhere");
+            assert_eq!(
+                self.name.take().map(|(name, _)| name),
+                Some(waiter),
+                "who leaves?"
+            );
+            assert_eq!(
+                undo.nodes,
+                NodeSet::all(client.rules.nodes),
+                "it may be anywhere"
+            );
             self.reserved = NodeSet::EMPTY;
         }
     }
@@ -268,7 +312,11 @@ impl Waiter {
             let name = self.name.take().map(|(name, _)| name);
             assert_eq!(held.waiter, name.or(self.inherited));
             let share = held.id().share();
-            assert!(is_like(share, self.share), "{share:?} instead of {:?}", self.share);
+            assert!(
+                is_like(share, self.share),
+                "{share:?} instead of {:?}",
+                self.share
+            );
             assert_eq!(share.and_then(Share::permit), self.permit);
             let valid_until = client.valid_until(held.since, self.ttl);
             assert_eq!(held.valid_until, valid_until);

@@ -12,16 +12,26 @@ use redlatch_protocol::engine::{
 pub(super) fn check(client: &mut Client<'_>, held: &HeldLock) {
     let started = client.now;
     let mut machine = Release::after(None, &client.rules, held, started);
-    let Step::Send(request) = machine.poll() else { panic!("no node is asked") };
+    let Step::Send(request) = machine.poll() else {
+        panic!("no node is asked")
+    };
     assert!(request.is_removal() && request.is_answered());
     assert_eq!(token_of(&request), held.token);
-    assert_eq!((request.lock(), request.nodes), (Some(&held.id()), held.nodes));
-    assert_eq!((ttl_of(&request), request.started), (held.ttl_longest, started));
+    assert_eq!(
+        (request.lock(), request.nodes),
+        (Some(&held.id()), held.nodes)
+    );
+    assert_eq!(
+        (ttl_of(&request), request.started),
+        (held.ttl_longest, started)
+    );
     assert_eq!(request.deadline, started.after(client.rules.node_timeout));
     client.pass_time();
     let votes = votes_of(client, &request);
     machine.handle(client.now, Input::Votes(votes.clone()));
-    let Step::Done(outcome) = machine.poll() else { panic!("a release has one round") };
+    let Step::Done(outcome) = machine.poll() else {
+        panic!("a release has one round")
+    };
 
     let nodes = client.rules.nodes;
     let may_be_ours = NodeSet::all(nodes).without(votes.tally.refused);

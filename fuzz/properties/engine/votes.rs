@@ -45,12 +45,21 @@ pub(super) fn votes_of(client: &mut Client<'_>, request: &Request) -> Votes {
             votes.permanent_failures.insert(node);
         }
     }
-    let best = named.iter().max_by_key(|(permit, nodes)| (nodes.len(), Reverse(**permit)));
+    let best = named
+        .iter()
+        .max_by_key(|(permit, nodes)| (nodes.len(), Reverse(**permit)));
     votes.permit = best.map(|(permit, _)| *permit);
     for (permit, nodes) in named {
         let is_best = Some(permit) == votes.permit;
-        let vote = if is_best { Vote::Granted } else { Vote::Refused };
-        assert!(nodes.iter().all(|node| votes.tally.cast(*node, vote)), "a first vote counts");
+        let vote = if is_best {
+            Vote::Granted
+        } else {
+            Vote::Refused
+        };
+        assert!(
+            nodes.iter().all(|node| votes.tally.cast(*node, vote)),
+            "a first vote counts"
+        );
     }
     votes.same_server = client.byte() == 255;
     votes
@@ -74,7 +83,12 @@ pub(super) fn is_like(one: Option<Share>, other: Option<Share>) -> bool {
 /// What a handoff replaces: a lock that was taken from the nodes' queue leaves it.
 pub(super) fn predecessor_of(held: &HeldLock, ttl: Ttl) -> Predecessor {
     let (attributes, ttl_longest) = (None, ttl.max(held.ttl_longest));
-    Predecessor { token: held.token, attributes, waiter: held.waiter, ttl_longest }
+    Predecessor {
+        token: held.token,
+        attributes,
+        waiter: held.waiter,
+        ttl_longest,
+    }
 }
 
 /// For how long.

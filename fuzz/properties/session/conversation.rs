@@ -64,7 +64,9 @@ impl Conversation {
                 self.session.received(self.now, bytes);
             }
             3 => self.connect(what / 9),
-            4 => self.session.closed(self.now, NodeError::Disconnected("gone".to_owned())),
+            4 => self
+                .session
+                .closed(self.now, NodeError::Disconnected("gone".to_owned())),
             5 => {
                 self.now = self.now.after(pause(what / 9));
                 self.session.tick(self.now);
@@ -92,7 +94,11 @@ impl Conversation {
         let is_ready = self.session.phase() == Phase::Answering;
         self.session.received(self.now, push);
         if is_between_replies && is_ready {
-            assert_eq!(self.session.phase(), Phase::Answering, "a push cost the connection");
+            assert_eq!(
+                self.session.phase(),
+                Phase::Answering,
+                "a push cost the connection"
+            );
             assert!(self.session.poll_answer().is_none(), "a push is an answer");
         }
     }
@@ -137,7 +143,8 @@ impl Conversation {
         self.write(0);
         let next = self.written.as_mut().and_then(VecDeque::pop_front);
         let number = next.map_or(1, |(_, number)| number);
-        self.session.received(self.now, reply(text, number).as_bytes());
+        self.session
+            .received(self.now, reply(text, number).as_bytes());
         let Some((serial, _)) = next else { return };
         if !is_ready || self.session.is_down() {
             return;
@@ -151,7 +158,9 @@ impl Conversation {
     }
 
     fn cancel(&mut self, nth: usize) {
-        let Some(serial) = self.waiting.iter().nth(nth).copied() else { return };
+        let Some(serial) = self.waiting.iter().nth(nth).copied() else {
+            return;
+        };
         self.take_answers();
         let was_unsent = self.session.cancel(Ticket::new(0, serial));
         if self.waiting.remove(&serial) && !was_unsent {
@@ -172,7 +181,13 @@ impl Conversation {
         while let Ok(Some((Reply::Array(words), length))) = decode(&self.rest[used..]) {
             let words: Vec<&[u8]> = words
                 .iter()
-                .filter_map(|w| if let Reply::Bulk(w) = w { Some(w) } else { None })
+                .filter_map(|w| {
+                    if let Reply::Bulk(w) = w {
+                        Some(w)
+                    } else {
+                        None
+                    }
+                })
                 .collect();
             used += length;
             let is_listening = [&b"TRACKING"[..], b"CACHING"].contains(&words[1 % words.len()]);
@@ -180,7 +195,11 @@ impl Conversation {
             if is_greeting || words == [&b"INFO"[..], b"server"] {
                 continue;
             }
-            assert!(may_command, "{:?} before the greeting is answered", words[0]);
+            assert!(
+                may_command,
+                "{:?} before the greeting is answered",
+                words[0]
+            );
             // A PING or a question has no token; a handoff has the token of the former lock, and
             // then its own.
             let token = words.iter().rfind(|word| is_token(word));
@@ -207,7 +226,10 @@ impl Conversation {
 
     fn answered(&mut self, serial: u64) {
         let was_expected = self.waiting.remove(&serial) || self.released.remove(&serial);
-        assert!(was_expected, "{serial} was answered twice, or was cancelled");
+        assert!(
+            was_expected,
+            "{serial} was answered twice, or was cancelled"
+        );
     }
 
     fn check_limits(&mut self) {
@@ -225,8 +247,13 @@ impl Conversation {
         if self.session.is_down() {
             self.session.connecting(self.now, Phase::Connecting);
         }
-        self.session.closed(self.now, NodeError::Disconnected("the end".to_owned()));
+        self.session
+            .closed(self.now, NodeError::Disconnected("the end".to_owned()));
         self.take_answers();
-        assert!(self.waiting.is_empty(), "never answered: {:?}", self.waiting);
+        assert!(
+            self.waiting.is_empty(),
+            "never answered: {:?}",
+            self.waiting
+        );
     }
 }

@@ -79,7 +79,10 @@ pub(super) fn check(mut input: Input<'_>) {
         }
         look(&mut rounds, &mut waiting);
         waits.retain(|_, serial| waiting.contains_key(serial));
-        assert!(waits.is_empty() || !are_waits_over, "they wait although waits are over");
+        assert!(
+            waits.is_empty() || !are_waits_over,
+            "they wait although waits are over"
+        );
         let is_late = what / 3 % 8 == 6 && waiting.values().any(|deadline| *deadline <= now);
         assert!(!is_late, "they wait too long: {waiting:?}");
     }
@@ -88,7 +91,9 @@ pub(super) fn check(mut input: Input<'_>) {
 
 /// The waiter that a request names. No caller waits for it after that: it has asked, or is gone.
 fn named(request: &Request) -> Option<Token> {
-    request.waiter().or(request.predecessor().and_then(|before| before.waiter))
+    request
+        .waiter()
+        .or(request.predecessor().and_then(|before| before.waiter))
 }
 
 /// Nobody waits for this waiter.
@@ -98,7 +103,10 @@ fn assert_no_wait(
     waiting: &BTreeMap<u64, Time>,
 ) {
     let caller = waiter.and_then(|waiter| waits.get(&waiter));
-    assert!(caller.is_none_or(|serial| !waiting.contains_key(serial)), "it waits for {waiter:?}");
+    assert!(
+        caller.is_none_or(|serial| !waiting.contains_key(serial)),
+        "it waits for {waiter:?}"
+    );
 }
 
 /// At the end, each round is over.
@@ -150,18 +158,37 @@ fn connect(rounds: &mut Rounds<u64>, now: Time, node: Node, how: u8) {
 /// Takes the finished rounds, writes the output, and checks both.
 fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
     while let Some((waiter, votes)) = rounds.poll() {
-        assert!(waiting.remove(&waiter).is_some(), "{waiter} gets two results");
+        assert!(
+            waiting.remove(&waiter).is_some(),
+            "{waiter} gets two results"
+        );
         let is_of_all = |count| count == 0 || count == NODES;
         assert!(is_of_all(votes.said.len()) && is_of_all(votes.reports.len()));
         assert!(is_of_all(votes.statuses.len()));
-        assert!(votes.votes.queue.reserved.iter().all(|node| node.index() < NODES));
+        assert!(
+            votes
+                .votes
+                .queue
+                .reserved
+                .iter()
+                .all(|node| node.index() < NODES)
+        );
         let tally = votes.votes.tally;
         let count = tally.granted.len() + tally.refused.len() + tally.failed.len();
         assert_eq!(count, tally.voted().len(), "a node has one vote");
-        assert!(tally.granted.without(votes.votes.sent).is_empty(), "granted without being asked");
+        assert!(
+            tally.granted.without(votes.votes.sent).is_empty(),
+            "granted without being asked"
+        );
         let permit = votes.votes.permit;
-        assert!(permit.is_none_or(|permit| permit < PERMITS), "there is no such permit");
-        assert!(permit.is_none() || !tally.granted.is_empty(), "nobody granted it");
+        assert!(
+            permit.is_none_or(|permit| permit < PERMITS),
+            "there is no such permit"
+        );
+        assert!(
+            permit.is_none() || !tally.granted.is_empty(),
+            "nobody granted it"
+        );
     }
     for index in 0..NODES {
         let session = rounds.session(Node::new(index));

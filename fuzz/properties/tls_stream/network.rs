@@ -65,7 +65,12 @@ impl Network {
         while let Some(header) = records.get(..HEADER) {
             let length = HEADER + usize::from(u16::from_be_bytes([header[3], header[4]]));
             let (start, end) = (self.sent, self.sent + length);
-            self.records.push(Record { start, end, kind: header[0], said });
+            self.records.push(Record {
+                start,
+                end,
+                kind: header[0],
+                said,
+            });
             self.sent = end;
             records = &records[length.min(records.len())..];
         }
@@ -81,7 +86,9 @@ impl Network {
     pub(crate) fn tamper(&mut self, tampering: Tampering<'_>) {
         match tampering {
             Tampering::Alter { at, bits } => {
-                let Some(byte) = self.on_the_way.get_mut(at) else { return };
+                let Some(byte) = self.on_the_way.get_mut(at) else {
+                    return;
+                };
                 // A byte that is altered twice might be the same again.
                 if self.altered.insert(self.passed + at) {
                     *byte ^= bits;
@@ -110,7 +117,9 @@ impl Network {
         let record = &self.records[index];
         if record.kind == DATA && place >= record.start + 3 {
             // Records that were sent together all say what had been written behind the last one.
-            let before = index.checked_sub(1).map_or(0, |index| self.records[index].said);
+            let before = index
+                .checked_sub(1)
+                .map_or(0, |index| self.records[index].said);
             self.readable = Some(self.readable.unwrap_or(usize::MAX).min(before));
         }
     }

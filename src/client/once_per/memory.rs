@@ -17,7 +17,10 @@ const PREFIX: &str = "once_per:";
 
 /// The name of what remembers the last run of the job with this lock.
 pub(super) fn memory_name(request: &LockRequest<'_>) -> Result<Vec<u8>, Error> {
-    let keys = request.keys.as_ref().map_err(|error| Error::Resource(*error))?;
+    let keys = request
+        .keys
+        .as_ref()
+        .map_err(|error| Error::Resource(*error))?;
     let name = &keys.first[request.client.core.key_prefix.len()..];
     Ok([PREFIX.as_bytes(), name].concat())
 }
@@ -65,7 +68,10 @@ pub(super) struct NotDue {
 
 impl NotDue {
     pub(super) fn into_run<T>(self) -> OncePerRun<T> {
-        OncePerRun::NotDue { next: clock::wall_time(self.next), left: self.left }
+        OncePerRun::NotDue {
+            next: clock::wall_time(self.next),
+            left: self.left,
+        }
     }
 }
 
@@ -85,10 +91,20 @@ pub(super) struct NextRun {
 
 impl<'a> ByRegister<'a> {
     pub(super) fn of(once: &OncePer<'a>) -> Result<Self, Error> {
-        let OncePer { request, schedule, retries_failed, .. } = once;
+        let OncePer {
+            request,
+            schedule,
+            retries_failed,
+            ..
+        } = once;
         let client = request.client;
         let register = client.register(memory_name(request)?)?;
-        Ok(Self { client, register, schedule: *schedule, retries_failed: *retries_failed })
+        Ok(Self {
+            client,
+            register,
+            schedule: *schedule,
+            retries_failed: *retries_failed,
+        })
     }
 
     /// The time by the clocks of the nodes.
@@ -112,24 +128,35 @@ impl RunMemory for ByRegister<'_> {
         let before = self.register.read()?;
         // Read after the value, so that it is not earlier than the time in there.
         let now = self.time()?;
-        let last = before.as_ref().map(|value| LastRun::read(value.bytes())).transpose()?;
+        let last = before
+            .as_ref()
+            .map(|value| LastRun::read(value.bytes()))
+            .transpose()?;
         let next = self.schedule.next(last.as_ref(), &now);
         let next = next.map(|next| next.begun(self.retries_failed));
-        Ok(next.map(|next| NextRun { before, next }).map_err(|(next, left)| {
-            let left = Duration::from_micros(left);
-            NotDue { next, left }
-        }))
+        Ok(next
+            .map(|next| NextRun { before, next })
+            .map_err(|(next, left)| {
+                let left = Duration::from_micros(left);
+                NotDue { next, left }
+            }))
     }
 
     fn claim(&self, run: NextRun) -> Result<Option<Self::Claim>, Error> {
         let seen = run.before.as_ref().map(Value::version);
-        let claimed = self.register.compare_and_set(seen, &run.next.to_bytes())?.ok();
+        let claimed = self
+            .register
+            .compare_and_set(seen, &run.next.to_bytes())?
+            .ok();
         Ok(claimed.map(|version| (version, run)))
     }
 
     fn give_back(&self, (claimed, run): Self::Claim) {
         let _ = match run.before {
-            Some(value) => self.register.compare_and_set(Some(claimed), value.bytes()).map(drop),
+            Some(value) => self
+                .register
+                .compare_and_set(Some(claimed), value.bytes())
+                .map(drop),
             None => self.register.compare_and_delete(claimed).map(drop),
         };
     }
@@ -140,7 +167,9 @@ impl RunMemory for ByRegister<'_> {
 
     fn end(&self, (claimed, run): Self::Begun) -> Result<(), Error> {
         if self.retries_failed {
-            let _ = self.register.compare_and_set(Some(claimed), &run.ended().to_bytes())?;
+            let _ = self
+                .register
+                .compare_and_set(Some(claimed), &run.ended().to_bytes())?;
         }
         Ok(())
     }
@@ -163,7 +192,12 @@ pub(super) struct ByLock<'a> {
 
 impl<'a> ByLock<'a> {
     pub(super) fn of(once: &OncePer<'a>) -> Result<Self, Error> {
-        let OncePer { request, schedule, retries_failed, .. } = once;
+        let OncePer {
+            request,
+            schedule,
+            retries_failed,
+            ..
+        } = once;
         let name = memory_name(request)?;
         let counts_for = schedule.period.saturating_sub(schedule.tolerance);
         let owner = request.settings.owner.clone();
@@ -172,7 +206,12 @@ impl<'a> ByLock<'a> {
         let longest = counts_for.max(ttl);
         let mut request = request.client.request(&name).ttl(ttl).max_hold(longest);
         request.settings.owner = owner;
-        Ok(Self { name, request, counts_for, retries_failed: *retries_failed })
+        Ok(Self {
+            name,
+            request,
+            counts_for,
+            retries_failed: *retries_failed,
+        })
     }
 
     /// Takes the lock, which its release leaves on the nodes until this time has passed. `None` if
@@ -190,10 +229,15 @@ impl RunMemory for ByLock<'_> {
 
     fn claimable(&self) -> Result<Result<(), NotDue>, Error> {
         let seen = self.request.client.inspect(&self.name)?;
-        let LockState::Held(holder) = seen.state else { return Ok(Ok(())) };
+        let LockState::Held(holder) = seen.state else {
+            return Ok(Ok(()));
+        };
         let left = holder.remaining.unwrap_or_default();
         let micros = u64::try_from(left.as_micros()).unwrap_or(u64::MAX);
-        Ok(Err(NotDue { next: clock::wall_micros().saturating_add(micros), left }))
+        Ok(Err(NotDue {
+            next: clock::wall_micros().saturating_add(micros),
+            left,
+        }))
     }
 
     fn claim(&self, (): ()) -> Result<Option<Self::Claim>, Error> {
@@ -273,7 +317,11 @@ impl NodesTime {
         // Of an even number of nodes that all answer, the two bounds are in the other order.
         let (earliest, latest) = (earliest.min(latest), earliest.max(latest));
         let by = Duration::from_micros(latest - earliest);
-        if by > doubt_max { Err(ClocksError::Differ { by }) } else { Ok(Self { earliest, latest }) }
+        if by > doubt_max {
+            Err(ClocksError::Differ { by })
+        } else {
+            Ok(Self { earliest, latest })
+        }
     }
 }
 
@@ -296,16 +344,25 @@ mod tests {
                 if wrong > wrong_max || nodes - silent < quorum(nodes) {
                     continue;
                 }
-                let readings = kinds.iter().zip(RIGHT).filter_map(|(kind, right)| match kind {
-                    0 => Some(right),
-                    1 => Some(7),
-                    2 => Some(1_000_000),
-                    _ => None,
-                });
+                let readings = kinds
+                    .iter()
+                    .zip(RIGHT)
+                    .filter_map(|(kind, right)| match kind {
+                        0 => Some(right),
+                        1 => Some(7),
+                        2 => Some(1_000_000),
+                        _ => None,
+                    });
                 let time = NodesTime::new(readings.collect(), nodes, Duration::MAX).unwrap();
                 let right = RIGHT[..nodes].iter();
-                assert!(time.earliest <= *right.clone().max().unwrap(), "{kinds:?} {time:?}");
-                assert!(time.latest >= *right.clone().min().unwrap(), "{kinds:?} {time:?}");
+                assert!(
+                    time.earliest <= *right.clone().max().unwrap(),
+                    "{kinds:?} {time:?}"
+                );
+                assert!(
+                    time.latest >= *right.clone().min().unwrap(),
+                    "{kinds:?} {time:?}"
+                );
                 if silent == 0 {
                     let range = *right.clone().min().unwrap()..=*right.max().unwrap();
                     assert!(range.contains(&time.earliest) && range.contains(&time.latest));
@@ -316,8 +373,13 @@ mod tests {
 
     #[test]
     fn too_few_clocks_and_clocks_in_doubt_are_refused() {
-        let (second, few) =
-            (Duration::from_secs(1), ClocksError::TooFew { answered: 1, needed: 2 });
+        let (second, few) = (
+            Duration::from_secs(1),
+            ClocksError::TooFew {
+                answered: 1,
+                needed: 2,
+            },
+        );
         assert_eq!(NodesTime::new(vec![5], 3, second), Err(few));
         let two = |ahead: u64| NodesTime::new(vec![10_000_000 + ahead, 10_000_000], 3, second);
         assert_eq!(two(1_000_000).map(|time| time.latest), Ok(11_000_000));

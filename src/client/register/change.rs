@@ -69,7 +69,9 @@ impl Register {
             let result = Changing::call(|| body(draft));
             drafts.push((draft.ballot(), result));
         })?;
-        let found = drafts.into_iter().find(|(ballot, _)| *ballot == committed.ballot);
+        let found = drafts
+            .into_iter()
+            .find(|(ballot, _)| *ballot == committed.ballot);
         let result = found.map_or(Err(RegisterError::Unknown), |(_, result)| result)?;
         Ok((result, committed.rounds))
     }
@@ -126,7 +128,10 @@ impl Register {
         if let Err(RegisterError::NoQuorum { error, .. }) = &result {
             // The threads that wait would find the same, each after as long a time.
             let (error, may_have_happened) = (error.clone(), false);
-            combiner.dismiss(&RegisterError::NoQuorum { error, may_have_happened });
+            combiner.dismiss(&RegisterError::NoQuorum {
+                error,
+                may_have_happened,
+            });
         }
         result
     }
@@ -140,10 +145,16 @@ impl Register {
     ) -> Result<Committed, RegisterError> {
         let group = nodes.group()?;
         let entropy = draw().ok_or(RegisterError::NoEntropy)?;
-        let mut proposer = combiner.take_proposer().unwrap_or_else(|| Proposer::new(entropy.token));
+        let mut proposer = combiner
+            .take_proposer()
+            .unwrap_or_else(|| Proposer::new(entropy.token));
         proposer.enter(&group);
         proposer.count_from(clock::wall_micros().saturating_sub(COUNT_START) / 1000);
-        let Rules { retry_base, retry_cap, .. } = *self.client.core.rules;
+        let Rules {
+            retry_base,
+            retry_cap,
+            ..
+        } = *self.client.core.rules;
         let mut running = RunningChange {
             register: self,
             nodes,
@@ -212,7 +223,9 @@ impl RunningChange<'_> {
         if !replies.lack_votes() || self.looks == LOOKS_MAX {
             return false;
         }
-        let Ok(group) = self.nodes.follow(replies, &self.group) else { return false };
+        let Ok(group) = self.nodes.follow(replies, &self.group) else {
+            return false;
+        };
         self.looks += u32::from(group == self.group);
         self.change.enter(&group);
         self.group = group;
@@ -229,10 +242,15 @@ impl RunningChange<'_> {
         }
         let client = &self.register.client;
         let first: Arc<[u8]> = [&self.register.lock, TURN].concat().into();
-        let keys = Ok(LockKeys { first, more: Vec::new() });
+        let keys = Ok(LockKeys {
+            first,
+            more: Vec::new(),
+        });
         let ttl = TURN_TTL.min(client.core.max_ttl);
         self.has_queued = true;
-        let request = LockRequest::new(client, keys).ttl(ttl).min_validity(Duration::ZERO);
+        let request = LockRequest::new(client, keys)
+            .ttl(ttl)
+            .min_validity(Duration::ZERO);
         self.turn = request.try_lock_for(ttl).ok().flatten();
     }
 
@@ -246,7 +264,10 @@ impl RunningChange<'_> {
                 if round.is_some_and(|round| round.replies.lack_votes()) {
                     self.nodes.renew_votes();
                 }
-                Ok(Committed { ballot, rounds: self.rounds })
+                Ok(Committed {
+                    ballot,
+                    rounds: self.rounds,
+                })
             }
             (ChangeEnd::NoQuorum { may_have_happened }, Some(round)) => {
                 Err(round.no_quorum(may_have_happened))
@@ -281,7 +302,11 @@ impl Changing {
 
     /// Refuses to use a register there: the thread would wait for itself.
     pub(super) fn check() -> Result<(), RegisterError> {
-        if CHANGING.get() { Err(RegisterError::WithinChange) } else { Ok(()) }
+        if CHANGING.get() {
+            Err(RegisterError::WithinChange)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -326,10 +351,15 @@ impl Register {
         is_wanted: impl Fn(Option<&Value>) -> bool,
     ) -> Result<Option<Value>, RegisterError> {
         let nodes = self.client.core.register_nodes()?;
-        let watcher = Watcher { nodes, token: draw().ok_or(RegisterError::NoEntropy)?.token };
+        let watcher = Watcher {
+            nodes,
+            token: draw().ok_or(RegisterError::NoEntropy)?.token,
+        };
         let (until, mut unwatched, mut early) = (clock::now().after(wait), LOOK_FIRST, 0);
         loop {
-            let look = self.look(&RegisterCommand::Read { watcher: Some(watcher.token) })?;
+            let look = self.look(&RegisterCommand::Read {
+                watcher: Some(watcher.token),
+            })?;
             if self.client.core.is_known_forked() {
                 // By a callback that was told of the look: the connections are the parent's.
                 return Err(RegisterError::OtherProcess);
@@ -338,7 +368,11 @@ impl Register {
             if is_wanted(look.value.as_ref()) || now >= until {
                 return Ok(look.value);
             }
-            let pause = if look.is_watched { LOOK_WATCHED } else { unwatched };
+            let pause = if look.is_watched {
+                LOOK_WATCHED
+            } else {
+                unwatched
+            };
             let pause = pause.min(until.since(now));
             if self.client.core.cancellation.token().is_cancelled() {
                 // Waits for what the nodes tell end at once then, and this call is none of those
@@ -376,7 +410,12 @@ impl Watcher<'_> {
     /// Waits until a majority has told of a change since the last look, or for as long.
     fn wait(&self, key: &Arc<[u8]>, pause: Duration) {
         let (key, until) = (Arc::clone(key), clock::now().after(pause));
-        self.nodes.wait(QueueWait { key, waiter: self.token, watches: false, until });
+        self.nodes.wait(QueueWait {
+            key,
+            waiter: self.token,
+            watches: false,
+            until,
+        });
     }
 }
 

@@ -87,11 +87,17 @@ impl Registers<'_> {
         let nodes = self.client.core.register_nodes()?;
         let prefix = &self.client.core.key_prefix[..];
         let keys = RegisterKeys::new(prefix, GROUP_REGISTER);
-        let register = Register { client: self.client.clone(), keys, lock: Arc::from(prefix) };
+        let register = Register {
+            client: self.client.clone(),
+            keys,
+            lock: Arc::from(prefix),
+        };
         let mut repaired = Vec::new();
         // An epoch that another client has decided comes before.
         for _ in 0..ATTEMPTS_PER_NODE * nodes.count() {
-            let Some(repair) = nodes.begin_repair(replaced)? else { break };
+            let Some(repair) = nodes.begin_repair(replaced)? else {
+                break;
+            };
             let decided = register.decide(&repair)?;
             repaired.extend(nodes.end_repair(&repair, &decided)?);
         }
@@ -120,7 +126,10 @@ impl Register {
         let decided = self.run_alone(|draft| {
             let decided = draft.current().map(|value| Epoch::read(value.bytes()));
             match decided {
-                Some(None) => Err(RegisterError::OtherFormat { url: None, format: None }),
+                Some(None) => Err(RegisterError::OtherFormat {
+                    url: None,
+                    format: None,
+                }),
                 Some(Some(decided)) if decided.group.epoch > repair.before.group.epoch => {
                     Ok(decided)
                 }
@@ -176,7 +185,12 @@ impl<'a> Registers<'a> {
     /// The same, also with the library's own.
     pub(in crate::client) fn like(self, pattern: &[u8], with_reserved: bool) -> RegisterList<'a> {
         let keys = Some(self.client.keys_like(pattern, RegisterKeys::PROMISE));
-        RegisterList { client: self.client, is_checked: false, keys, with_reserved }
+        RegisterList {
+            client: self.client,
+            is_checked: false,
+            keys,
+            with_reserved,
+        }
     }
 
     /// Deletes the registers whose names match `pattern` and whose values were
@@ -196,7 +210,9 @@ impl<'a> Registers<'a> {
         let mut deleted = 0;
         for register in self.list(pattern) {
             let register = register?;
-            let Some(value) = register.read()? else { continue };
+            let Some(value) = register.read()? else {
+                continue;
+            };
             // Of a value from the future, the age is not known.
             let passed = clock::wall_micros().checked_sub(value.0.written());
             let is_old = passed.is_some_and(|passed| Duration::from_micros(passed) >= age);
@@ -219,7 +235,10 @@ impl<'a> Registers<'a> {
         let mut deleted = Vec::new();
         for register in self.like(b"*", true) {
             let register = register?;
-            match register.read()?.filter(|value| !register.is_over(value.bytes())) {
+            match register
+                .read()?
+                .filter(|value| !register.is_over(value.bytes()))
+            {
                 Some(_) => swept.values += usize::from(!register.is_reserved()),
                 None => {
                     register.remove()?;
@@ -257,7 +276,10 @@ impl Register {
     }
 
     pub(super) fn delete_if_over(&self, draft: &mut Draft) {
-        if draft.current().is_some_and(|value| self.is_over(value.bytes())) {
+        if draft
+            .current()
+            .is_some_and(|value| self.is_over(value.bytes()))
+        {
             draft.delete();
         }
     }
@@ -289,7 +311,9 @@ impl Iterator for RegisterList<'_> {
         }
         let with_reserved = self.with_reserved;
         let is_listed = |found: &Result<FoundLock, _>| {
-            found.as_ref().map_or(true, |lock| with_reserved || !is_reserved(lock.as_ref()))
+            found
+                .as_ref()
+                .map_or(true, |lock| with_reserved || !is_reserved(lock.as_ref()))
         };
         let found = self.keys.as_mut()?.find(is_listed)?;
         Some(found.map_err(of_keys).and_then(|lock| self.named(&lock)))
@@ -307,7 +331,10 @@ impl RegisterList<'_> {
 
     /// Without a group there are no registers, and a list of their keys would be empty.
     fn check(&self) -> Result<(), RegisterError> {
-        self.keys.iter().try_for_each(Locks::check).map_err(RegisterError::Resource)?;
+        self.keys
+            .iter()
+            .try_for_each(Locks::check)
+            .map_err(RegisterError::Resource)?;
         self.client.core.register_nodes()?.group().map(|_| ())
     }
 }
@@ -318,7 +345,10 @@ impl FusedIterator for RegisterList<'_> {}
 fn of_keys(error: Error) -> RegisterError {
     match error {
         Error::Resource(error) => RegisterError::Resource(error),
-        Error::NoQuorum(error) => RegisterError::NoQuorum { error, may_have_happened: false },
+        Error::NoQuorum(error) => RegisterError::NoQuorum {
+            error,
+            may_have_happened: false,
+        },
         Error::OtherProcess => RegisterError::OtherProcess,
         error => unreachable!("listing keys failed with {error}"),
     }
@@ -332,7 +362,11 @@ impl Register {
         &self,
         read: impl FnOnce() -> Result<(T, u32), RegisterError>,
     ) -> Result<T, RegisterError> {
-        self.report(read, |register, rounds, took| Event::RegisterRead { register, rounds, took })
+        self.report(read, |register, rounds, took| Event::RegisterRead {
+            register,
+            rounds,
+            took,
+        })
     }
 
     /// Makes a change together with other threads, and reports it. `body` is called as often as
@@ -343,7 +377,11 @@ impl Register {
     ) -> Result<T, RegisterError> {
         self.report(
             || self.run(body),
-            |register, rounds, took| Event::RegisterChanged { register, rounds, took },
+            |register, rounds, took| Event::RegisterChanged {
+                register,
+                rounds,
+                took,
+            },
         )
     }
 
@@ -367,7 +405,11 @@ impl Register {
             }
             Err(error) => {
                 if !error.is_refusal() {
-                    core.events.emit(|| Event::RegisterFailed { register, took, error: &error });
+                    core.events.emit(|| Event::RegisterFailed {
+                        register,
+                        took,
+                        error: &error,
+                    });
                 }
                 Err(error)
             }

@@ -40,7 +40,10 @@ impl Core {
             return Err(RegisterError::OtherProcess);
         }
         let redlock = self.redlock.as_ref().map_err(Clone::clone)?;
-        Ok(RegisterNodes { core: self, redlock })
+        Ok(RegisterNodes {
+            core: self,
+            redlock,
+        })
     }
 }
 
@@ -63,7 +66,10 @@ impl RegisterRound {
     /// The error if a node has a value of another format and no majority has another value.
     pub(super) fn invalid(&self) -> Option<RegisterError> {
         let (node, value) = self.replies.invalid()?;
-        Some(RegisterError::OtherFormat { url: Some(self.url(node)), format: value.format })
+        Some(RegisterError::OtherFormat {
+            url: Some(self.url(node)),
+            format: value.format,
+        })
     }
 
     /// Why this node has given no answer.
@@ -76,20 +82,31 @@ impl RegisterRound {
 
     /// The error if too few nodes have answered.
     pub(super) fn no_quorum(self, may_have_happened: bool) -> RegisterError {
-        let Self { replies, mut reports, group, .. } = self;
+        let Self {
+            replies,
+            mut reports,
+            group,
+            ..
+        } = self;
         for (report, reply) in reports.iter_mut().zip(&replies.0) {
             if let (Some(RegisterReply::NoMember(mark)), Some(group)) = (reply, &group) {
                 let why = no_vote(mark.as_deref(), Some(group));
                 report.answer = NodeAnswer::Failed(NodeError::NoVote(why));
             }
         }
-        RegisterError::NoQuorum { error: NoQuorum::new(reports), may_have_happened }
+        RegisterError::NoQuorum {
+            error: NoQuorum::new(reports),
+            may_have_happened,
+        }
     }
 
     /// The error if not all nodes have answered, and all must.
     pub(super) fn not_all(self) -> RegisterError {
         let error = NoQuorum::of_all(self.reports);
-        RegisterError::NoQuorum { error, may_have_happened: false }
+        RegisterError::NoQuorum {
+            error,
+            may_have_happened: false,
+        }
     }
 }
 
@@ -115,7 +132,10 @@ impl RegisterNodes<'_> {
     ) -> RegisterRound {
         let round = self.ask_some(keys, group.to_bytes(), command, self.all());
         self.note_answers(&round);
-        RegisterRound { group: Some(group.clone()), ..round }
+        RegisterRound {
+            group: Some(group.clone()),
+            ..round
+        }
     }
 
     /// Asks some nodes, whose marks begin so.
@@ -126,22 +146,41 @@ impl RegisterNodes<'_> {
         command: RegisterCommand,
         nodes: NodeSet,
     ) -> RegisterRound {
-        let request = Request { nodes, ..self.request(keys, mark, command) };
-        let RoundOutcome { said, is_watched, reports, .. } = self.redlock.net.submit(request);
-        RegisterRound { replies: Replies::of(&said), reports, is_watched, group: None }
+        let request = Request {
+            nodes,
+            ..self.request(keys, mark, command)
+        };
+        let RoundOutcome {
+            said,
+            is_watched,
+            reports,
+            ..
+        } = self.redlock.net.submit(request);
+        RegisterRound {
+            replies: Replies::of(&said),
+            reports,
+            is_watched,
+            group: None,
+        }
     }
 
     /// A request to all nodes.
     fn request(&self, keys: &RegisterKeys, epoch: Arc<[u8]>, command: RegisterCommand) -> Request {
         let (keys, run_id) = (keys.clone(), Arc::from(""));
-        let register = Arc::new(RegisterRequest { keys, epoch, run_id, command });
+        let register = Arc::new(RegisterRequest {
+            keys,
+            epoch,
+            run_id,
+            command,
+        });
         Request::to_all(&self.core.rules, clock::now(), Command::Custom(register))
     }
 
     /// Has the nodes remove the keys of a register for which nothing was accepted. Does not wait.
     pub(super) fn forget_promises(&self, keys: &RegisterKeys, group: &Group) {
         let command = RegisterCommand::Collect(None);
-        self.redlock.post(self.request(keys, group.to_bytes(), command));
+        self.redlock
+            .post(self.request(keys, group.to_bytes(), command));
     }
 
     /// Waits until a majority tells of a change, or until the end of the wait.
@@ -171,9 +210,15 @@ impl GroupInspection {
 
     /// The error if too few nodes have a vote.
     pub(super) fn without_majority(self) -> RegisterError {
-        let Self { view, mut round, .. } = self;
+        let Self {
+            view, mut round, ..
+        } = self;
         let voters = view.voters(view.epoch());
-        for seen in view.seen().iter().filter(|seen| !voters.contains(seen.node)) {
+        for seen in view
+            .seen()
+            .iter()
+            .filter(|seen| !voters.contains(seen.node))
+        {
             let why = NodeError::NoVote(seen.no_vote(Some(view.epoch())));
             round.reports[seen.node.index()].answer = NodeAnswer::Failed(why);
         }
@@ -187,13 +232,22 @@ impl RegisterNodes<'_> {
         let keys = RegisterKeys::new(&self.core.key_prefix, GROUP_REGISTER);
         let command = RegisterCommand::Mark(step.clone());
         let round = self.ask_some(&keys, Arc::from([]), command, nodes);
-        let seen = round.replies.0.iter().enumerate().filter_map(|(index, reply)| match reply {
-            Some(RegisterReply::Mark { mark, run_id }) => {
-                let (mark, run_id) = (mark.clone(), Arc::clone(run_id));
-                Some(NodeMark { node: Node::new(index), mark, run_id })
-            }
-            _ => None,
-        });
+        let seen = round
+            .replies
+            .0
+            .iter()
+            .enumerate()
+            .filter_map(|(index, reply)| match reply {
+                Some(RegisterReply::Mark { mark, run_id }) => {
+                    let (mark, run_id) = (mark.clone(), Arc::clone(run_id));
+                    Some(NodeMark {
+                        node: Node::new(index),
+                        mark,
+                        run_id,
+                    })
+                }
+                _ => None,
+            });
         (seen.collect(), round)
     }
 
@@ -203,12 +257,18 @@ impl RegisterNodes<'_> {
         let answered: NodeSet = seen.iter().map(|it| it.node).collect();
         let is_known = answered.len() >= quorum(self.count());
         let view = MembershipView::new(seen, self.count()).map_err(|error| match error {
-            NoGroup::Differs(node) => RegisterError::NodesDiffer { url: round.url(node) },
+            NoGroup::Differs(node) => RegisterError::NodesDiffer {
+                url: round.url(node),
+            },
             NoGroup::NoMember if is_known => RegisterError::NotFormed,
             NoGroup::NoMember => round.clone().no_quorum(false),
         })?;
         // One that was waited for in vain is not waited for again.
-        Ok(GroupInspection { view, round, statuses: self.examine(answered) })
+        Ok(GroupInspection {
+            view,
+            round,
+            statuses: self.examine(answered),
+        })
     }
 
     /// The group, as it was when it was looked at last.
@@ -227,7 +287,9 @@ impl RegisterNodes<'_> {
             self.know(later);
         }
         let known = self.memory().group().clone();
-        let Some((epoch, _)) = known else { return self.learn_group() };
+        let Some((epoch, _)) = known else {
+            return self.learn_group();
+        };
         let behind = replies.behind(&epoch);
         if later.is_none() && behind.is_empty() {
             return self.learn_group();
@@ -255,7 +317,12 @@ impl RegisterNodes<'_> {
         let epoch = inspection.view.epoch();
         let entered = self.enter_all(&inspection, epoch);
         self.know(epoch);
-        let voters = inspection.view.voters(epoch).iter().chain(entered).collect();
+        let voters = inspection
+            .view
+            .voters(epoch)
+            .iter()
+            .chain(entered)
+            .collect();
         self.note_voters(&inspection, voters);
         Ok(epoch.group.clone())
     }
@@ -282,7 +349,10 @@ impl RegisterNodes<'_> {
             return false;
         };
         let new = member.to_bytes();
-        let step = MarkStep::Enter { seen: bytes, new: Arc::clone(&new) };
+        let step = MarkStep::Enter {
+            seen: bytes,
+            new: Arc::clone(&new),
+        };
         let (now, _) = self.mark(&step, NodeSet::from_iter([seen.node]));
         now.first().is_some_and(|now| now.mark == Some(new))
     }
@@ -299,7 +369,10 @@ impl RegisterNodes<'_> {
             let is_late = matches!(status.last_error, Some(NodeError::TimedOut(_)));
             status.is_connected && !is_late
         };
-        let asked = statuses.iter().enumerate().filter(|(_, status)| is_asked(status));
+        let asked = statuses
+            .iter()
+            .enumerate()
+            .filter(|(_, status)| is_asked(status));
         let asked: NodeSet = asked.map(|(index, _)| Node::new(index)).collect();
         if asked.is_empty() {
             return;
@@ -335,14 +408,23 @@ impl RegisterNodes<'_> {
     /// Has the next event report this change of a node, if it is one. A callback may panic or use
     /// this client, so it is not called in the middle of what a call does.
     fn note_vote(&self, round: &RegisterRound, node: Node, vote: Result<(), NoVote>) {
-        let Some(changes) = self.core.events.listener().map(Listener::node_changes) else { return };
+        let Some(changes) = self.core.events.listener().map(Listener::node_changes) else {
+            return;
+        };
         let mut reported = self.memory().reported();
         let ReportedVotes { with, without } = &mut *reported;
-        let (now, before) = if vote.is_ok() { (with, without) } else { (without, with) };
+        let (now, before) = if vote.is_ok() {
+            (with, without)
+        } else {
+            (without, with)
+        };
         if !now.contains(node) {
             now.insert(node);
             before.remove(node);
-            changes.push(NodeChange { url: round.url(node), state: NodeState::Votes(vote) });
+            changes.push(NodeChange {
+                url: round.url(node),
+                state: NodeState::Votes(vote),
+            });
         }
     }
 }

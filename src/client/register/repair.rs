@@ -26,7 +26,9 @@ impl RegisterNodes<'_> {
         // What can be refused is refused before anything is written.
         let (seen, round) = self.mark(&MarkStep::Look, self.all());
         self.check_formation(&seen, round, lacks)?;
-        let join = MarkStep::Join { seen: Arc::from([]) };
+        let join = MarkStep::Join {
+            seen: Arc::from([]),
+        };
         let (mut seen, round) = self.mark(&join, self.all());
         // One whose server was started again since it began to join does so anew.
         for it in seen.iter_mut().filter(|it| it.joining().is_none()) {
@@ -35,19 +37,33 @@ impl RegisterNodes<'_> {
             }
         }
         self.check_formation(&seen, round.clone(), lacks)?;
-        let group = Group { id: draw_number()?, epoch: 1, token: draw_number()? };
+        let group = Group {
+            id: draw_number()?,
+            epoch: 1,
+            token: draw_number()?,
+        };
         // Of clients that do this at one time, each begins with the same node, and only the one
         // that comes first there goes on.
         seen.sort_by(|one, other| one.run_id.cmp(&other.run_id));
         let place = |it: &NodeMark| Ok(MemberAddress::new(draw_number()?, &round.url(it.node)));
         let members: Result<Vec<MemberAddress>, RegisterError> = seen.iter().map(place).collect();
-        let epoch = Epoch { group, members: members?.into() };
+        let epoch = Epoch {
+            group,
+            members: members?.into(),
+        };
         for (it, place) in seen.iter().zip(&*epoch.members) {
             let is_durable = durability(it.node) == Durability::Whole;
             let run_id = it.run_id.to_string();
-            let member = Member { epoch: epoch.clone(), run_id, id: place.id, is_durable };
+            let member = Member {
+                epoch: epoch.clone(),
+                run_id,
+                id: place.id,
+                is_durable,
+            };
             if !self.enter(it, &member) {
-                return Err(RegisterError::NodesDiffer { url: round.url(it.node) });
+                return Err(RegisterError::NodesDiffer {
+                    url: round.url(it.node),
+                });
             }
         }
         Ok(())
@@ -67,7 +83,8 @@ impl RegisterNodes<'_> {
         {
             return Err(RegisterError::AlreadyFormed);
         }
-        seen.iter().try_for_each(|it| check_run(it, &round.url(it.node)))?;
+        seen.iter()
+            .try_for_each(|it| check_run(it, &round.url(it.node)))?;
         let lacking = seen.iter().map(|it| it.node);
         let lacking = lacking.filter_map(|it| Some((round.url(it), lacks(it)?)));
         let lacking: Vec<_> = lacking.collect();
@@ -76,7 +93,9 @@ impl RegisterNodes<'_> {
         }
         let is_other = |it: &&NodeMark| matches!(it.read(), Some(Mark::Member(_) | Mark::Unknown));
         match seen.iter().find(is_other) {
-            Some(other) => Err(RegisterError::NodesDiffer { url: round.url(other.node) }),
+            Some(other) => Err(RegisterError::NodesDiffer {
+                url: round.url(other.node),
+            }),
             None => Ok(()),
         }
     }
@@ -88,12 +107,16 @@ impl RegisterNodes<'_> {
         let nodes = NodeSet::from_iter([seen.node]);
         let (mut now, round) = self.mark(&MarkStep::Join { seen: mark }, nodes);
         let has_begun = |now: &NodeMark| now.mark != seen.mark && now.joining().is_some();
-        now.pop().filter(has_begun).ok_or_else(|| why_lost(round.failure(seen.node)))
+        now.pop()
+            .filter(has_begun)
+            .ok_or_else(|| why_lost(round.failure(seen.node)))
     }
 }
 
 fn draw_number() -> Result<u64, RegisterError> {
-    draw().map(|entropy| entropy.seed).ok_or(RegisterError::NoEntropy)
+    draw()
+        .map(|entropy| entropy.seed)
+        .ok_or(RegisterError::NoEntropy)
 }
 
 const INTERRUPTED: &str = "it was started again or emptied, or another repair of it has begun";
@@ -106,7 +129,10 @@ fn why_lost(failure: Option<&NodeError>) -> String {
 const LAST_EPOCH: &str = "the group is in its last epoch, 8191, and each repair begins another one";
 
 fn not_repaired(url: &str, why: &str) -> RegisterError {
-    RegisterError::NotRepaired { url: Arc::from(url), why: Arc::from(why) }
+    RegisterError::NotRepaired {
+        url: Arc::from(url),
+        why: Arc::from(why),
+    }
 }
 
 /// Refuses to write the mark of a node whose run is not told: it would never have a vote.
@@ -144,7 +170,12 @@ impl RegisterNodes<'_> {
             return Err(inspection.without_majority());
         }
         let mut first_error = None;
-        for seen in inspection.view.seen().iter().filter(|it| !voters.contains(it.node)) {
+        for seen in inspection
+            .view
+            .seen()
+            .iter()
+            .filter(|it| !voters.contains(it.node))
+        {
             match self.begin_with(&inspection, seen, replaced) {
                 Ok((target, place)) => {
                     // Drawn after the node has drawn its number: what was sent in an earlier repair
@@ -152,7 +183,12 @@ impl RegisterNodes<'_> {
                     let (id, token) = (draw_number()?, draw_number()?);
                     let new = MemberAddress::new(id, &inspection.round.url(target.node));
                     let proposed = before.with((place, new), token);
-                    return Ok(Some(Repair { target, before, proposed, id }));
+                    return Ok(Some(Repair {
+                        target,
+                        before,
+                        proposed,
+                        id,
+                    }));
                 }
                 Err(error) => first_error = first_error.or(Some(error)),
             }
@@ -174,12 +210,16 @@ impl RegisterNodes<'_> {
             Some(Mark::Member(member)) if member.epoch.group.id == view.epoch().group.id => {}
             Some(Mark::Member(_)) => return Err(RegisterError::NodesDiffer { url }),
             Some(Mark::Unknown) => {
-                return Err(refuse("its mark is that of a later version, or of another program"));
+                return Err(refuse(
+                    "its mark is that of a later version, or of another program",
+                ));
             }
         }
         check_run(seen, &url)?;
         if let (true, Some(lacks)) = (view.is_durable(), inspection.durability(seen.node).lacks()) {
-            return Err(RegisterError::NotDurable { nodes: vec![(url, lacks)] });
+            return Err(RegisterError::NotDurable {
+                nodes: vec![(url, lacks)],
+            });
         }
         if view.epoch().is_last() {
             // All registers would be frozen for ever.
@@ -212,9 +252,18 @@ impl RegisterNodes<'_> {
         let refuse = |why: &str| not_repaired(&url, why);
         let is_durable = inspection.durability(repair.target.node) == Durability::Whole;
         let run_id = repair.target.run_id.to_string();
-        let member = Member { epoch: decided.clone(), run_id, id: repair.id, is_durable };
+        let member = Member {
+            epoch: decided.clone(),
+            run_id,
+            id: repair.id,
+            is_durable,
+        };
         let voters = inspection.view.voters(decided);
-        let sources = inspection.view.seen().iter().filter(|seen| voters.contains(seen.node));
+        let sources = inspection
+            .view
+            .seen()
+            .iter()
+            .filter(|seen| voters.contains(seen.node));
         let sources = sources.cloned().collect();
         let refill = Refill::new(repair.target.clone(), member, sources);
         let mut refill = refill.ok_or_else(|| refuse(INTERRUPTED))?;
@@ -222,9 +271,10 @@ impl RegisterNodes<'_> {
         let invalid = last.as_ref().and_then(RegisterRound::invalid);
         match (end, last) {
             (RefillEnd::Entered, _) => Ok(Some(url)),
-            (RefillEnd::NoQuorum, Some(last)) => {
-                Err(refuse(&format!("too few members could be copied: {}", last.no_quorum(false))))
-            }
+            (RefillEnd::NoQuorum, Some(last)) => Err(refuse(&format!(
+                "too few members could be copied: {}",
+                last.no_quorum(false)
+            ))),
             (RefillEnd::Lost, Some(last)) => {
                 Err(refuse(&why_lost(last.failure(repair.target.node))))
             }
@@ -246,9 +296,11 @@ impl RegisterNodes<'_> {
             match refill.poll() {
                 RefillStep::List(node) => match self.list(node) {
                     Ok(names) => refill.listed(Some(names)),
-                    Err(NodeReport { url, answer: NodeAnswer::Failed(error), .. })
-                        if error.is_permanent() =>
-                    {
+                    Err(NodeReport {
+                        url,
+                        answer: NodeAnswer::Failed(error),
+                        ..
+                    }) if error.is_permanent() => {
                         return Err(not_repaired(
                             &url,
                             &format!("its registers are not listed: {error}"),
@@ -256,7 +308,12 @@ impl RegisterNodes<'_> {
                     }
                     Err(_) => refill.listed(None),
                 },
-                RefillStep::Ask { nodes, mark, name, command } => {
+                RefillStep::Ask {
+                    nodes,
+                    mark,
+                    name,
+                    command,
+                } => {
                     let keys = RegisterKeys::new(&self.core.key_prefix, &name);
                     let round = self.ask_some(&keys, mark, command, nodes);
                     refill.handle(&round.replies);
@@ -276,7 +333,10 @@ impl RegisterNodes<'_> {
         let (mut keys, mut names) = (NodeKeys::new(node), Vec::new());
         let mut note = |page: Vec<Vec<u8>>| {
             let name = |key: &Vec<u8>| {
-                Some(Arc::from(key.strip_prefix(prefix)?.strip_prefix(RegisterKeys::PROMISE)?))
+                Some(Arc::from(
+                    key.strip_prefix(prefix)?
+                        .strip_prefix(RegisterKeys::PROMISE)?,
+                ))
             };
             names.extend(page.iter().filter_map(name));
         };
@@ -302,7 +362,11 @@ impl RegisterNodes<'_> {
         // As it is told, which is without a password.
         let url = NodeUrl::parse(url).map_or_else(|_| "the URL".to_owned(), |url| url.to_string());
         let refuse = |why: &str| not_repaired(&url, why);
-        let seen = inspection.view.seen().iter().find(|it| *inspection.round.url(it.node) == *url);
+        let seen = inspection
+            .view
+            .seen()
+            .iter()
+            .find(|it| *inspection.round.url(it.node) == *url);
         let seen = seen.ok_or_else(|| refuse("no node that has answered has this URL"))?;
         let member = match seen.read() {
             Some(Mark::Member(member)) if epoch.has(member.id) => member,
@@ -310,7 +374,11 @@ impl RegisterNodes<'_> {
         };
         check_run(seen, &url)?;
         let run_id = seen.run_id.to_string();
-        let new = Member { epoch: epoch.clone(), run_id, ..member.clone() };
+        let new = Member {
+            epoch: epoch.clone(),
+            run_id,
+            ..member.clone()
+        };
         if new == member || self.enter(seen, &new) {
             return Ok(());
         }

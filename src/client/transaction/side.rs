@@ -108,7 +108,9 @@ impl<P: Participant> Side<'_, P> {
     fn ask(&mut self, step: JoinStep) -> Result<RecordState, TransactionError> {
         match step {
             JoinStep::Vote => self.raise(VOTED, Record::vote),
-            JoinStep::Abort => self.record.change(|record| Record::abort(record, Some(self.name))),
+            JoinStep::Abort => self
+                .record
+                .change(|record| Record::abort(record, Some(self.name))),
             JoinStep::LookAgain => self.look(),
             _ => {
                 let wait = self.until.since(clock::now());
@@ -132,7 +134,10 @@ impl<P: Participant> Side<'_, P> {
     ) -> Result<RecordState, TransactionError> {
         if let Some(raise) = self.seen.as_ref().map(|seen| seen.raised(self.name, to)) {
             let record = self.record.raise(raise?)?;
-            if record.as_ref().map_or(Ok(true), |record| record.has(self.name, to))? {
+            if record
+                .as_ref()
+                .map_or(Ok(true), |record| record.has(self.name, to))?
+            {
                 return Ok(Record::look(record.as_ref(), self.name)?);
             }
         }
@@ -172,6 +177,9 @@ fn ended<E>(end: JoinEnd, refusal: Option<E>) -> Result<Decision, JoinError<E>> 
 
 impl<E> JoinError<E> {
     fn unfinished(is_committed: bool, error: E) -> Self {
-        Self::Unfinished { is_committed, error }
+        Self::Unfinished {
+            is_committed,
+            error,
+        }
     }
 }

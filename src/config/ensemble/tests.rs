@@ -16,7 +16,10 @@ fn ensemble(settings: Settings) -> EnsembleSettings {
 }
 
 fn refusal(builder: Builder) -> String {
-    builder.check().expect_err("settings that cannot be").to_string()
+    builder
+        .check()
+        .expect_err("settings that cannot be")
+        .to_string()
 }
 
 #[test]
@@ -24,14 +27,23 @@ fn one_url_or_several_name_one_ensemble() {
     for urls in [
         &["zk://u:p@h1,h2:7,[::1]/a?layout=kazoo"][..],
         &["zk://u:p@h1", "h2:7", "[::1]/a?layout=kazoo"],
-        &["zk://u:p@h1,h2:7/a?layout=kazoo", "zk://u:p@[::1]/a?layout=kazoo"],
+        &[
+            "zk://u:p@h1,h2:7/a?layout=kazoo",
+            "zk://u:p@[::1]/a?layout=kazoo",
+        ],
     ] {
         let settings = builder(urls).check().expect("an ensemble");
         assert_eq!(settings.rules.nodes, 1, "an ensemble has one vote");
         let found = ensemble(settings);
         let names: Vec<_> = found.servers.iter().map(|server| &*server.name).collect();
-        assert_eq!(names, ["zk://h1:2181/a", "zk://h2:7/a", "zk://[::1]:2181/a"]);
-        let address = Address::Tcp { host: "h2".to_owned(), port: 7 };
+        assert_eq!(
+            names,
+            ["zk://h1:2181/a", "zk://h2:7/a", "zk://[::1]:2181/a"]
+        );
+        let address = Address::Tcp {
+            host: "h2".to_owned(),
+            port: 7,
+        };
         assert_eq!(found.servers[1].address, address);
         assert!(found.servers.iter().all(|server| server.tls.is_none()));
         assert_eq!((found.root.path(), found.layout), ("/a", Layout::Kazoo));
@@ -55,8 +67,14 @@ fn urls_that_name_no_one_ensemble_are_refused() {
         (&["zk://u:p@h1", "zk://u:q@h2"], differ("user and password")),
         (&["zk://h1/a", "zk://h2/b"], differ("path")),
         (&["zk://h1", "zk://h2?layout=kazoo"], differ("layout")),
-        (&["zk://h1,h2,H1.:2181"], "h1 and H1.:2181 are the same server: name it once".to_owned()),
-        (&["zk://h1", "zk://h1"], "h1 and h1 are the same server: name it once".to_owned()),
+        (
+            &["zk://h1,h2,H1.:2181"],
+            "h1 and H1.:2181 are the same server: name it once".to_owned(),
+        ),
+        (
+            &["zk://h1", "zk://h1"],
+            "h1 and h1 are the same server: name it once".to_owned(),
+        ),
         (
             &["zk://h1", "http://h2"],
             "bad node url 'http://h2': http:// is no URL of a Redis server, expected redis://, \
@@ -69,7 +87,10 @@ fn urls_that_name_no_one_ensemble_are_refused() {
             "bad node url 'zk://h1/***': root: an element of the path is empty, '.' or '..'"
                 .to_owned(),
         ),
-        (&["zk://h1", ""], "bad node url 'zk://h1,***': no host".to_owned()),
+        (
+            &["zk://h1", ""],
+            "bad node url 'zk://h1,***': no host".to_owned(),
+        ),
     ] {
         assert_eq!(refusal(builder(urls)), expected, "{urls:?}");
     }
@@ -81,31 +102,60 @@ fn an_ensemble_has_at_most_64_servers() {
         let hosts: Vec<_> = (0..count).map(|number| format!("h{number}")).collect();
         format!("zk://{}", hosts.join(","))
     };
-    assert_eq!(ensemble(builder(&[&url(64)]).check().expect("64 servers")).servers.len(), 64);
-    assert_eq!(refusal(builder(&[&url(65)])), "65 nodes: at most 64 are possible");
+    assert_eq!(
+        ensemble(builder(&[&url(64)]).check().expect("64 servers"))
+            .servers
+            .len(),
+        64
+    );
+    assert_eq!(
+        refusal(builder(&[&url(65)])),
+        "65 nodes: at most 64 are possible"
+    );
 }
 
 #[test]
 fn the_session_timeout_is_checked_and_others_follow_from_it() {
     let zk = || builder(&["zk://h"]);
     let ms = Duration::from_millis;
-    for (timeout, node_timeout, connect_timeout) in
-        [(100, 33, 20), (6000, 2000, 1200), (30_000, 10_000, 2000), (3_600_000, 60_000, 2000)]
-    {
-        let settings = zk().session_timeout(ms(timeout)).check().expect("a timeout");
+    for (timeout, node_timeout, connect_timeout) in [
+        (100, 33, 20),
+        (6000, 2000, 1200),
+        (30_000, 10_000, 2000),
+        (3_600_000, 60_000, 2000),
+    ] {
+        let settings = zk()
+            .session_timeout(ms(timeout))
+            .check()
+            .expect("a timeout");
         assert_eq!(settings.rules.node_timeout.as_millis(), node_timeout);
         assert_eq!(settings.rules.connect_timeout, ms(connect_timeout));
         assert_eq!(settings.connecting.timeout, ms(connect_timeout));
         assert_eq!(ensemble(settings).session_timeout, ms(timeout));
     }
-    assert_eq!(ensemble(zk().check().expect("the default")).session_timeout, ms(10_000));
-    let set = zk().node_timeout(ms(70)).connect_timeout(ms(80)).check().expect("timeouts");
-    assert_eq!((set.rules.node_timeout, set.connecting.timeout), (ms(70), ms(80)));
+    assert_eq!(
+        ensemble(zk().check().expect("the default")).session_timeout,
+        ms(10_000)
+    );
+    let set = zk()
+        .node_timeout(ms(70))
+        .connect_timeout(ms(80))
+        .check()
+        .expect("timeouts");
+    assert_eq!(
+        (set.rules.node_timeout, set.connecting.timeout),
+        (ms(70), ms(80))
+    );
     for timeout in [Duration::ZERO, ms(99), ms(3_600_001), Duration::MAX] {
         let reason = format!("setting session_timeout: {timeout:?} is not between 100 ms and 1 h");
         assert_eq!(refusal(zk().session_timeout(timeout)), reason);
     }
-    assert!(zk().session_timeout(ms(7000)).min_validity(ms(3000)).check().is_ok());
+    assert!(
+        zk().session_timeout(ms(7000))
+            .min_validity(ms(3000))
+            .check()
+            .is_ok()
+    );
     assert_eq!(
         refusal(zk().session_timeout(ms(7000)).min_validity(ms(3001))),
         "setting min_validity: 3.001s is more than 3/7 of the session timeout (7s)"
@@ -124,8 +174,18 @@ fn what_does_not_apply_is_an_error_if_it_is_set() {
         let expected = format!("setting {name}: it does not apply to ZooKeeper");
         assert_eq!(refusal(settings), expected);
     }
-    let without_effect = zk().wait_for_all(false).queue(true).restart_guard(false).io_thread(true);
-    assert!(without_effect.client_name("a").key_prefix(b"\xff/\0").check().is_ok());
+    let without_effect = zk()
+        .wait_for_all(false)
+        .queue(true)
+        .restart_guard(false)
+        .io_thread(true);
+    assert!(
+        without_effect
+            .client_name("a")
+            .key_prefix(b"\xff/\0")
+            .check()
+            .is_ok()
+    );
     for redis in ["redis://h", "unix:///r"] {
         assert_eq!(
             refusal(builder(&[redis]).session_timeout(second)),
@@ -146,15 +206,23 @@ fn checks_of_other_settings_are_the_same() {
         ("client_name", zk().client_name("two words")),
     ] {
         let refused = refusal(settings);
-        assert!(refused.starts_with(&format!("setting {name}: ")), "{refused}");
+        assert!(
+            refused.starts_with(&format!("setting {name}: ")),
+            "{refused}"
+        );
     }
 }
 
 #[test]
 fn no_text_shows_the_password() {
-    let settings = builder(&["zk://Zq7u:Zq7x@h1,h2/a"]).check().expect("an ensemble");
+    let settings = builder(&["zk://Zq7u:Zq7x@h1,h2/a"])
+        .check()
+        .expect("an ensemble");
     let shown = format!("{settings:?}");
-    assert!(shown.contains("zk://h1:2181/a") && !shown.contains("Zq7"), "{shown}");
+    assert!(
+        shown.contains("zk://h1:2181/a") && !shown.contains("Zq7"),
+        "{shown}"
+    );
     for urls in [
         &["zk://u:Zq7x@h1,H1"][..],
         &["zk://u:Zq7x@h1", "zk://h2"],

@@ -32,9 +32,18 @@ fn a_file_is_read_and_a_folder_is_not() {
         fs::write(&path, &bytes).expect("a file");
         assert_eq!(read_or_kind(&path, Duration::ZERO), Ok(bytes));
     }
-    assert_eq!(read_or_kind(folder.path(), SHORT), Err(ErrorKind::IsADirectory));
-    assert_eq!(read_or_kind(Path::new("/nowhere/file"), SHORT), Err(ErrorKind::NotFound));
-    assert_eq!(read_or_kind(Path::new("/dev/zero"), LONG), Err(ErrorKind::InvalidData));
+    assert_eq!(
+        read_or_kind(folder.path(), SHORT),
+        Err(ErrorKind::IsADirectory)
+    );
+    assert_eq!(
+        read_or_kind(Path::new("/nowhere/file"), SHORT),
+        Err(ErrorKind::NotFound)
+    );
+    assert_eq!(
+        read_or_kind(Path::new("/dev/zero"), LONG),
+        Err(ErrorKind::InvalidData)
+    );
     assert_eq!(read_or_kind(Path::new("/dev/null"), SHORT), Ok(Vec::new()));
 }
 
@@ -61,11 +70,27 @@ fn a_pipe_is_read_to_its_end() {
 fn a_pipe_without_an_end_is_an_error_after_a_time() {
     let folder = Folder::new();
     let path = named_pipe(folder.path());
-    assert_eq!(read_or_kind(&path, SHORT), Err(ErrorKind::TimedOut), "no writer");
-    let mut both: File = OpenOptions::new().read(true).write(true).open(&path).expect("a pipe");
+    assert_eq!(
+        read_or_kind(&path, SHORT),
+        Err(ErrorKind::TimedOut),
+        "no writer"
+    );
+    let mut both: File = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .expect("a pipe");
     both.write_all(b"half").expect("there is room");
-    assert_eq!(read_or_kind(&path, SHORT), Err(ErrorKind::TimedOut), "a silent writer");
+    assert_eq!(
+        read_or_kind(&path, SHORT),
+        Err(ErrorKind::TimedOut),
+        "a silent writer"
+    );
     both.write_all(b"half").expect("there is room");
     let descriptor = PathBuf::from(format!("/dev/fd/{}", both.as_raw_fd()));
-    assert_eq!(read_or_kind(&descriptor, SHORT), Err(ErrorKind::TimedOut), "a descriptor");
+    assert_eq!(
+        read_or_kind(&descriptor, SHORT),
+        Err(ErrorKind::TimedOut),
+        "a descriptor"
+    );
 }

@@ -15,7 +15,9 @@ struct Files {
 
 impl Files {
     fn new() -> Self {
-        let files = Self { folder: Folder::new() };
+        let files = Self {
+            folder: Folder::new(),
+        };
         // Made with openssl, for `a.test` and a hundred years.
         files.write("a.crt", include_str!("tests/a.crt"));
         files.write("a.key", include_str!("tests/a.key"));
@@ -50,7 +52,10 @@ fn targets(
     settings: &TlsSettings,
     urls: &[&str],
 ) -> Result<Vec<Option<TlsTarget>>, TlsSettingsError> {
-    let urls: Vec<_> = urls.iter().map(|url| NodeUrl::parse(url).expect("a URL")).collect();
+    let urls: Vec<_> = urls
+        .iter()
+        .map(|url| NodeUrl::parse(url).expect("a URL"))
+        .collect();
     let names: Vec<_> = urls.iter().map(NodeUrl::server_name).collect();
     settings.targets(&names)
 }
@@ -58,13 +63,23 @@ fn targets(
 #[test]
 fn files_are_read_if_a_node_is_reached_over_tls() {
     let files = Files::new();
-    let settings = files.settings().client_certificate(files.path("a.crt"), files.path("a.key"));
-    let urls = ["redis://a", "rediss://b", "rediss://10.0.0.1?server_name=c", "rediss://[::1]"];
+    let settings = files
+        .settings()
+        .client_certificate(files.path("a.crt"), files.path("a.key"));
+    let urls = [
+        "redis://a",
+        "rediss://b",
+        "rediss://10.0.0.1?server_name=c",
+        "rediss://[::1]",
+    ];
     let found = targets(&settings, &urls).expect("good files");
     let is_tls: Vec<_> = found.iter().map(Option::is_some).collect();
     assert_eq!(is_tls, [false, true, true, true]);
     let missing = TlsSettings::default().ca_file(files.path("c.crt"));
-    assert!(targets(&missing, &["redis://a", "unix:///r"]).is_ok(), "no file is read");
+    assert!(
+        targets(&missing, &["redis://a", "unix:///r"]).is_ok(),
+        "no file is read"
+    );
     assert!(targets(&missing, &["redis://a", "rediss://b"]).is_err());
 }
 
@@ -72,22 +87,54 @@ fn files_are_read_if_a_node_is_reached_over_tls() {
 fn an_error_names_the_file_and_what_is_wrong_with_it() {
     let files = Files::new();
     files.write("empty", "");
-    files.write("locked.key", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n");
-    files.write("broken.crt", "-----BEGIN CERTIFICATE-----\nZq7x\n-----END CERTIFICATE-----\n");
+    files.write(
+        "locked.key",
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIIB\n",
+    );
+    files.write(
+        "broken.crt",
+        "-----BEGIN CERTIFICATE-----\nZq7x\n-----END CERTIFICATE-----\n",
+    );
     let client = |certificate: &str, key: &str| {
-        files.settings().client_certificate(files.path(certificate), files.path(key))
+        files
+            .settings()
+            .client_certificate(files.path(certificate), files.path(key))
     };
     for (settings, expected) in [
-        (files.settings().ca_file(files.path("none")), "none cannot be read: No such file"),
-        (files.settings().ca_file(files.path("empty")), "empty has no certificate in PEM format"),
-        (files.settings().ca_file(files.path("a.key")), "a.key has no certificate in PEM format"),
-        (files.settings().ca_file(files.path("broken.crt")), "broken.crt cannot be used: "),
+        (
+            files.settings().ca_file(files.path("none")),
+            "none cannot be read: No such file",
+        ),
+        (
+            files.settings().ca_file(files.path("empty")),
+            "empty has no certificate in PEM format",
+        ),
+        (
+            files.settings().ca_file(files.path("a.key")),
+            "a.key has no certificate in PEM format",
+        ),
+        (
+            files.settings().ca_file(files.path("broken.crt")),
+            "broken.crt cannot be used: ",
+        ),
         (client("none", "a.key"), "none cannot be read: No such file"),
         (client("a.crt", "none"), "none cannot be read: No such file"),
-        (client("a.key", "a.crt"), "a.key has no certificate in PEM format"),
-        (client("a.crt", "a.crt"), "a.crt has no private key in PEM format"),
-        (client("a.crt", "b.key"), "a.crt and b.key do not belong together"),
-        (client("a.crt", "locked.key"), "locked.key has an encrypted private key: decrypt it"),
+        (
+            client("a.key", "a.crt"),
+            "a.key has no certificate in PEM format",
+        ),
+        (
+            client("a.crt", "a.crt"),
+            "a.crt has no private key in PEM format",
+        ),
+        (
+            client("a.crt", "b.key"),
+            "a.crt and b.key do not belong together",
+        ),
+        (
+            client("a.crt", "locked.key"),
+            "locked.key has an encrypted private key: decrypt it",
+        ),
     ] {
         let text = files.refused(&settings);
         assert!(text.starts_with(expected), "{text}");
@@ -102,17 +149,26 @@ fn a_ready_configuration_is_used_alone() {
     let ready = TlsSettings::from_config(config);
     assert!(targets(&ready, &["rediss://a"]).is_ok());
     let expected = "a ready configuration has its own roots and client certificate";
-    assert_eq!(files.refused(&ready.clone().ca_file(files.path("a.crt"))), expected);
+    assert_eq!(
+        files.refused(&ready.clone().ca_file(files.path("a.crt"))),
+        expected
+    );
     assert_eq!(files.refused(&ready.clone().system_roots()), expected);
     let (certificate, key) = (files.path("a.crt"), files.path("a.key"));
-    assert_eq!(files.refused(&ready.client_certificate(certificate, key)), expected);
+    assert_eq!(
+        files.refused(&ready.client_certificate(certificate, key)),
+        expected
+    );
 }
 
 #[test]
 fn a_name_that_no_certificate_can_have_is_refused() {
     let files = Files::new();
     let error = targets(&files.settings(), &["rediss://-a-"]).expect_err("a name");
-    assert_eq!(error.to_string(), "no certificate can be valid for the name '-a-'");
+    assert_eq!(
+        error.to_string(),
+        "no certificate can be valid for the name '-a-'"
+    );
 }
 
 #[test]

@@ -34,7 +34,10 @@ fn granted(since: u64, validity: u64) -> Granted {
         is_awaited: false,
         session: None,
     };
-    Granted { held: Arc::new(GuardedLock::new(held)), capacity: None }
+    Granted {
+        held: Arc::new(GuardedLock::new(held)),
+        capacity: None,
+    }
 }
 
 /// A share of which this many members wait, and that was granted then.
@@ -73,7 +76,11 @@ fn nobody_enters_a_share_that_its_last_member_has_left() {
     assert_eq!(share.leave(at(700)), Departure::OthersStay);
     assert!(share.let_in(at(1), Duration::ZERO).is_some());
     assert_eq!(share.leave(at(600)), Departure::OthersStay);
-    assert_eq!(share.leave(Time::ZERO), Departure::WasLast(at(700)), "the latest of all");
+    assert_eq!(
+        share.leave(Time::ZERO),
+        Departure::WasLast(at(700)),
+        "the latest of all"
+    );
     assert_eq!(share.let_in(at(1), Duration::ZERO), None);
 }
 
@@ -81,13 +88,26 @@ fn nobody_enters_a_share_that_its_last_member_has_left() {
 fn newcomers_enter_a_granted_share_for_a_moment_after_it_was_asked_for() {
     // It waited for long.
     let long = share(1, granted(5_000, 60_000));
-    for (millis, may_enter) in [(5_000, true), (5_009, true), (5_010, false), (64_000, false)] {
-        assert_eq!(long.let_in(at(millis), Duration::ZERO).is_some(), may_enter, "{millis}");
+    for (millis, may_enter) in [
+        (5_000, true),
+        (5_009, true),
+        (5_010, false),
+        (64_000, false),
+    ] {
+        assert_eq!(
+            long.let_in(at(millis), Duration::ZERO).is_some(),
+            may_enter,
+            "{millis}"
+        );
     }
     // Of a short one, most must be left.
     let short = share(1, granted(5_000, 50));
     for (millis, may_enter) in [(5_005, true), (5_006, false)] {
-        assert_eq!(short.let_in(at(millis), Duration::ZERO).is_some(), may_enter, "{millis}");
+        assert_eq!(
+            short.let_in(at(millis), Duration::ZERO).is_some(),
+            may_enter,
+            "{millis}"
+        );
     }
 }
 
@@ -98,8 +118,14 @@ fn a_member_uses_a_share_of_which_enough_is_left() {
     let is_open = |millis| granted.open_since(at(millis), Duration::ZERO).is_some();
     assert!(usable(5_100, 0) && usable(5_100, 900));
     assert!(!usable(5_100, 901), "less than it asks for");
-    assert!(is_open(5_100) && !is_open(5_101), "a newcomer's own round gives more");
-    assert!(usable(5_101, 0), "a member of the share does not begin anew");
+    assert!(
+        is_open(5_100) && !is_open(5_101),
+        "a newcomer's own round gives more"
+    );
+    assert!(
+        usable(5_101, 0),
+        "a member of the share does not begin anew"
+    );
     granted.held.end_now(at(5_050), LossReason::Gone);
     assert!(!usable(5_060, 0) && !is_open(5_060), "it is lost");
 }

@@ -26,18 +26,33 @@ fn on_node(text: &str) -> Option<KeySnapshot> {
     }
     if let Some(beside) = text.strip_prefix('=') {
         let (plain, holders) = beside.split_once(',').expect("a lock, and a set");
-        return Some(KeySnapshot { holders: holders_of(holders), ..snapshot(plain)? });
+        return Some(KeySnapshot {
+            holders: holders_of(holders),
+            ..snapshot(plain)?
+        });
     }
-    let holders = if text == "+" { Vec::new() } else { holders_of(text) };
-    Some(KeySnapshot { holders, ..string(SHARED.to_vec(), 90) })
+    let holders = if text == "+" {
+        Vec::new()
+    } else {
+        holders_of(text)
+    };
+    Some(KeySnapshot {
+        holders,
+        ..string(SHARED.to_vec(), 90)
+    })
 }
 
 fn holders_of(text: &str) -> Vec<HolderSnapshot> {
     let holder = |text: &str| {
-        let at = text.find(|it: char| it.is_ascii_lowercase()).expect("a name");
+        let at = text
+            .find(|it: char| it.is_ascii_lowercase())
+            .expect("a name");
         let name = text.as_bytes()[at];
         let member = [&text.as_bytes()[..at], b":", &[name; Token::LEN], &[name]].concat();
-        HolderSnapshot { member, left: text[at + 1..].parse().expect("a ttl") }
+        HolderSnapshot {
+            member,
+            left: text[at + 1..].parse().expect("a ttl"),
+        }
     };
     text.split(',').map(holder).collect()
 }
@@ -45,9 +60,14 @@ fn holders_of(text: &str) -> Vec<HolderSnapshot> {
 /// The holders in the words of [`shared`].
 fn names(holders: &[Holder]) -> String {
     let name = |holder: &Holder| {
-        let permit = holder.slot.map_or_else(String::new, |number| number.to_string());
+        let permit = holder
+            .slot
+            .map_or_else(String::new, |number| number.to_string());
         let owner = holder.owner().expect("each has a label");
-        format!("{permit}{owner}{}", holder.remaining.expect("each has a ttl").as_millis())
+        format!(
+            "{permit}{owner}{}",
+            holder.remaining.expect("each has a ttl").as_millis()
+        )
     };
     holders.iter().map(name).collect::<Vec<_>>().join(",")
 }
@@ -74,7 +94,9 @@ fn the_holders_that_a_majority_has_are_shown_with_the_ttl_that_a_majority_gives_
         ("a10 a20 =b9,a30", "a10"),
     ];
     for (nodes, expected) in table {
-        let LockState::Shared(holders) = shared(nodes).state else { panic!("{nodes}") };
+        let LockState::Shared(holders) = shared(nodes).state else {
+            panic!("{nodes}")
+        };
         assert_eq!(names(&holders), expected, "{nodes}");
     }
 }
@@ -95,11 +117,19 @@ fn without_a_holder_of_a_majority_the_state_is_undecided() {
     for nodes in table {
         assert_eq!(shared(nodes).state, LockState::Undecided, "{nodes}");
     }
-    for (nodes, state) in [("a10 . .", LockState::Free), ("a10 !x1 !x1", LockState::Reserved)] {
+    for (nodes, state) in [
+        ("a10 . .", LockState::Free),
+        ("a10 !x1 !x1", LockState::Reserved),
+    ] {
         assert_eq!(shared(nodes).state, state, "{nodes}");
     }
-    let LockState::Held(holder) = shared("a10 =b9,a10 =b8,a10").state else { panic!("a writer") };
-    assert_eq!((names(std::slice::from_ref(&holder)), holder.slot), ("b8".to_owned(), None));
+    let LockState::Held(holder) = shared("a10 =b9,a10 =b8,a10").state else {
+        panic!("a writer")
+    };
+    assert_eq!(
+        (names(std::slice::from_ref(&holder)), holder.slot),
+        ("b8".to_owned(), None)
+    );
 }
 
 #[test]
@@ -110,23 +140,35 @@ fn each_node_is_shown_with_its_shares_and_without_a_single_holder() {
     let is_single = |node: &NodeView| matches!(&node.holder, Ok(Some(_)));
     let single: Vec<bool> = seen.nodes.iter().map(is_single).collect();
     assert_eq!(single, [false, false, true, false, false]);
-    assert!(!format!("{seen:?}").contains("97, 97"), "a token could release the share");
+    assert!(
+        !format!("{seen:?}").contains("97, 97"),
+        "a token could release the share"
+    );
     let agrees = |nodes| -> Vec<bool> { shared(nodes).nodes.iter().map(|it| it.agrees).collect() };
     assert_eq!(agrees("a10 a10 ."), [true, true, false]);
-    assert_eq!(agrees("a10 b10 =c9,a10"), [true, true, false], "both share it");
+    assert_eq!(
+        agrees("a10 b10 =c9,a10"),
+        [true, true, false],
+        "both share it"
+    );
 }
 
 #[test]
 fn members_that_the_library_did_not_write_are_not_shown() {
     let mut snapshot = on_node("a10").expect("it answered");
     let garbage = [&b"no colon"[..], b"x:y", b"-1:y", b"4294967296:y", b""];
-    let holder = |member: &[u8]| HolderSnapshot { member: member.to_vec(), left: 5 };
+    let holder = |member: &[u8]| HolderSnapshot {
+        member: member.to_vec(),
+        left: 5,
+    };
     snapshot.holders.extend(garbage.map(holder));
     let snapshots = vec![Some(snapshot); 3];
     let report = NodeReport::new(Arc::from("node"), NodeAnswer::Answered);
     let seen = Inspection::of(Arc::from(&b"key"[..]), &snapshots, vec![report; 3]);
     let seen = seen.unwrap_or_else(|_| panic!("a majority answered"));
-    let LockState::Shared(holders) = &seen.state else { panic!("{seen:?}") };
+    let LockState::Shared(holders) = &seen.state else {
+        panic!("{seen:?}")
+    };
     assert_eq!(names(holders), "a10");
     assert!(seen.nodes.iter().all(|node| names(&node.shares) == "a10"));
 }
@@ -140,7 +182,10 @@ fn a_release_by_force_removes_the_members_that_were_seen_or_the_value_of_a_lock_
     let exclusive = [&[b'c' | 0x80; Token::LEN][..], b"c"].concat();
     let expected = [member("2:", b'b'), member(":", b'a'), exclusive];
     assert_eq!(seen.locks.to_vec(), expected);
-    assert!(seen.others.is_empty(), "the shared value is no other program's");
+    assert!(
+        seen.others.is_empty(),
+        "the shared value is no other program's"
+    );
     // Nobody has a share: the node removes the value if that is so still.
     assert_eq!(shared("+ + +").seen.locks.to_vec(), [SHARED]);
 }
@@ -154,7 +199,10 @@ fn a_waiter_says_whether_it_waits_for_a_share() {
             permits,
             owner: Vec::new(),
         };
-        let node = snapshot(".").map(|it| KeySnapshot { waiters: vec![waiter], ..it });
+        let node = snapshot(".").map(|it| KeySnapshot {
+            waiters: vec![waiter],
+            ..it
+        });
         let found = waiters_of(&[node]);
         let found: Vec<bool> = found.iter().map(QueuedWaiter::is_for_share).collect();
         assert_eq!(found, [is_for_share]);

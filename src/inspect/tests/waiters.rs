@@ -15,15 +15,25 @@ fn order(nodes: &str) -> Vec<String> {
     };
     let node = |text: &str| match text {
         "?" => None,
-        "." => Some(KeySnapshot { left: -2, ..KeySnapshot::default() }),
+        "." => Some(KeySnapshot {
+            left: -2,
+            ..KeySnapshot::default()
+        }),
         _ => {
             let waiters = text.bytes().map(waiter).collect();
-            Some(KeySnapshot { left: -2, waiters, ..KeySnapshot::default() })
+            Some(KeySnapshot {
+                left: -2,
+                waiters,
+                ..KeySnapshot::default()
+            })
         }
     };
     let snapshots: Vec<_> = nodes.split(' ').map(node).collect();
     let waiters = waiters_of(&snapshots);
-    waiters.iter().map(|it| format!("{}{}", it.owner().unwrap(), it.nodes)).collect()
+    waiters
+        .iter()
+        .map(|it| format!("{}{}", it.owner().unwrap(), it.nodes))
+        .collect()
 }
 
 #[test]
@@ -60,7 +70,10 @@ fn waiters_of_a_majority_are_in_order_for_every_way_to_lack_some() {
             let has = |node: &usize| without & 1 << node == 0;
             (0..5).filter(has).for_each(|node| lists[node].push(letter));
         }
-        lists.iter_mut().filter(|list| list.is_empty()).for_each(|list| list.push('.'));
+        lists
+            .iter_mut()
+            .filter(|list| list.is_empty())
+            .for_each(|list| list.push('.'));
         let nodes = lists.join(" ");
         let found: String = order(&nodes).iter().map(|name| &name[..1]).collect();
         assert_eq!(found, "cab", "{nodes}");
@@ -77,14 +90,25 @@ fn a_waiter_is_shown_with_its_label_and_its_own_time() {
     };
     let shown = |waiter| {
         let waiters = vec![waiter];
-        let snapshots = [Some(KeySnapshot { left: -2, waiters, ..KeySnapshot::default() })];
+        let snapshots = [Some(KeySnapshot {
+            left: -2,
+            waiters,
+            ..KeySnapshot::default()
+        })];
         waiters_of(&snapshots).remove(0)
     };
     let named = shown(waiter(1_500_000, b"me"));
     assert!(named.owner().is_some_and(|owner| owner == "me"));
     assert_eq!(named.since, wall_time(1_500_000));
-    assert_eq!(shown(waiter(1, b"")).owner(), None, "an empty label is none");
+    assert_eq!(
+        shown(waiter(1, b"")).owner(),
+        None,
+        "an empty label is none"
+    );
     // Whatever a node answers.
     let _ = shown(waiter(u64::MAX, b"me"));
-    assert!(!format!("{named:?}").contains("1, 1"), "its name could free its place");
+    assert!(
+        !format!("{named:?}").contains("1, 1"),
+        "its name could free its place"
+    );
 }

@@ -27,7 +27,8 @@ impl NodeConnection {
             self.close(io.registry);
             let now = clock::now();
             if io.conversation.wants_connection(self.node, now) {
-                io.conversation.connecting(self.node, now, Phase::Connecting);
+                io.conversation
+                    .connecting(self.node, now, Phase::Connecting);
                 self.connect(io);
             }
             return;
@@ -45,7 +46,10 @@ impl NodeConnection {
             }
             Some(_) => {}
         }
-        if self.next_deadline().is_some_and(|next_at| clock::now() >= next_at) {
+        if self
+            .next_deadline()
+            .is_some_and(|next_at| clock::now() >= next_at)
+        {
             // This address has had its part of the time.
             self.release(io.registry);
             self.connect(io);
@@ -70,7 +74,10 @@ impl NodeConnection {
 
     /// Closes the socket. Returns whether there was one.
     fn release(&mut self, registry: &Registry) -> bool {
-        self.socket.take().map(|socket| socket.stream.close(registry)).is_some()
+        self.socket
+            .take()
+            .map(|socket| socket.stream.close(registry))
+            .is_some()
     }
 
     /// Begins to connect to the next address, or to resolve the name.
@@ -96,7 +103,8 @@ impl NodeConnection {
         let tls = self.endpoint.tls.as_ref().map(at);
         match Stream::connect(&target, tls.as_ref(), io.registry, token) {
             Ok(stream) => {
-                io.conversation.connecting(self.node, clock::now(), Phase::Connecting);
+                io.conversation
+                    .connecting(self.node, clock::now(), Phase::Connecting);
                 self.socket = Some(OpenSocket {
                     stream,
                     token,
@@ -115,17 +123,21 @@ impl NodeConnection {
     }
 
     fn resolve<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
-        io.conversation.connecting(self.node, clock::now(), Phase::Resolving);
+        io.conversation
+            .connecting(self.node, clock::now(), Phase::Resolving);
         if let Err(error) = self.look_up(io.resolver) {
             let text = format!("no thread for the lookup: {error}");
-            io.conversation.closed(clock::now(), self.node, NodeError::Unresolved(text));
+            io.conversation
+                .closed(clock::now(), self.node, NodeError::Unresolved(text));
         }
     }
 
     /// Begins to look up where the node is, unless that was begun a moment ago.
     fn look_up(&mut self, resolver: &Resolver) -> io::Result<()> {
         let (now, timeout) = (clock::now(), self.options.timeout);
-        let Some(lookup) = self.lookups.begin(now, timeout) else { return Ok(()) };
+        let Some(lookup) = self.lookups.begin(now, timeout) else {
+            return Ok(());
+        };
         resolver.look_up(self.node.index(), &self.endpoint, timeout, lookup)?;
         self.lookups.began(now);
         Ok(())
@@ -136,7 +148,8 @@ impl NodeConnection {
         let now = clock::now();
         io.conversation.looking(self.node, now);
         if literal(&self.endpoint.address).is_some() {
-            io.conversation.named(self.node, now, 0, now, Whereabouts::SameAddress);
+            io.conversation
+                .named(self.node, now, 0, now, Whereabouts::SameAddress);
         } else {
             // Without a thread for it, the next search is due soon.
             let _ = self.look_up(io.resolver);
@@ -144,13 +157,18 @@ impl NodeConnection {
     }
 
     fn finish_connecting<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
-        let Some(socket) = &mut self.socket else { return };
+        let Some(socket) = &mut self.socket else {
+            return;
+        };
         match socket.stream.is_connected() {
             None => socket.is_writable = false,
             Some(Ok(())) => {
                 socket.is_securing = true;
                 socket.stream.set_options(self.options.keepalive);
-                self.last = Last { address: socket.address, has_answered: false };
+                self.last = Last {
+                    address: socket.address,
+                    has_answered: false,
+                };
                 self.secure(io.conversation);
             }
             Some(Err(error)) => {
@@ -166,7 +184,8 @@ impl NodeConnection {
             return self.connect(io);
         }
         self.found = None;
-        io.conversation.closed(clock::now(), self.node, unreachable(error));
+        io.conversation
+            .closed(clock::now(), self.node, unreachable(error));
     }
 }
 
@@ -183,7 +202,9 @@ impl NodeConnection {
     /// Continues the TLS handshake of a connected socket, if there is one, and begins the greeting
     /// when it is completed.
     pub(super) fn secure(&mut self, conversation: &mut impl Conversation) {
-        let Some(socket) = &mut self.socket else { return };
+        let Some(socket) = &mut self.socket else {
+            return;
+        };
         match socket.shake_hands() {
             Ok(Progress::Completed) => {
                 socket.is_securing = false;
@@ -219,7 +240,9 @@ impl OpenSocket {
         let mut progress = Progress::None;
         while self.stream.is_handshaking() {
             let result = if self.is_writable && self.stream.has_unsent() {
-                self.stream.flush().map_err(|error| (error, &mut self.is_writable))
+                self.stream
+                    .flush()
+                    .map_err(|error| (error, &mut self.is_writable))
             } else if self.is_readable {
                 match self.stream.receive() {
                     Ok(is_drained) => {
@@ -273,7 +296,10 @@ impl OpenSocket {
 pub(in crate::net) fn unreachable(error: &io::Error) -> NodeError {
     match tls_error(error) {
         Some(error) => NodeError::Tls(error.clone()),
-        None => NodeError::Unreachable { kind: error.kind(), text: error.to_string() },
+        None => NodeError::Unreachable {
+            kind: error.kind(),
+            text: error.to_string(),
+        },
     }
 }
 

@@ -18,7 +18,10 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-const OPTIONS: ConnectOptions = ConnectOptions { timeout: Duration::from_secs(2), keepalive: None };
+const OPTIONS: ConnectOptions = ConnectOptions {
+    timeout: Duration::from_secs(2),
+    keepalive: None,
+};
 
 /// A connection to a peer in this process, and its event loop.
 struct Fixture {
@@ -42,19 +45,29 @@ fn found(addresses: Vec<SocketAddr>) -> Found {
 impl Fixture {
     /// A connection that is about to be made, because a request waits for it.
     fn new(port: u16) -> Self {
-        Self::to(Address::Tcp { host: "127.0.0.1".to_owned(), port })
+        Self::to(Address::Tcp {
+            host: "127.0.0.1".to_owned(),
+            port,
+        })
     }
 
     /// The same, to a name with these addresses.
     fn of_name(addresses: Vec<SocketAddr>) -> Self {
-        let mut fixture = Self::to(Address::Tcp { host: "node.test".to_owned(), port: 1 });
+        let mut fixture = Self::to(Address::Tcp {
+            host: "node.test".to_owned(),
+            port: 1,
+        });
         fixture.resolve(addresses);
         fixture
     }
 
     fn to(address: Address) -> Self {
         Self::with(
-            Endpoint { address, tls: None, auth: LookupAuth::default() },
+            Endpoint {
+                address,
+                tls: None,
+                auth: LookupAuth::default(),
+            },
             &SessionOptions::new("peer", 7),
         )
     }
@@ -66,7 +79,13 @@ impl Fixture {
         let rounds = Rounds::new(vec![session], false);
         let connection = NodeConnection::new(Node::new(0), endpoint, OPTIONS);
         let events = Events::with_capacity(8);
-        let mut fixture = Self { connection, rounds, poll, events, resolver: Resolver::new(waker) };
+        let mut fixture = Self {
+            connection,
+            rounds,
+            poll,
+            events,
+            resolver: Resolver::new(waker),
+        };
         fixture.ask();
         fixture
     }
@@ -82,19 +101,27 @@ impl Fixture {
     /// A lookup has found these.
     fn resolve(&mut self, addresses: Vec<SocketAddr>) {
         let registry = self.poll.registry();
-        self.connection.resolved(found(addresses), &mut self.rounds, registry);
+        self.connection
+            .resolved(found(addresses), &mut self.rounds, registry);
     }
 
     /// The address of the socket.
     fn address(&self) -> Option<SocketAddr> {
-        self.connection.socket.as_ref().and_then(|socket| socket.address)
+        self.connection
+            .socket
+            .as_ref()
+            .and_then(|socket| socket.address)
     }
 
     /// Runs the event loop until the connection fulfils `is_done`.
     fn run_until(&mut self, is_done: impl Fn(&NodeConnection) -> bool) {
         let start = clock::now();
         while !is_done(&self.connection) {
-            assert!(clock::now().since(start) < Duration::from_secs(60), "{:?}", self.connection);
+            assert!(
+                clock::now().since(start) < Duration::from_secs(60),
+                "{:?}",
+                self.connection
+            );
             self.turn();
         }
     }
@@ -102,25 +129,41 @@ impl Fixture {
     fn turn(&mut self) {
         let (registry, resolver) = (self.poll.registry(), &self.resolver);
         let conversation = &mut self.rounds;
-        self.connection.follow_session(&mut Io { conversation, registry, resolver });
+        self.connection.follow_session(&mut Io {
+            conversation,
+            registry,
+            resolver,
+        });
         let timeout = Some(Duration::from_millis(10));
         self.poll.poll(&mut self.events, timeout).expect("a poll");
-        self.events.iter().for_each(|event| self.connection.record_readiness(event));
+        self.events
+            .iter()
+            .for_each(|event| self.connection.record_readiness(event));
     }
 
     /// Why the connection was lost, which has decided the request.
     fn last_error(&mut self) -> NodeError {
         let (_, mut outcome) = self.rounds.poll().expect("the connection is lost");
-        outcome.statuses.remove(0).last_error.expect("the connection is lost")
+        outcome
+            .statuses
+            .remove(0)
+            .last_error
+            .expect("the connection is lost")
     }
 }
 
 fn is_connected(connection: &NodeConnection) -> bool {
-    connection.socket.as_ref().is_some_and(|socket| socket.is_connected)
+    connection
+        .socket
+        .as_ref()
+        .is_some_and(|socket| socket.is_connected)
 }
 
 fn is_readable(connection: &NodeConnection) -> bool {
-    connection.socket.as_ref().is_some_and(|socket| socket.is_connected && socket.is_readable)
+    connection
+        .socket
+        .as_ref()
+        .is_some_and(|socket| socket.is_connected && socket.is_readable)
 }
 
 #[test]
@@ -132,7 +175,8 @@ fn a_node_that_sends_without_end_does_not_block_the_loop() {
     let (mut peer, _) = listener.accept().expect("a connection");
     // All of it arrives before the first read. Two calls and a half are needed to read it.
     let mut buffer = [0; MESSAGE.len()];
-    peer.write_all(&MESSAGE.repeat(5 * READS_MAX / 2)).expect("it fits into the socket buffer");
+    peer.write_all(&MESSAGE.repeat(5 * READS_MAX / 2))
+        .expect("it fits into the socket buffer");
     fixture.run_until(is_readable);
 
     for has_more in [true, true, false] {
@@ -151,7 +195,8 @@ fn loss_after(bytes: &[u8]) -> String {
     let mut fixture = Fixture::new(listener.local_addr().expect("an address").port());
     fixture.run_until(is_connected);
     let (mut peer, _) = listener.accept().expect("a connection");
-    peer.write_all(bytes).expect("it fits into the socket buffer");
+    peer.write_all(bytes)
+        .expect("it fits into the socket buffer");
     drop(peer);
     fixture.run_until(NodeConnection::is_finished);
     fixture.connection.read(&mut [0; 100], &mut fixture.rounds);
@@ -161,9 +206,15 @@ fn loss_after(bytes: &[u8]) -> String {
 #[test]
 fn a_server_that_closes_without_a_word_may_want_tls() {
     let text = loss_after(b"");
-    assert!(text.ends_with("; if the server expects TLS, use a rediss:// URL"), "{text}");
+    assert!(
+        text.ends_with("; if the server expects TLS, use a rediss:// URL"),
+        "{text}"
+    );
     let text = loss_after(b"+OK\r");
-    assert!(text.starts_with("connection lost: ") && !text.contains("TLS"), "{text}");
+    assert!(
+        text.starts_with("connection lost: ") && !text.contains("TLS"),
+        "{text}"
+    );
 }
 
 /// A port whose listen queue is full: it answers no connection request until it is emptied.
@@ -184,13 +235,18 @@ fn an_address_that_does_not_answer_in_its_part_of_the_time_is_left_for_the_next(
     let addresses = [&first.0, &second].map(|port| port.local_addr().expect("an address"));
     let mut fixture = Fixture::of_name(addresses.to_vec());
     fixture.run_until(is_connected);
-    assert_eq!((fixture.address(), fixture.connection.next_deadline()), (Some(addresses[1]), None));
+    assert_eq!(
+        (fixture.address(), fixture.connection.next_deadline()),
+        (Some(addresses[1]), None)
+    );
 }
 
 #[test]
 fn an_address_that_accepts_and_never_greets_goes_last_the_next_time() {
     let ports = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
-    let addresses = ports.each_ref().map(|port| port.local_addr().expect("an address"));
+    let addresses = ports
+        .each_ref()
+        .map(|port| port.local_addr().expect("an address"));
     let mut fixture = Fixture::of_name(addresses.to_vec());
     for address in [addresses[0], addresses[1], addresses[0]] {
         fixture.run_until(is_connected);
@@ -207,22 +263,47 @@ fn an_address_that_accepts_and_never_greets_goes_last_the_next_time() {
 #[test]
 fn a_connection_to_a_master_is_left_for_the_one_that_is_named_in_its_place() {
     let ports = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
-    let [old, new] = ports.each_ref().map(|port| port.local_addr().expect("an address"));
-    let sentinels = vec![Place { host: "sentinel.test".to_owned(), port: 1 }];
-    let address = Address::Sentinel { sentinels, group: "locks".to_owned() };
+    let [old, new] = ports
+        .each_ref()
+        .map(|port| port.local_addr().expect("an address"));
+    let sentinels = vec![Place {
+        host: "sentinel.test".to_owned(),
+        port: 1,
+    }];
+    let address = Address::Sentinel {
+        sentinels,
+        group: "locks".to_owned(),
+    };
     let mut options = SessionOptions::new("peer", 7);
     let bound = Duration::from_secs(5);
-    let group = GroupOptions { tag: Arc::default(), bound, max_ttl: bound, replicas: None };
+    let group = GroupOptions {
+        tag: Arc::default(),
+        bound,
+        max_ttl: bound,
+        replicas: None,
+    };
     options.group = Some(Arc::new(group));
     let auth = LookupAuth::default();
-    let mut fixture = Fixture::with(Endpoint { address, tls: None, auth }, &options);
+    let mut fixture = Fixture::with(
+        Endpoint {
+            address,
+            tls: None,
+            auth,
+        },
+        &options,
+    );
     fixture.resolve(vec![old]);
     fixture.run_until(is_connected);
     fixture.resolve(vec![old]);
     let registry = fixture.poll.registry();
     let problem = Err(NodeError::NoMaster("no answer".to_owned()));
-    fixture.connection.resolved(problem, &mut fixture.rounds, registry);
-    assert!(is_connected(&fixture.connection), "it is named, or nobody can say");
+    fixture
+        .connection
+        .resolved(problem, &mut fixture.rounds, registry);
+    assert!(
+        is_connected(&fixture.connection),
+        "it is named, or nobody can say"
+    );
     fixture.resolve(vec![new]);
     assert!(fixture.rounds.session(Node::new(0)).is_down());
     fixture.ask();

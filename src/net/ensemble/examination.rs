@@ -28,17 +28,26 @@ pub(super) fn examine(
             // It fails if nobody waits any more.
             let _ = sender.send((index, probe(&endpoint, until)));
         };
-        let thread = thread::Builder::new().name("redlatch-probe".to_owned()).spawn(ask);
+        let thread = thread::Builder::new()
+            .name("redlatch-probe".to_owned())
+            .spawn(ask);
         results.push(Err(match thread {
             Ok(_) => NodeError::TimedOut(Phase::Resolving),
-            Err(error) => NodeError::Unreachable { kind: error.kind(), text: error.to_string() },
+            Err(error) => NodeError::Unreachable {
+                kind: error.kind(),
+                text: error.to_string(),
+            },
         }));
     }
     drop(sender);
     while let Ok((index, result)) = receiver.recv_timeout(until.since(clock::now())) {
         results[index] = result;
     }
-    reports.into_iter().zip(results).map(|(report, result)| status(report, result)).collect()
+    reports
+        .into_iter()
+        .zip(results)
+        .map(|(report, result)| status(report, result))
+        .collect()
 }
 
 fn status(report: NodeReport, result: Result<ProbeAnswer, NodeError>) -> NodeStatus {
@@ -62,7 +71,10 @@ fn status(report: NodeReport, result: Result<ProbeAnswer, NodeError>) -> NodeSta
 
 /// The statuses of servers that are not asked.
 pub(super) fn unreachable(reports: &[NodeReport], error: &NodeError) -> Vec<NodeStatus> {
-    let urls: Vec<Arc<str>> = reports.iter().map(|report| Arc::clone(&report.url)).collect();
+    let urls: Vec<Arc<str>> = reports
+        .iter()
+        .map(|report| Arc::clone(&report.url))
+        .collect();
     NodeStatus::of_unreachable(&urls, error)
 }
 
@@ -83,7 +95,11 @@ fn probe(endpoint: &Endpoint, until: Time) -> Result<ProbeAnswer, NodeError> {
     let mut probe = ProbeConnection::connect((host, *port), endpoint.tls.as_ref(), until)?;
     let sent_at = clock::now();
     let bytes = probe.ask(QUESTION, |answer| answer.len() >= ANSWER_MAX)?;
-    Ok(ProbeAnswer { bytes, took: clock::now().since(sent_at), host: probe.host() })
+    Ok(ProbeAnswer {
+        bytes,
+        took: clock::now().since(sent_at),
+        host: probe.host(),
+    })
 }
 
 #[cfg(test)]
@@ -98,7 +114,14 @@ mod tests {
     fn status_of(answer: &str, known: NodeAnswer) -> NodeStatus {
         let report = NodeReport::new("zk://a:2181".into(), known);
         let bytes = answer.as_bytes().to_vec();
-        status(report, Ok(ProbeAnswer { bytes, took: Duration::from_millis(1), host: None }))
+        status(
+            report,
+            Ok(ProbeAnswer {
+                bytes,
+                took: Duration::from_millis(1),
+                host: None,
+            }),
+        )
     }
 
     #[test]
@@ -111,31 +134,62 @@ mod tests {
             (Some(Role::Leader), Some(16), Some("3.8.0"))
         );
         for (answer, is_connected, error) in [
-            (leader.replace("leader", "read-only").as_str(), false, "refused: the server has no"),
-            ("srvr is not executed because it is not in the whitelist.", true, "refused: srvr is"),
-            ("This ZooKeeper instance is not currently serving requests", false, "refused: the"),
-            ("-ERR\r\n", false, "unexpected reply: not the answer of a ZooKeeper server"),
+            (
+                leader.replace("leader", "read-only").as_str(),
+                false,
+                "refused: the server has no",
+            ),
+            (
+                "srvr is not executed because it is not in the whitelist.",
+                true,
+                "refused: srvr is",
+            ),
+            (
+                "This ZooKeeper instance is not currently serving requests",
+                false,
+                "refused: the",
+            ),
+            (
+                "-ERR\r\n",
+                false,
+                "unexpected reply: not the answer of a ZooKeeper server",
+            ),
         ] {
             let status = status_of(answer, NodeAnswer::Answered);
             let text = status.last_error.unwrap().to_string();
-            assert!(status.is_connected == is_connected && text.starts_with(error), "{text}");
+            assert!(
+                status.is_connected == is_connected && text.starts_with(error),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn what_a_server_has_refused_the_client_is_shown() {
-        let refused = NodeError::Refused { text: "AuthFailed".to_owned(), is_permanent: true };
+        let refused = NodeError::Refused {
+            text: "AuthFailed".to_owned(),
+            is_permanent: true,
+        };
         let known = NodeAnswer::Failed(refused.clone());
         let status = status_of("Mode: follower\n", known.clone());
-        assert_eq!((status.is_connected, status.last_error), (true, Some(refused)));
+        assert_eq!(
+            (status.is_connected, status.last_error),
+            (true, Some(refused))
+        );
         let report = NodeReport::new("zk://a:2181".into(), known);
         let error = NodeError::TimedOut(Phase::Connecting);
-        assert_eq!(super::status(report, Err(error.clone())).last_error, Some(error));
+        assert_eq!(
+            super::status(report, Err(error.clone())).last_error,
+            Some(error)
+        );
     }
 
     fn endpoint(port: u16) -> Endpoint {
         Endpoint {
-            address: Address::Tcp { host: "127.0.0.1".to_owned(), port },
+            address: Address::Tcp {
+                host: "127.0.0.1".to_owned(),
+                port,
+            },
             tls: None,
             auth: LookupAuth::default(),
         }
@@ -184,8 +238,15 @@ mod tests {
             drop(socket);
         });
         assert_eq!(silent.unwrap_err(), NodeError::TimedOut(Phase::Answering));
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let refused = probe(&endpoint(port), soon()).unwrap_err();
-        assert!(matches!(refused, NodeError::Unreachable { .. }), "{refused:?}");
+        assert!(
+            matches!(refused, NodeError::Unreachable { .. }),
+            "{refused:?}"
+        );
     }
 }

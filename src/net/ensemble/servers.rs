@@ -116,7 +116,11 @@ impl Servers {
         self.note_session_loss();
         let session = &self.table.session;
         let now = (!session.is_down()).then(|| {
-            let phase = if session.is_ready() { Phase::Answering } else { self.phase };
+            let phase = if session.is_ready() {
+                Phase::Answering
+            } else {
+                self.phase
+            };
             (Node::new(session.server()), phase)
         });
         if now == self.seen {
@@ -151,7 +155,9 @@ impl Servers {
         if !self.table.take_session_loss() {
             return;
         }
-        let node = self.seen.map_or(Node::new(self.table.session.server()), |(node, _)| node);
+        let node = self
+            .seen
+            .map_or(Node::new(self.table.session.server()), |(node, _)| node);
         let url = Arc::clone(&self.lock_reports()[node.index()].url);
         self.recorder.record(&url, NodeState::SessionLost);
         self.tell_changes();
@@ -175,7 +181,9 @@ impl Servers {
 
     fn tell_changes(&mut self) {
         while let Some(change) = self.recorder.pop() {
-            self.changes.iter().for_each(|changes| changes.push(change.clone()));
+            self.changes
+                .iter()
+                .for_each(|changes| changes.push(change.clone()));
         }
     }
 
@@ -215,7 +223,11 @@ impl Conversation for Servers {
     }
 
     fn phase(&mut self, _: Node) -> Phase {
-        if self.table.session.is_ready() { Phase::Answering } else { self.phase }
+        if self.table.session.is_ready() {
+            Phase::Answering
+        } else {
+            self.phase
+        }
     }
 
     fn connected(&mut self, _: Node, now: Time, _: Option<Host>) {
@@ -229,7 +241,11 @@ impl Conversation for Servers {
     }
 
     fn output(&mut self, node: Node) -> &[u8] {
-        if self.is_down(node) { &[] } else { self.table.session.output() }
+        if self.is_down(node) {
+            &[]
+        } else {
+            self.table.session.output()
+        }
     }
 
     fn wrote(&mut self, _: Node, count: usize) {
@@ -321,7 +337,10 @@ pub(crate) fn refusal(error: EnsembleError) -> NodeError {
         EnsembleError::Unimplemented => ": locks need ZooKeeper 3.5 or later",
         _ => "",
     };
-    NodeError::Refused { text: format!("{error}{hint}"), is_permanent }
+    NodeError::Refused {
+        text: format!("{error}{hint}"),
+        is_permanent,
+    }
 }
 
 /// Why a connection has ended, as the session says it.

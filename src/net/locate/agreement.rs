@@ -23,7 +23,10 @@ fn expect_no_strangers(about: &About, found: &[Answer]) -> Result<(), NodeError>
         About::Group(_) => 2,
         About::Slot(_) => 1,
     };
-    let telling: Vec<&Answer> = found.iter().filter(|it| it.told.len() >= told_min).collect();
+    let telling: Vec<&Answer> = found
+        .iter()
+        .filter(|it| it.told.len() >= told_min)
+        .collect();
     for (index, one) in telling.iter().enumerate() {
         let is_stranger = |other: &&&Answer| !learned::have_one_in_common(&one.told, &other.told);
         if let Some(other) = telling[index + 1..].iter().find(is_stranger) {
@@ -43,8 +46,12 @@ fn expect_no_strangers(about: &About, found: &[Answer]) -> Result<(), NodeError>
 /// replaced a moment ago, and does not know it yet.
 fn expect_one_owner(found: &[Answer]) -> Result<(), NodeError> {
     let mut masters = found.iter().filter(|answer| answer.member.is_some());
-    let Some(one) = masters.next() else { return Ok(()) };
-    let Some(other) = masters.find(|other| other.member != one.member) else { return Ok(()) };
+    let Some(one) = masters.next() else {
+        return Ok(());
+    };
+    let Some(other) = masters.find(|other| other.member != one.member) else {
+        return Ok(());
+    };
     Err(NodeError::NoMaster(format!(
         "{} and {} both say that the slot is theirs: they are of different clusters, or one was \
          replaced a moment ago",
@@ -56,8 +63,12 @@ fn expect_one_owner(found: &[Answer]) -> Result<(), NodeError> {
 /// the user may not ask of whom they tell, and they watch different groups. What most of the URL's
 /// Sentinels name is the same for all clients. (Members of a cluster name a place in several ways.)
 fn expect_one_name(about: &About, servers: usize, found: &[Answer]) -> Result<(), NodeError> {
-    let About::Group(_) = about else { return Ok(()) };
-    let Some(epoch) = found.iter().map(|answer| answer.master.epoch).max() else { return Ok(()) };
+    let About::Group(_) = about else {
+        return Ok(());
+    };
+    let Some(epoch) = found.iter().map(|answer| answer.master.epoch).max() else {
+        return Ok(());
+    };
     let latest: Vec<&Answer> = found.iter().filter(|it| it.master.epoch == epoch).collect();
     let named = |one: &Answer| latest.iter().filter(|it| it.master == one.master).count();
     let one = latest[0];
@@ -81,15 +92,23 @@ mod tests {
     use crate::node_url::Place;
 
     fn at(host: &str) -> Place {
-        Place { host: host.to_owned(), port: 1 }
+        Place {
+            host: host.to_owned(),
+            port: 1,
+        }
     }
 
     /// What the server at `asked` says, who tells of servers with these ids.
     fn answer(asked: &str, master: &str, epoch: u64, ids: &str) -> Answer {
-        let told = ids.chars().filter_map(|id| learned::server(&id.to_string(), "x", 1));
+        let told = ids
+            .chars()
+            .filter_map(|id| learned::server(&id.to_string(), "x", 1));
         Answer {
             asked: at(asked),
-            master: Master { place: at(master), epoch },
+            master: Master {
+                place: at(master),
+                epoch,
+            },
             member: None,
             told: told.collect(),
         }
@@ -119,16 +138,30 @@ mod tests {
     #[test]
     fn sentinels_that_name_different_masters_in_one_epoch_are_not_believed() {
         let is_one = |servers, named: &[(&str, u64)]| {
-            let found: Vec<_> =
-                named.iter().map(|(it, epoch)| answer("s", it, *epoch, "")).collect();
+            let found: Vec<_> = named
+                .iter()
+                .map(|(it, epoch)| answer("s", it, *epoch, ""))
+                .collect();
             let verdict = expect_one_group(&group(), servers, &found);
-            assert!(matches!(verdict, Ok(()) | Err(NodeError::NoMaster(_))), "it may pass");
+            assert!(
+                matches!(verdict, Ok(()) | Err(NodeError::NoMaster(_))),
+                "it may pass"
+            );
             verdict.is_ok()
         };
         assert!(!is_one(2, &[("a", 3), ("b", 3)]));
-        assert!(!is_one(4, &[("a", 3), ("a", 3), ("b", 3)]), "another client may hear two of b");
-        assert!(is_one(3, &[("a", 3), ("b", 3), ("a", 3)]), "all clients hear one of these two");
-        assert!(is_one(2, &[("a", 3), ("b", 4)]), "a failover that not all have heard of");
+        assert!(
+            !is_one(4, &[("a", 3), ("a", 3), ("b", 3)]),
+            "another client may hear two of b"
+        );
+        assert!(
+            is_one(3, &[("a", 3), ("b", 3), ("a", 3)]),
+            "all clients hear one of these two"
+        );
+        assert!(
+            is_one(2, &[("a", 3), ("b", 4)]),
+            "a failover that not all have heard of"
+        );
         assert!(is_one(2, &[("a", 3), ("a", 3)]) && is_one(3, &[]));
     }
 
@@ -136,10 +169,21 @@ mod tests {
     fn members_that_both_have_a_slot_are_not_believed() {
         let owner = |asked, member: Option<&str>| {
             let member = member.map(|name| name.as_bytes().to_vec());
-            Answer { member, ..answer(asked, asked, 0, "") }
+            Answer {
+                member,
+                ..answer(asked, asked, 0, "")
+            }
         };
         let is_one = |found: &[Answer]| expect_one_group(&About::Slot(1), 3, found).is_ok();
-        assert!(is_one(&[owner("s1", Some("a")), owner("s2", Some("a")), owner("s3", None)]));
-        assert!(!is_one(&[owner("s1", Some("a")), owner("s3", None), owner("s2", Some("b"))]));
+        assert!(is_one(&[
+            owner("s1", Some("a")),
+            owner("s2", Some("a")),
+            owner("s3", None)
+        ]));
+        assert!(!is_one(&[
+            owner("s1", Some("a")),
+            owner("s3", None),
+            owner("s2", Some("b"))
+        ]));
     }
 }

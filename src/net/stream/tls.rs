@@ -32,25 +32,37 @@ impl TlsTarget {
     /// `None` if no certificate can be valid for this name.
     pub fn new(config: Arc<ClientConfig>, name: &str) -> Option<Self> {
         let name = ServerName::try_from(name.to_owned()).ok()?;
-        Some(Self { config, name, is_of_each_host: false })
+        Some(Self {
+            config,
+            name,
+            is_of_each_host: false,
+        })
     }
 
     /// The same for several servers, each of which has a certificate of its own.
     pub(crate) fn of_each_host(self) -> Self {
-        Self { is_of_each_host: true, ..self }
+        Self {
+            is_of_each_host: true,
+            ..self
+        }
     }
 
     /// The same for the server on this host.
     pub(in crate::net) fn at(&self, host: &str) -> Self {
         let name = Some(host.to_owned()).filter(|_| self.is_of_each_host);
         let name = name.and_then(|name| ServerName::try_from(name).ok());
-        Self { name: name.unwrap_or_else(|| self.name.clone()), ..self.clone() }
+        Self {
+            name: name.unwrap_or_else(|| self.name.clone()),
+            ..self.clone()
+        }
     }
 }
 
 impl fmt::Debug for TlsTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TlsTarget").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("TlsTarget")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -76,7 +88,13 @@ impl TlsSession {
         let mut connection =
             connection.map_err(|error| io::Error::other(tls_error(&error, &peer)))?;
         connection.set_buffer_limit(Some(UNSENT_MAX));
-        Ok(Self { connection, peer, problem: None, has_ended: false, has_decrypted: false })
+        Ok(Self {
+            connection,
+            peer,
+            problem: None,
+            has_ended: false,
+            has_decrypted: false,
+        })
     }
 
     /// Has the handshake still to be made?
@@ -96,7 +114,11 @@ impl TlsSession {
 
     /// Reads from the socket once, and decrypts. Returns whether the socket is drained.
     pub fn receive(&mut self, socket: &mut (impl Read + Write)) -> io::Result<bool> {
-        let mut watched = Watched { socket, peer: &mut self.peer, is_drained: false };
+        let mut watched = Watched {
+            socket,
+            peer: &mut self.peer,
+            is_drained: false,
+        };
         let count = self.connection.read_tls(&mut watched)?;
         let is_drained = watched.is_drained;
         let processed = self.connection.process_new_packets();
@@ -125,21 +147,30 @@ impl TlsSession {
     ) -> io::Result<Received> {
         let is_drained = !self.has_decrypted && self.receive(socket)?;
         if !self.has_decrypted {
-            return Ok(Received::Bytes { count: 0, is_drained });
+            return Ok(Received::Bytes {
+                count: 0,
+                is_drained,
+            });
         }
         match self.connection.reader().read(buffer) {
             Ok(0) => Ok(Received::End),
             Ok(count) => {
                 // A full buffer may have left some.
                 self.has_decrypted = count == buffer.len() || self.has_ended;
-                Ok(Received::Bytes { count, is_drained: is_drained && !self.has_decrypted })
+                Ok(Received::Bytes {
+                    count,
+                    is_drained: is_drained && !self.has_decrypted,
+                })
             }
             Err(error) if self.problem.is_some() || error.kind() == ErrorKind::UnexpectedEof => {
                 Err(self.end())
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 self.has_decrypted = false;
-                Ok(Received::Bytes { count: 0, is_drained })
+                Ok(Received::Bytes {
+                    count: 0,
+                    is_drained,
+                })
             }
             Err(error) => Err(error),
         }
@@ -168,7 +199,11 @@ impl TlsSession {
                 return Err(error);
             }
             let _ = self.receive(socket);
-            return Err(if self.problem.is_some() { self.end() } else { error });
+            return Err(if self.problem.is_some() {
+                self.end()
+            } else {
+                error
+            });
         }
         Ok(())
     }
@@ -229,8 +264,10 @@ impl<S: Write> Write for Gathering<'_, S> {
         match slices {
             [record] => self.0.write(record),
             records => {
-                let all: Vec<u8> =
-                    records.iter().flat_map(|record| record.iter().copied()).collect();
+                let all: Vec<u8> = records
+                    .iter()
+                    .flat_map(|record| record.iter().copied())
+                    .collect();
                 self.0.write(&all)
             }
         }
@@ -259,7 +296,12 @@ struct Peer {
 
 impl Peer {
     fn new(has_certificate: bool) -> Self {
-        Self { first: [0; 8], first_len: 0, has_certificate, is_negotiated: false }
+        Self {
+            first: [0; 8],
+            first_len: 0,
+            has_certificate,
+            is_negotiated: false,
+        }
     }
 
     fn spoke(&mut self, bytes: &[u8]) {
@@ -303,9 +345,9 @@ fn tls_error(error: &Error, peer: &Peer) -> TlsError {
         Error::PeerIncompatible(reason) => {
             TlsError::new(TlsErrorKind::Incompatible, &format!("{reason:?}"))
         }
-        Error::InvalidMessage(_) => {
-            peer.foreign().unwrap_or_else(|| TlsError::new(TlsErrorKind::Other, &error.to_string()))
-        }
+        Error::InvalidMessage(_) => peer
+            .foreign()
+            .unwrap_or_else(|| TlsError::new(TlsErrorKind::Other, &error.to_string())),
         _ => TlsError::new(TlsErrorKind::Other, &error.to_string()),
     }
 }
@@ -321,10 +363,16 @@ fn certificate_error(error: &CertificateError) -> TlsError {
         CertificateError::NotValidYet => (TlsErrorKind::NotYetValid, String::new()),
         CertificateError::NotValidYetContext { time, not_before } => {
             let seconds = not_before.as_secs().saturating_sub(time.as_secs());
-            (TlsErrorKind::NotYetValid, format!("by the clock here, in {}", rough(seconds)))
+            (
+                TlsErrorKind::NotYetValid,
+                format!("by the clock here, in {}", rough(seconds)),
+            )
         }
         CertificateError::NotValidForName => (TlsErrorKind::WrongName, String::new()),
-        CertificateError::NotValidForNameContext { expected, presented } => {
+        CertificateError::NotValidForNameContext {
+            expected,
+            presented,
+        } => {
             let expected = format!("not for {}", expected.to_str());
             let text = match names(presented) {
                 names if names.is_empty() => {
@@ -334,9 +382,10 @@ fn certificate_error(error: &CertificateError) -> TlsError {
             };
             (TlsErrorKind::WrongName, text)
         }
-        CertificateError::BadSignature => {
-            (TlsErrorKind::UnknownCa, "it is signed with another key than the CA's".to_owned())
-        }
+        CertificateError::BadSignature => (
+            TlsErrorKind::UnknownCa,
+            "it is signed with another key than the CA's".to_owned(),
+        ),
         CertificateError::Revoked => (TlsErrorKind::BadCertificate, "it was revoked".to_owned()),
         CertificateError::Other(other) => (TlsErrorKind::BadCertificate, other_words(other)),
         other => (TlsErrorKind::BadCertificate, other.to_string()),
@@ -358,19 +407,32 @@ fn other_words(error: &OtherError) -> String {
 /// The names in a certificate, of which rustls writes `DnsName("a.example")`.
 fn names(presented: &[String]) -> String {
     let name = |text: &String| {
-        let inner = text.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
+        let inner = text
+            .split_once('(')
+            .and_then(|(_, rest)| rest.strip_suffix(')'));
         inner.unwrap_or(text).trim_matches('"').to_owned()
     };
     let shown: Vec<String> = presented.iter().take(NAMES_MAX).map(name).collect();
-    let more = if presented.len() > NAMES_MAX { " and others" } else { "" };
+    let more = if presented.len() > NAMES_MAX {
+        " and others"
+    } else {
+        ""
+    };
     format!("{}{more}", shown.join(", "))
 }
 
 /// A time in the largest unit that it has one of.
 fn rough(seconds: u64) -> String {
-    const UNITS: [(u64, &str); 4] =
-        [(86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")];
-    let (size, unit) = UNITS.into_iter().find(|(size, _)| seconds >= *size).unwrap_or(UNITS[3]);
+    const UNITS: [(u64, &str); 4] = [
+        (86_400, "day"),
+        (3_600, "hour"),
+        (60, "minute"),
+        (1, "second"),
+    ];
+    let (size, unit) = UNITS
+        .into_iter()
+        .find(|(size, _)| seconds >= *size)
+        .unwrap_or(UNITS[3]);
     let count = seconds / size;
     format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }

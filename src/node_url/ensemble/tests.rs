@@ -6,14 +6,26 @@ use super::*;
 fn urls_are_read_and_shown() {
     for (url, shown, servers) in [
         ("zk://h", "zk://h:2181", &["zk://h:2181"][..]),
-        ("ZK://H1,h2:7/", "zk://h1:2181,h2:7", &["zk://h1:2181", "zk://h2:7"]),
+        (
+            "ZK://H1,h2:7/",
+            "zk://h1:2181,h2:7",
+            &["zk://h1:2181", "zk://h2:7"],
+        ),
         (
             "zk://10.0.0.1,[0::1],[fe80::1%25eth0]:7/a/b",
             "zk://10.0.0.1:2181,[::1]:2181,[fe80::1%25eth0]:7/a/b",
-            &["zk://10.0.0.1:2181/a/b", "zk://[::1]:2181/a/b", "zk://[fe80::1%25eth0]:7/a/b"],
+            &[
+                "zk://10.0.0.1:2181/a/b",
+                "zk://[::1]:2181/a/b",
+                "zk://[fe80::1%25eth0]:7/a/b",
+            ],
         ),
         ("zk://h?layout=curator", "zk://h:2181", &["zk://h:2181"]),
-        ("zk://h/a?layout=k%61zoo", "zk://h:2181/a?layout=kazoo", &["zk://h:2181/a"]),
+        (
+            "zk://h/a?layout=k%61zoo",
+            "zk://h:2181/a?layout=kazoo",
+            &["zk://h:2181/a"],
+        ),
         (
             "zk://h/%61%2Cb%20c:%C3%BC",
             "zk://h:2181/a%2Cb%20c%3A%C3%BC",
@@ -26,7 +38,11 @@ fn urls_are_read_and_shown() {
         ),
         ("zk://@h", "zk://h:2181", &["zk://h:2181"]),
         ("zk://:@h", "zk://h:2181", &["zk://h:2181"]),
-        ("zks://h1.,h2", "zks://h1.:2181,h2:2181", &["zks://h1.:2181", "zks://h2:2181"]),
+        (
+            "zks://h1.,h2",
+            "zks://h1.:2181,h2:2181",
+            &["zks://h1.:2181", "zks://h2:2181"],
+        ),
         (
             "zks://h1,h2?server_name=Zk.test",
             "zks://h1:2181,h2:2181?server_name=zk.test",
@@ -41,7 +57,11 @@ fn urls_are_read_and_shown() {
         let read = parse(url).unwrap_or_else(|error| panic!("{url}: {error}"));
         assert_eq!(read.to_string(), shown, "{url}");
         assert_eq!(format!("{read:?}"), format!("EnsembleUrl({shown})"));
-        let names: Vec<_> = read.hosts.iter().map(|server| read.server(server)).collect();
+        let names: Vec<_> = read
+            .hosts
+            .iter()
+            .map(|server| read.server(server))
+            .collect();
         assert_eq!(names, servers, "{url}");
         let again = parse(shown).unwrap();
         assert_eq!(again.to_string(), shown);
@@ -57,9 +77,23 @@ fn a_url_has_all_that_a_connection_and_a_lock_need() {
     let url = parse("zks://us%3Aer:p%40:ss%2C@h1,10.0.0.1:7/a%2Fb?layout=kazoo").unwrap();
     assert_eq!(url.credentials.as_deref().unwrap()[..], b"us:er:p@:ss,"[..]);
     assert_eq!((url.root.path(), url.layout), ("/a/b", Layout::Kazoo));
-    let [first, second] = &url.hosts[..] else { panic!("two hosts: {url}") };
-    assert_eq!(first.address(), Address::Tcp { host: "h1".to_owned(), port: 2181 });
-    assert_eq!(second.address(), Address::Tcp { host: "10.0.0.1".to_owned(), port: 7 });
+    let [first, second] = &url.hosts[..] else {
+        panic!("two hosts: {url}")
+    };
+    assert_eq!(
+        first.address(),
+        Address::Tcp {
+            host: "h1".to_owned(),
+            port: 2181
+        }
+    );
+    assert_eq!(
+        second.address(),
+        Address::Tcp {
+            host: "10.0.0.1".to_owned(),
+            port: 7
+        }
+    );
     assert_eq!((&*first.written, &*second.written), ("h1", "10.0.0.1:7"));
     let url = parse("zk://h").unwrap();
     assert_eq!((url.root.path(), url.layout), ("/", Layout::Curator));
@@ -70,7 +104,10 @@ fn a_url_has_all_that_a_connection_and_a_lock_need() {
 fn a_certificate_is_for_the_host_or_for_the_name_in_the_option() {
     let names = |url: &str| {
         let url = parse(url).unwrap();
-        url.hosts.iter().map(|server| server.server_name.clone()).collect::<Vec<_>>()
+        url.hosts
+            .iter()
+            .map(|server| server.server_name.clone())
+            .collect::<Vec<_>>()
     };
     let some = |name: &str| Some(name.to_owned());
     assert_eq!(names("zk://h1,h2"), [None, None]);
@@ -81,7 +118,9 @@ fn a_certificate_is_for_the_host_or_for_the_name_in_the_option() {
 #[test]
 fn what_is_no_ensemble_is_refused_with_the_reason() {
     use NodeUrlErrorKind as Kind;
-    let root = |reason: &str| Kind::BadRoot { reason: reason.to_owned() };
+    let root = |reason: &str| Kind::BadRoot {
+        reason: reason.to_owned(),
+    };
     let element = root("an element of the path is empty, '.' or '..'");
     for (url, kind) in [
         ("h1,h2", Kind::MissingScheme),
@@ -113,15 +152,27 @@ fn what_is_no_ensemble_is_refused_with_the_reason() {
         ("zk://h//", element.clone()),
         ("zk://h/a//b", element.clone()),
         ("zk://h/a/%2E%2E", element),
-        ("zk://h/zookeeper", root("/zookeeper belongs to the servers")),
-        ("zk://h/zookeeper/quota", root("/zookeeper belongs to the servers")),
+        (
+            "zk://h/zookeeper",
+            root("/zookeeper belongs to the servers"),
+        ),
+        (
+            "zk://h/zookeeper/quota",
+            root("/zookeeper belongs to the servers"),
+        ),
         ("zk://h/a%00", root("the path has the character U+0000")),
         ("zk://h/a%ff", root("the path is not UTF-8")),
         ("zk://h/a%f", Kind::BadPercentEscape),
         ("zk://h?layout=", Kind::BadLayout),
         ("zk://h?layout=Kazoo", Kind::BadLayout),
-        ("zk://h?layout=kazoo&layout=kazoo", Kind::RepeatedOption("layout")),
-        ("zk://h?server_name=a", Kind::UnknownOption("server_name".to_owned())),
+        (
+            "zk://h?layout=kazoo&layout=kazoo",
+            Kind::RepeatedOption("layout"),
+        ),
+        (
+            "zk://h?server_name=a",
+            Kind::UnknownOption("server_name".to_owned()),
+        ),
         ("zk://h?db=1", Kind::UnknownOption("db".to_owned())),
         ("zks://h?server_name=", Kind::BadServerName),
     ] {
@@ -131,10 +182,23 @@ fn what_is_no_ensemble_is_refused_with_the_reason() {
 
 #[test]
 fn a_url_over_tls_is_refused_without_the_feature() {
-    let refused =
-        |url: &str, tls| parse(url).unwrap().usable_with(Support { unix_sockets: true, tls }).err();
-    assert_eq!(refused("zks://h", false), Some(NodeUrlErrorKind::NoTlsFeature));
-    assert_eq!((refused("zks://h", true), refused("zk://h", false)), (None, None));
+    let refused = |url: &str, tls| {
+        parse(url)
+            .unwrap()
+            .usable_with(Support {
+                unix_sockets: true,
+                tls,
+            })
+            .err()
+    };
+    assert_eq!(
+        refused("zks://h", false),
+        Some(NodeUrlErrorKind::NoTlsFeature)
+    );
+    assert_eq!(
+        (refused("zks://h", true), refused("zk://h", false)),
+        (None, None)
+    );
     assert_eq!(EnsembleUrl::parse("zks://h").is_ok(), cfg!(feature = "tls"));
 }
 
@@ -154,21 +218,36 @@ fn the_same_server_is_recognised_under_other_spellings() {
 fn urls_of_one_ensemble_differ_in_their_hosts_alone() {
     let difference =
         |left: &str, right: &str| parse(left).unwrap().difference(&parse(right).unwrap());
-    assert_eq!(difference("zk://u:p@a/x?layout=curator", "ZK://u:%70@b:7,c/%78"), None);
-    assert_eq!(difference("zks://a?server_name=x", "zks://b?server_name=y"), None);
+    assert_eq!(
+        difference("zk://u:p@a/x?layout=curator", "ZK://u:%70@b:7,c/%78"),
+        None
+    );
+    assert_eq!(
+        difference("zks://a?server_name=x", "zks://b?server_name=y"),
+        None
+    );
     assert_eq!(difference("zk://a/", "zk://b"), None);
     assert_eq!(difference("zk://a", "zks://a"), Some("TLS"));
-    assert_eq!(difference("zk://u:p@a", "zk://a"), Some("user and password"));
-    assert_eq!(difference("zk://u:p@a", "zk://u:q@a"), Some("user and password"));
+    assert_eq!(
+        difference("zk://u:p@a", "zk://a"),
+        Some("user and password")
+    );
+    assert_eq!(
+        difference("zk://u:p@a", "zk://u:q@a"),
+        Some("user and password")
+    );
     assert_eq!(difference("zk://a/x", "zk://a/y"), Some("path"));
-    assert_eq!(difference("zk://a/x", "zk://a/x?layout=kazoo"), Some("layout"));
+    assert_eq!(
+        difference("zk://a/x", "zk://a/x?layout=kazoo"),
+        Some("layout")
+    );
 }
 
 #[test]
 fn no_password_is_ever_shown() {
-    for password in
-        ["Zq7x", "1,Zq7x", "Zq7x,h", "Zq7x@", "Zq7x/", "1/Zq7x", "Zq7x?", "Zq7x#", "%Zq7x"]
-    {
+    for password in [
+        "Zq7x", "1,Zq7x", "Zq7x,h", "Zq7x@", "Zq7x/", "1/Zq7x", "Zq7x?", "Zq7x#", "%Zq7x",
+    ] {
         let encoded = percent_encode(password.as_bytes(), b"");
         for written in [password, &encoded] {
             for url in [

@@ -23,7 +23,10 @@ fn cancelling_ends_every_wait_in_every_queue_and_leaves_the_heads() {
     }
     assert_eq!(waiting(&queues), 0);
     // Later waits end at once. The head is still the head, and gives its place up as ever.
-    assert!(matches!(queues.join(&key(), Forever, ROUND, here()), Joined::Cancelled));
+    assert!(matches!(
+        queues.join(&key(), Forever, ROUND, here()),
+        Joined::Cancelled
+    ));
     assert!(head.hand_off(held_lock(1, from_now(LONG))).is_err());
     drop(head);
     assert!(queues.lock().is_empty());
@@ -52,15 +55,26 @@ fn a_token_ends_the_waits_that_have_it_and_the_others_keep_their_order() {
     let head = alone(&queues);
     head.set_key_expiry(from_now(LONG));
     let (own, unused) = (CancelToken::new(), CancelToken::new());
-    let tokens = [Some(own.clone()), None, Some(own.clone()), Some(unused), None];
-    let mut waiters =
-        tokens.map(|token| join_with(&queues, Forever, ROUND, token)).into_iter().enumerate();
+    let tokens = [
+        Some(own.clone()),
+        None,
+        Some(own.clone()),
+        Some(unused),
+        None,
+    ];
+    let mut waiters = tokens
+        .map(|token| join_with(&queues, Forever, ROUND, token))
+        .into_iter()
+        .enumerate();
     own.cancel();
     queues.wake_cancelled();
     let mut left = Vec::new();
     for (index, waiter) in &mut waiters {
         if [0, 2].contains(&index) {
-            assert!(matches!(waiter.recv_timeout(LIMIT), Ok(Joined::Cancelled)), "{index}");
+            assert!(
+                matches!(waiter.recv_timeout(LIMIT), Ok(Joined::Cancelled)),
+                "{index}"
+            );
         } else {
             left.push(waiter);
         }
@@ -68,7 +82,15 @@ fn a_token_ends_the_waits_that_have_it_and_the_others_keep_their_order() {
     assert_eq!(waiting(&queues), 3);
     // A wait that begins with a cancelled token ends at once, and waits for nothing.
     assert!(matches!(
-        queues.join(&key(), Forever, ROUND, Caller { token: Some(&own), ..here() }),
+        queues.join(
+            &key(),
+            Forever,
+            ROUND,
+            Caller {
+                token: Some(&own),
+                ..here()
+            }
+        ),
         Joined::Cancelled
     ));
     let mut before = head;

@@ -44,7 +44,14 @@ fn behind_a_head_without_an_answer_a_wait_ends_a_round_early_to_ask_the_nodes() 
     // The deadline is so far away that it is certain that this did not wait for it.
     let (deadline, round) = (from_now(LONG), Duration::from_millis(50));
     let asked_long_ago = clock::now().before(LONG);
-    queues.lock().get_mut(&key()).unwrap().head.as_mut().unwrap().since = asked_long_ago;
+    queues
+        .lock()
+        .get_mut(&key())
+        .unwrap()
+        .head
+        .as_mut()
+        .unwrap()
+        .since = asked_long_ago;
     assert!(matches!(
         queues.join(&key(), Wait::Until(deadline), LONG - round, here()),
         Joined::NotQueued
@@ -59,7 +66,11 @@ fn a_wait_shorter_than_a_round_keeps_its_place_behind_a_head_that_asks() {
     let asking = alone(&queues);
     // Leaving because no round fits into the wait would give up a place for nothing: the head has
     // only begun to ask.
-    let next = join_in_thread(&queues, Wait::Until(from_now(Duration::from_secs(10))), LONG);
+    let next = join_in_thread(
+        &queues,
+        Wait::Until(from_now(Duration::from_secs(10))),
+        LONG,
+    );
     assert_eq!(waiting(&queues), 1);
     asking.set_key_expiry(from_now(LONG));
     assert!(asking.hand_off(held_lock(1, from_now(LONG))).is_ok());
@@ -71,7 +82,10 @@ fn a_wait_shorter_than_a_round_still_ends() {
     let queues = queues(9, LONG);
     let _asking = alone(&queues);
     let deadline = from_now(Duration::from_millis(50));
-    assert!(matches!(queues.join(&key(), Wait::Until(deadline), LONG, here()), Joined::NotQueued));
+    assert!(matches!(
+        queues.join(&key(), Wait::Until(deadline), LONG, here()),
+        Joined::NotQueued
+    ));
     // With a quarter of it left, for asking the nodes.
     assert!(clock::now() >= deadline.before(Duration::from_millis(13)));
     assert_eq!(waiting(&queues), 0);
@@ -90,7 +104,9 @@ fn leaving_while_being_promoted_loses_neither_the_lock_nor_the_queue() {
                 let wait = Duration::from_micros((round * 7 + thread * 13) % 90);
                 let joined =
                     queues.join(&key(), Wait::Until(from_now(wait)), Duration::ZERO, here());
-                let Joined::Head(head, _) = joined else { continue };
+                let Joined::Head(head, _) = joined else {
+                    continue;
+                };
                 heads += 1;
                 head.set_key_expiry(from_now(LONG));
                 // Half of them hand the lock off, and half only leave.
@@ -101,7 +117,9 @@ fn leaving_while_being_promoted_loses_neither_the_lock_nor_the_queue() {
             let _ = sender.send(heads);
         });
     }
-    let heads: u64 = (0..THREADS).map(|_| receiver.recv_timeout(3 * LIMIT).unwrap()).sum();
+    let heads: u64 = (0..THREADS)
+        .map(|_| receiver.recv_timeout(3 * LIMIT).unwrap())
+        .sum();
     assert!(heads > 0);
     eventually(|| queues.lock().is_empty());
     drop(alone(&queues));
@@ -118,11 +136,18 @@ fn a_wait_behind_a_lock_that_is_handed_off_ends_at_its_deadline() {
     let waiting = join_in_thread(&queues, Wait::Until(deadline), round);
     // After the time at which it would leave to ask the nodes.
     thread::sleep(deadline.before(round / 2).since(clock::now()));
-    first.hand_off(held_lock(1, from_now(LONG))).expect("there is a waiter");
+    first
+        .hand_off(held_lock(1, from_now(LONG)))
+        .expect("there is a waiter");
     // The next head replaces the token on the nodes when the deadline comes.
     let (next, _) = promoted(&next);
-    let ended = waiting.recv_timeout(LIMIT).expect("its deadline ends the wait");
-    assert!(matches!(ended, Joined::TimedOut), "there is no time to ask the nodes");
+    let ended = waiting
+        .recv_timeout(LIMIT)
+        .expect("its deadline ends the wait");
+    assert!(
+        matches!(ended, Joined::TimedOut),
+        "there is no time to ask the nodes"
+    );
     drop((first, next));
 }
 
@@ -131,7 +156,14 @@ fn behind_a_lock_that_another_client_holds_a_wait_ends_at_its_deadline() {
     let queues = queues(9, LONG);
     let asking = alone(&queues);
     let asked_long_ago = clock::now().before(LONG);
-    queues.lock().get_mut(&key()).unwrap().head.as_mut().unwrap().since = asked_long_ago;
+    queues
+        .lock()
+        .get_mut(&key())
+        .unwrap()
+        .head
+        .as_mut()
+        .unwrap()
+        .since = asked_long_ago;
     asking.handle().set_held_elsewhere(Some(from_now(LONG)));
     for round in [ROUND, LONG] {
         let deadline = from_now(Duration::from_millis(50));
@@ -159,9 +191,16 @@ fn when_the_first_waiter_leaves_the_second_watches_the_clock() {
     let leaked = alone(&queues);
     let until = from_now(Duration::from_millis(800));
     leaked.set_key_expiry(until);
-    let first = join_in_thread(&queues, Wait::Until(from_now(Duration::from_millis(300))), ROUND);
+    let first = join_in_thread(
+        &queues,
+        Wait::Until(from_now(Duration::from_millis(300))),
+        ROUND,
+    );
     let second = join_in_thread(&queues, Forever, ROUND);
-    assert!(matches!(first.recv_timeout(LIMIT).unwrap(), Joined::TimedOut));
+    assert!(matches!(
+        first.recv_timeout(LIMIT).unwrap(),
+        Joined::TimedOut
+    ));
     assert!(promoted(&second).1.is_none());
     assert!(clock::now() >= until);
 }

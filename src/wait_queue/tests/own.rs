@@ -11,12 +11,21 @@ fn a_thread_that_works_under_a_lock_does_not_wait_for_it() {
     // As long as it holds no lock, it does not wait for itself.
     assert!(!queues.lock()[&key()].is_bound_to_this_thread());
     head.set_key_expiry(from_now(LONG));
-    assert!(matches!(again(Wait::Until(from_now(ROUND))), Joined::HeldByThisThread));
+    assert!(matches!(
+        again(Wait::Until(from_now(ROUND))),
+        Joined::HeldByThisThread
+    ));
     assert!(matches!(again(Forever), Joined::HeldByThisThread));
-    assert!(matches!(again(Wait::Until(Time::ZERO)), Joined::NotQueued), "it does not wait");
+    assert!(
+        matches!(again(Wait::Until(Time::ZERO)), Joined::NotQueued),
+        "it does not wait"
+    );
     // Another thread waits as always, and this one for another lock.
     let other = Arc::from(&b"other"[..]);
-    assert!(matches!(queues.join(&other, Forever, ROUND, here()), Joined::Head(..)));
+    assert!(matches!(
+        queues.join(&other, Forever, ROUND, here()),
+        Joined::Head(..)
+    ));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| again(Wait::Until(from_now(5 * ROUND))));
         assert!(matches!(waiting.join().unwrap(), Joined::TimedOut));
@@ -40,7 +49,10 @@ fn a_queue_knows_the_thread_that_took_the_lock_as_long_as_it_is_held() {
     assert_eq!(holder(), None, "the lock may be taken again");
     // A lock that is for no thread in particular is nobody's.
     drop(head);
-    let caller = Caller { thread: None, ..here() };
+    let caller = Caller {
+        thread: None,
+        ..here()
+    };
     let (head, _) = queues.join(&key(), Forever, ROUND, caller).head();
     head.set_key_expiry(from_now(LONG));
     assert_eq!(holder(), Some(None));
@@ -61,9 +73,15 @@ fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
         let next = next.join().unwrap();
         next.set_key_expiry(from_now(LONG));
         drop(first);
-        assert_ne!(queues.holder(&key()).map(|taker| taker.thread), Some(here().thread));
+        assert_ne!(
+            queues.holder(&key()).map(|taker| taker.thread),
+            Some(here().thread)
+        );
         let soon = Wait::Until(from_now(5 * ROUND));
-        assert!(matches!(queues.join(&key(), soon, ROUND, here()), Joined::TimedOut));
+        assert!(matches!(
+            queues.join(&key(), soon, ROUND, here()),
+            Joined::TimedOut
+        ));
     });
 }
 
@@ -79,7 +97,10 @@ fn threads_that_wait_are_counted_from_when_they_came_whether_they_ask_or_not() {
     let first = join_in_thread(&queues, Forever, ROUND);
     let _second = join_in_thread(&queues, Forever, ROUND);
     let came = since();
-    assert!(came.len() == 2 && came.is_sorted() && came[0] >= began, "{came:?}");
+    assert!(
+        came.len() == 2 && came.is_sorted() && came[0] >= began,
+        "{came:?}"
+    );
     assert_eq!(queues.waiting_since(|name| name == b"other"), []);
     // The first now asks the nodes, and has not begun anew.
     drop(head);
@@ -101,5 +122,8 @@ fn a_head_that_was_replaced_does_not_end_the_head_of_a_later_queue() {
     later.handle().bind_to_this_thread();
     later.set_key_expiry(from_now(LONG));
     drop(first);
-    assert!(matches!(queues.join(&key(), Forever, ROUND, here()), Joined::HeldByThisThread));
+    assert!(matches!(
+        queues.join(&key(), Forever, ROUND, here()),
+        Joined::HeldByThisThread
+    ));
 }

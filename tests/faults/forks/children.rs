@@ -32,7 +32,10 @@ fn with_child(program: &str, way: &str) -> Servers {
     let servers = Servers::start(3);
     let shim = Shim::fork();
     let mut command = test_process(program);
-    command.envs(shim.environment(FORK)).env(URLS, servers.urls().join(" ")).env(WAY, way);
+    command
+        .envs(shim.environment(FORK))
+        .env(URLS, servers.urls().join(" "))
+        .env(WAY, way);
     succeed(&mut command);
     servers
 }
@@ -40,7 +43,11 @@ fn with_child(program: &str, way: &str) -> Servers {
 #[test]
 fn a_guard_that_a_child_drops_stays_its_parents() {
     let servers = with_child(PARENT, "drop the guards");
-    assert!(["plain", "kept", "served"].iter().all(|name| gone(&servers, name)));
+    assert!(
+        ["plain", "kept", "served"]
+            .iter()
+            .all(|name| gone(&servers, name))
+    );
 }
 
 #[test]
@@ -69,7 +76,9 @@ const KEPT: Duration = Duration::from_secs(6);
 /// The code of that program. Does nothing without the environment variable.
 #[test]
 fn as_a_parent() {
-    let (Ok(urls), Ok(way)) = (env::var(URLS), env::var(WAY)) else { return };
+    let (Ok(urls), Ok(way)) = (env::var(URLS), env::var(WAY)) else {
+        return;
+    };
     end_with_parent();
     let urls: Vec<&str> = urls.split(' ').collect();
     let client = connected(all_nodes_client(urls.iter().copied()));
@@ -86,7 +95,12 @@ fn as_a_parent() {
     let served = connected(served);
     let mut plain = take(&client, "plain", LONG);
     let third = take(&served, "served", LONG);
-    let kept = keeper.request("kept").ttl(KEPT).keep_alive().lock().unwrap();
+    let kept = keeper
+        .request("kept")
+        .ttl(KEPT)
+        .keep_alive()
+        .lock()
+        .unwrap();
     let losses = Arc::new(AtomicUsize::new(0));
     for guard in [&plain, &kept] {
         let losses = Arc::clone(&losses);
@@ -109,13 +123,23 @@ fn as_a_parent() {
     }
     let forked = Instant::now();
     // While the child runs, and after it has ended.
-    client.try_lock("meanwhile", LONG).unwrap().unwrap().release().unwrap();
+    client
+        .try_lock("meanwhile", LONG)
+        .unwrap()
+        .unwrap()
+        .release()
+        .unwrap();
     expect_child_to_succeed();
     assert_eq!((plain.ensure_held(), kept.ensure_held()), (Ok(()), Ok(())));
     plain.extend(LONG).unwrap();
-    for (url, key) in urls.iter().flat_map(|url| ["plain", "kept", "served"].map(|key| (url, key)))
+    for (url, key) in urls
+        .iter()
+        .flat_map(|url| ["plain", "kept", "served"].map(|key| (url, key)))
     {
-        assert!(ask(url, &["PTTL", key]).integer() > 0, "{key} is gone from {url}");
+        assert!(
+            ask(url, &["PTTL", key]).integer() > 0,
+            "{key} is gone from {url}"
+        );
     }
     thread::sleep((KEPT + Duration::from_millis(500)).saturating_sub(forked.elapsed()));
     assert_eq!(kept.ensure_held(), Ok(()), "it is extended");
@@ -137,7 +161,9 @@ fn ask(url: &str, args: &[&str]) -> Value {
 fn identities(url: &str) -> Vec<String> {
     let list = ask(url, &["CLIENT", "LIST"]).text();
     let ours = list.lines().filter(|line| line.contains(" name=redlatch "));
-    let ours: Vec<_> = ours.filter_map(|line| line.split(' ').next().map(str::to_owned)).collect();
+    let ours: Vec<_> = ours
+        .filter_map(|line| line.split(' ').next().map(str::to_owned))
+        .collect();
     assert!(!ours.is_empty(), "{list}");
     ours
 }

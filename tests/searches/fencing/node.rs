@@ -44,11 +44,17 @@ pub(crate) fn run(data: &mut Data, command: Command, change: Option<Change>) -> 
             Some(server) if server.mistake == mistake => server,
             other => {
                 let node = Embedded::new(change.as_slice());
-                other.insert(Server { mistake, node, seen: HashMap::new() })
+                other.insert(Server {
+                    mistake,
+                    node,
+                    seen: HashMap::new(),
+                })
             }
         };
         let Server { node, seen, .. } = server;
-        let done = seen.entry((*data, command)).or_insert_with(|| carry_out(node, *data, command));
+        let done = seen
+            .entry((*data, command))
+            .or_insert_with(|| carry_out(node, *data, command));
         *data = done.0;
         done.1
     })
@@ -60,13 +66,25 @@ fn carry_out(node: &mut Embedded, data: Data, command: Command) -> (Data, Option
         Command::Claim { number, seed } => (number, seed),
         Command::Confirm { number, token } => (number, token),
     };
-    let attributes = LockAttributes { fence: Some(millis(LONG)), ..LockAttributes::default() };
+    let attributes = LockAttributes {
+        fence: Some(millis(LONG)),
+        ..LockAttributes::default()
+    };
     let token = name(number).wide();
-    let lock = LockId { key: KEY.into(), token, attributes: Some(attributes.into()) };
+    let lock = LockId {
+        key: KEY.into(),
+        token,
+        attributes: Some(attributes.into()),
+    };
     let fence = least.into();
     let (ttl, before) = (millis(LONG), Before::Nothing);
     let sent = match command {
-        Command::Claim { .. } => engine::Command::Claim(Claim { lock, ttl, fence, before }),
+        Command::Claim { .. } => engine::Command::Claim(Claim {
+            lock,
+            ttl,
+            fence,
+            before,
+        }),
         Command::Confirm { .. } => engine::Command::Fence(Fence { lock, fence }),
     };
     let reply = node.send(&of_all_nodes(sent));
@@ -79,7 +97,10 @@ fn carry_out(node: &mut Embedded, data: Data, command: Command) -> (Data, Option
 }
 
 fn name(number: u8) -> Token {
-    Token { client: number, attempt: 0 }
+    Token {
+        client: number,
+        attempt: 0,
+    }
 }
 
 fn keys(data: Data) -> Keys {
@@ -102,8 +123,14 @@ fn read(found: &Keys) -> Data {
     };
     let holder = Some(text(KEY)).filter(|name| !name.is_empty());
     let digits = text(&[KEY, COUNTER_SUFFIX].concat());
-    let counter = std::str::from_utf8(&digits).expect("digits").parse().unwrap_or(0);
-    let data = Data { holder: holder.map_or(0, |name| Token::read(&name).client), counter };
+    let counter = std::str::from_utf8(&digits)
+        .expect("digits")
+        .parse()
+        .unwrap_or(0);
+    let data = Data {
+        holder: holder.map_or(0, |name| Token::read(&name).client),
+        counter,
+    };
     assert_eq!(keys(data), *found, "{data:?}");
     data
 }

@@ -130,7 +130,15 @@ impl Model for Scheme {
 
     fn steps(&mut self, world: &World) -> Vec<Step> {
         let mut steps = Vec::new();
-        for (node, Node { data, answers, late }) in world.nodes.iter().enumerate() {
+        for (
+            node,
+            Node {
+                data,
+                answers,
+                late,
+            },
+        ) in world.nodes.iter().enumerate()
+        {
             steps.extend((data.holder != 0).then_some(Step::Expire(node)));
             steps.extend((data.counter != 0 && self.loses_data).then_some(Step::LoseData(node)));
             steps.extend((0..late.len()).map(|index| Step::ArriveLate(node, index)));
@@ -186,13 +194,25 @@ impl World {
         let is_behind = scheme.has_no_seed || scheme.clocks_disagree && client == 1;
         let seed = if is_behind { 1 } else { self.begun * STEP };
         let floor = self.tokens.last().copied().unwrap_or(0);
-        self.attempts[client] = Attempt { number: self.begun, seed, token: 0, floor };
-        self.nodes.iter_mut().for_each(|node| node.answers[client] = Answer::Claimed);
+        self.attempts[client] = Attempt {
+            number: self.begun,
+            seed,
+            token: 0,
+            floor,
+        };
+        self.nodes
+            .iter_mut()
+            .for_each(|node| node.answers[client] = Answer::Claimed);
     }
 
     /// A message arrives at a node, and its reply at the client.
     fn deliver(&mut self, client: usize, node: usize, scheme: Scheme) {
-        let Attempt { number, seed, token, .. } = self.attempts[client];
+        let Attempt {
+            number,
+            seed,
+            token,
+            ..
+        } = self.attempts[client];
         let node = &mut self.nodes[node];
         let is_claim = node.answers[client] == Answer::Claimed;
         let command = match is_claim {
@@ -234,7 +254,11 @@ impl World {
         }
         let largest = counters.max()?;
         let is_agreed = count(Answer::Granted(largest)) >= QUORUM || scheme.never_confirms;
-        Some(if is_agreed { Decision::Grant(largest) } else { Decision::WriteBack(largest) })
+        Some(if is_agreed {
+            Decision::Grant(largest)
+        } else {
+            Decision::WriteBack(largest)
+        })
     }
 
     fn write_back(&mut self, client: usize, token: u8, scheme: Scheme) {
@@ -244,7 +268,11 @@ impl World {
             let claim = std::mem::replace(&mut node.answers[client], Answer::Confirming);
             if claim == Answer::Claimed {
                 // A claim arrives before its confirmation, because they are on one connection.
-                run(&mut node.data, Command::Claim { number, seed }, scheme.change);
+                run(
+                    &mut node.data,
+                    Command::Claim { number, seed },
+                    scheme.change,
+                );
             }
         }
     }

@@ -73,7 +73,13 @@ struct Shape {
 
 const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
     let [locks, predecessor, token] = words;
-    Shape { script, kind, locks, predecessor, token }
+    Shape {
+        script,
+        kind,
+        locks,
+        predecessor,
+        token,
+    }
 }
 
 /// All scripts but those for a forced release and for watching a key.
@@ -95,7 +101,12 @@ const SHAPES: [Shape; 12] = [
 impl<'a> Command<'a> {
     pub(crate) fn of(words: &'a [&'a [u8]]) -> Option<Self> {
         let plain = |kind, keys, token: Option<&[u8]>| {
-            Some(Self { kind, keys, token: token.map(name), predecessor: None })
+            Some(Self {
+                kind,
+                keys,
+                token: token.map(name),
+                predecessor: None,
+            })
         };
         match words {
             [b"SET", _, token, ..] => plain(Kind::Take, &words[1..2], Some(token)),
@@ -157,14 +168,20 @@ impl<'a> Command<'a> {
 
     /// The lock that it removes, if it names one.
     pub(crate) fn removed(&self) -> Option<Name> {
-        if matches!(self.kind, Kind::Remove | Kind::Queue) { self.token } else { self.predecessor }
+        if matches!(self.kind, Kind::Remove | Kind::Queue) {
+            self.token
+        } else {
+            self.predecessor
+        }
     }
 }
 
 /// The value of a lock, or of a share of it, which is named by its permit, a colon and its value.
 fn value_of(named: &[u8]) -> &[u8] {
     let of_share = read_member(named).map(|(_, value)| value);
-    of_share.filter(|value| value.len() >= Token::LEN).unwrap_or(named)
+    of_share
+        .filter(|value| value.len() >= Token::LEN)
+        .unwrap_or(named)
 }
 
 fn number(word: &[u8]) -> usize {

@@ -30,7 +30,9 @@ impl Checker {
                 }
             }
         }
-        found.into_iter().for_each(|text| self.report_violation(Invariant::Fencing, text));
+        found
+            .into_iter()
+            .for_each(|text| self.report_violation(Invariant::Fencing, text));
     }
 
     /// Looks for registers whose operations have no order.
@@ -38,15 +40,22 @@ impl Checker {
         let of_registers = self.registers.by_register().into_iter();
         let found: Vec<String> = of_registers
             .filter_map(|(register, operations)| {
-                Some(format!("register {register}: {}", check(&operations).err()?))
+                Some(format!(
+                    "register {register}: {}",
+                    check(&operations).err()?
+                ))
             })
             .collect();
-        found.into_iter().for_each(|text| self.report_violation(Invariant::Agreement, text));
+        found
+            .into_iter()
+            .for_each(|text| self.report_violation(Invariant::Agreement, text));
     }
 
     fn expect_atomicity(&mut self) {
         let found = std::mem::take(&mut self.transactions.borrow_mut().wrong);
-        found.into_iter().for_each(|text| self.report_violation(Invariant::Atomicity, text));
+        found
+            .into_iter()
+            .for_each(|text| self.report_violation(Invariant::Atomicity, text));
     }
 
     /// Looks for two clients that held one lock at the same time, or shares of it that exclude each
@@ -62,10 +71,14 @@ impl Checker {
         let mut held: Vec<&Hold> = Vec::new();
         for hold in &self.holds {
             held.retain(|other| other.resource == hold.resource && hold.from < other.until);
-            let others = held.iter().filter(|other| excludes(other.share, hold.share));
+            let others = held
+                .iter()
+                .filter(|other| excludes(other.share, hold.share));
             found.extend(others.map(|other| format!("{other:?} and {hold:?}")));
             held.push(hold);
         }
-        found.into_iter().for_each(|text| self.report_violation(Invariant::MutualExclusion, text));
+        found
+            .into_iter()
+            .for_each(|text| self.report_violation(Invariant::MutualExclusion, text));
     }
 }

@@ -10,22 +10,37 @@ impl Checker {
             before.iter().for_each(|kept| self.changed(kept, after, it));
         }
         self.kept(it);
-        let owner = it.command.token.and_then(|token| self.owners.get_mut(&token));
+        let owner = it
+            .command
+            .token
+            .and_then(|token| self.owners.get_mut(&token));
         if let (Some(owner), Some(is_granted)) = (owner, it.is_granted) {
-            let answer = Credit { is_granted, permit: it.permit };
+            let answer = Credit {
+                is_granted,
+                permit: it.permit,
+            };
             self.split_permits += u64::from(owner.answered(it.node, it.command, answer, it.now));
         }
     }
 
     /// A command found this lock, or share of one.
     fn changed(&mut self, before: &Kept, after: &Keeping, it: &Execution<'_>) {
-        let Kept { token, until, permit } = *before;
-        let same = after.iter().find(|kept| (kept.token, kept.permit) == (token, permit));
+        let Kept {
+            token,
+            until,
+            permit,
+        } = *before;
+        let same = after
+            .iter()
+            .find(|kept| (kept.token, kept.permit) == (token, permit));
         // A release can say how long the key stays.
         let may_lose = it.command.kind == Kind::Remove && it.command.token == Some(token);
         match same {
             Some(now) if now.until < until && !may_lose => {
-                let text = format!("{token:?} loses time, from {until} to {}: {it:?}", now.until);
+                let text = format!(
+                    "{token:?} loses time, from {until} to {}: {it:?}",
+                    now.until
+                );
                 self.report_violation(Invariant::Validity, text);
             }
             Some(now) if now.until >= until => {}
@@ -36,7 +51,9 @@ impl Checker {
                     let text = format!("{token:?} loses its permit: {it:?}");
                     self.report_violation(Invariant::Ownership, text);
                 }
-                self.owners.entry(token).and_modify(|owner| owner.remove(it.node));
+                self.owners
+                    .entry(token)
+                    .and_modify(|owner| owner.remove(it.node));
             }
             _ => self.removed(token, it),
         }
@@ -44,7 +61,10 @@ impl Checker {
 
     /// Does this command take the lock, and come from the client that drew its token?
     fn is_its_own(&self, token: Name, it: &Execution<'_>) -> bool {
-        let is_owner = self.owners.get(&token).is_some_and(|owner| owner.client == it.client);
+        let is_owner = self
+            .owners
+            .get(&token)
+            .is_some_and(|owner| owner.client == it.client);
         is_owner && it.command.kind == Kind::Take && it.command.token == Some(token)
     }
 
@@ -54,7 +74,9 @@ impl Checker {
             return self.taken_away(token, it);
         }
         let owner = self.owners.get_mut(&token);
-        let is_removed_by_owner = owner.as_ref().is_some_and(|owner| owner.client == it.client);
+        let is_removed_by_owner = owner
+            .as_ref()
+            .is_some_and(|owner| owner.client == it.client);
         if !is_removed_by_owner || it.command.removed() != Some(token) {
             let text = format!("{:?} removed {token:?}, another's: {it:?}", it.client);
             self.report_violation(Invariant::Ownership, text);
@@ -84,10 +106,15 @@ impl Checker {
 
     /// A node that has all keys of a lock keeps it for as long as it keeps all of them.
     fn kept(&mut self, it: &Execution<'_>) {
-        let Some((_, first)) = it.keys.first() else { return };
+        let Some((_, first)) = it.keys.first() else {
+            return;
+        };
         for Kept { token, permit, .. } in first.iter().copied() {
             let until = |(_, after): &(Keeping, Keeping)| {
-                after.iter().find(|kept| kept.token == token).map_or(0, |kept| kept.until)
+                after
+                    .iter()
+                    .find(|kept| kept.token == token)
+                    .map_or(0, |kept| kept.until)
             };
             let until = it.keys.iter().map(until).min().unwrap_or_default();
             if let Some(owner) = self.owners.get_mut(&token) {
@@ -108,7 +135,9 @@ impl Checker {
             return;
         };
         let has = |keeping: &Keeping| keeping.iter().any(|kept| kept.token == token);
-        let is_new = keys.iter().any(|(before, after)| has(after) && !has(before));
+        let is_new = keys
+            .iter()
+            .any(|(before, after)| has(after) && !has(before));
         if is_new && owner.is_over && !self.dead.contains(&owner.client) {
             let text = format!("node {node} has {token:?} again, after what took it back");
             self.report_violation(Invariant::Residue, text);

@@ -71,11 +71,16 @@ impl Order {
         if self.soon.is_some() {
             let (since, resources) = (place.since, place.resources.clone());
             // A set may have waited for one of its resources alone.
-            let known = self.places.get(&waiter).filter(|known| known.resources == resources);
+            let known = self
+                .places
+                .get(&waiter)
+                .filter(|known| known.resources == resources);
             if known.is_none() {
                 self.places.insert(waiter, place);
             }
-            resources.into_iter().for_each(|resource| self.look(resource, since));
+            resources
+                .into_iter()
+                .for_each(|resource| self.look(resource, since));
         }
     }
 
@@ -90,13 +95,19 @@ impl Order {
 
     /// A waiter has given up. The lock may have been reserved for it.
     pub(crate) fn left(&mut self, waiter: Name, now: u64) {
-        let Some(Place { resources, .. }) = self.places.remove(&waiter) else { return };
+        let Some(Place { resources, .. }) = self.places.remove(&waiter) else {
+            return;
+        };
         self.free.retain(|(other, _)| !resources.contains(other));
-        resources.into_iter().for_each(|resource| self.look(resource, now));
+        resources
+            .into_iter()
+            .for_each(|resource| self.look(resource, now));
     }
 
     fn waiting(&self, resource: u64) -> impl Iterator<Item = &Place> {
-        self.places.values().filter(move |place| place.resources.contains(&resource))
+        self.places
+            .values()
+            .filter(move |place| place.resources.contains(&resource))
     }
 
     fn is_awaited(&self, resource: u64) -> bool {
@@ -108,7 +119,9 @@ impl Order {
     fn look(&mut self, resource: u64, now: u64) {
         let others = self.waiting(resource).flat_map(|place| &place.resources);
         let resources: BTreeSet<u64> = others.copied().chain([resource]).collect();
-        resources.into_iter().for_each(|resource| self.look_at(resource, now));
+        resources
+            .into_iter()
+            .for_each(|resource| self.look_at(resource, now));
     }
 
     fn look_at(&mut self, resource: u64, now: u64) {
@@ -135,7 +148,9 @@ impl Order {
         let is_set = place.resources.len() > 1;
         let is_after = |other: &Place| other.called_at > place.since;
         place.resources.iter().all(|resource| {
-            let mut others = self.waiting(*resource).filter(|other| !std::ptr::eq(*other, place));
+            let mut others = self
+                .waiting(*resource)
+                .filter(|other| !std::ptr::eq(*other, place));
             self.free_for(*resource, place.share) > 0 && (!is_set || others.all(is_after))
         })
     }
@@ -150,7 +165,11 @@ impl Order {
             }
             Some(Share::Permit { of, .. }) if taken().all(|taken| has_permit(taken.share)) => {
                 let permits = taken().filter_map(|taken| taken.share?.permit());
-                of as usize - permits.filter(|permit| *permit < of).count().min(of as usize)
+                of as usize
+                    - permits
+                        .filter(|permit| *permit < of)
+                        .count()
+                        .min(of as usize)
             }
             Some(_) => 0,
         }
@@ -167,22 +186,35 @@ impl Order {
         // where 30 would be soon. The limit is far below the time after which a waiter that was not
         // told asks by itself: lost wake-ups are still seen.
         let is_permit = self.waiting(resource).any(|place| has_permit(place.share));
-        let splits = if self.are_turns_split { SPLITS_MAX } else { SPLIT_MAX };
+        let splits = if self.are_turns_split {
+            SPLITS_MAX
+        } else {
+            SPLIT_MAX
+        };
         let split = if is_permit { splits } else { 0 };
         if self.soon.is_some_and(|soon| now - since > soon + split) {
             let waiting = self.places.len();
-            self.late.push(format!("{resource} lay free from {since} to {now} for {waiting}"));
+            self.late.push(format!(
+                "{resource} lay free from {since} to {now} for {waiting}"
+            ));
         }
     }
 
     /// Someone who waited before this call began, and is now passed by it.
     fn passed_by(&self, taking: &Taking) -> Option<&Place> {
-        let Taking { resource, share, called_at, .. } = *taking;
+        let Taking {
+            resource,
+            share,
+            called_at,
+            ..
+        } = *taking;
         let before = || {
             let is_before = move |place: &&Place| called_at.is_some_and(|at| place.since < at);
             self.waiting(resource).filter(is_before)
         };
-        let Some(share) = share else { return before().next() };
+        let Some(share) = share else {
+            return before().next();
+        };
         // Those who want the same can be served together if there is enough of it. The order of
         // those who want different numbers of permits is not checked.
         let (is_same, are_permits) = (
@@ -207,7 +239,13 @@ fn has_permit(share: Option<Share>) -> bool {
 impl Checker {
     /// A call got a lock of a resource.
     pub(crate) fn granted_in_order(&mut self, taking: &Taking, now: u64) {
-        let Taking { resource, token, share, waiter, .. } = *taking;
+        let Taking {
+            resource,
+            token,
+            share,
+            waiter,
+            ..
+        } = *taking;
         if self.order.soon.is_none() {
             return;
         }
@@ -215,8 +253,14 @@ impl Checker {
         waiter.and_then(|waiter| self.order.places.remove(&waiter));
         // A lock that was handed off is not released before.
         let is_other = |taken: &Taken| taken.resource != resource || taken.share.is_some();
-        self.order.taken.retain(|taken| share.is_some() || is_other(taken));
-        self.order.taken.push(Taken { resource, token, share });
+        self.order
+            .taken
+            .retain(|taken| share.is_some() || is_other(taken));
+        self.order.taken.push(Taken {
+            resource,
+            token,
+            share,
+        });
         let is_awaited = self.order.is_awaited(resource);
         self.order.checked += u64::from(is_awaited);
         self.order.checked_shares += u64::from(is_awaited && share.is_some());
@@ -229,8 +273,14 @@ impl Checker {
 
     /// Reports the locks that lay free for too long, until now.
     pub(super) fn expect_prompt_grants(&mut self, now: u64) {
-        let free: Vec<u64> = self.order.free.iter().map(|(resource, _)| *resource).collect();
-        free.into_iter().for_each(|resource| self.order.end_wait(resource, now));
+        let free: Vec<u64> = self
+            .order
+            .free
+            .iter()
+            .map(|(resource, _)| *resource)
+            .collect();
+        free.into_iter()
+            .for_each(|resource| self.order.end_wait(resource, now));
         for text in std::mem::take(&mut self.order.late) {
             self.report_violation(Invariant::WakeUp, text);
         }

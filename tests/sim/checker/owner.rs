@@ -92,7 +92,13 @@ impl Owner {
         Credit { is_granted, permit }: Credit,
         at: u64,
     ) -> bool {
-        self.answers.push(Answer { node, kind: command.kind, is_granted, permit, at });
+        self.answers.push(Answer {
+            node,
+            kind: command.kind,
+            is_granted,
+            permit,
+            at,
+        });
         let Some(permit) = permit else { return false };
         let is_split = *self.first_permit.get_or_insert(permit) != permit;
         is_split && !std::mem::replace(&mut self.is_split, is_split)

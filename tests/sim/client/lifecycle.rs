@@ -28,10 +28,15 @@ impl Client {
     /// The number of unanswered commands and of pending releases on all nodes, and of waiting
     /// threads.
     pub(crate) fn load(&mut self) -> (usize, usize, usize) {
-        let loads: Vec<_> =
-            (0..self.links.len()).map(|node| self.rounds.session(Node::new(node)).load()).collect();
+        let loads: Vec<_> = (0..self.links.len())
+            .map(|node| self.rounds.session(Node::new(node)).load())
+            .collect();
         let (in_flight, pending_releases): (Vec<usize>, Vec<usize>) = loads.into_iter().unzip();
-        (in_flight.iter().sum(), pending_releases.iter().sum(), self.rounds.waiters().count())
+        (
+            in_flight.iter().sum(),
+            pending_releases.iter().sum(),
+            self.rounds.waiters().count(),
+        )
     }
 
     /// The number of waiters that are remembered, and that the nodes notify.
@@ -59,14 +64,25 @@ impl Client {
         let (client, life) = self.name;
         for worker in 0..self.workers.len() {
             if self.workers[worker].is_pausing() {
-                context.queue.after(0, Event::Work { client, life, worker });
+                context.queue.after(
+                    0,
+                    Event::Work {
+                        client,
+                        life,
+                        worker,
+                    },
+                );
             }
         }
     }
 
     /// Cancels the call of one thread, as a token of its own does.
     pub(crate) fn cancel_call(&mut self, context: &mut Context) {
-        let calls = self.workers.iter().enumerate().filter(|(_, worker)| worker.is_acquiring());
+        let calls = self
+            .workers
+            .iter()
+            .enumerate()
+            .filter(|(_, worker)| worker.is_acquiring());
         let calls: Vec<usize> = calls.map(|(index, _)| index).collect();
         if calls.is_empty() {
             return;
@@ -79,7 +95,14 @@ impl Client {
         self.look(context);
         if self.workers[worker].is_pausing() {
             let (client, life) = self.name;
-            context.queue.after(0, Event::Work { client, life, worker });
+            context.queue.after(
+                0,
+                Event::Work {
+                    client,
+                    life,
+                    worker,
+                },
+            );
         }
     }
 
@@ -93,7 +116,12 @@ impl Client {
         let is_closed = context.random.chance(800);
         for link in &self.links {
             if let Link::Connecting(connection) | Link::Connected(connection) = *link {
-                let Context { network, queue, random, .. } = context;
+                let Context {
+                    network,
+                    queue,
+                    random,
+                    ..
+                } = context;
                 if is_closed {
                     network.close(queue, random, connection);
                 } else {

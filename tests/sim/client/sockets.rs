@@ -49,7 +49,12 @@ impl DrivenSockets for Sockets<'_> {
 
     fn read(&mut self, rounds: &mut impl Conversation, node: Node) {
         let now = self.time();
-        let Self { name, links, context, .. } = self;
+        let Self {
+            name,
+            links,
+            context,
+            ..
+        } = self;
         while let Link::Connected(connection) = links[node.index()] {
             let most = match context.random.chance(context.options.split_permille) {
                 true => context.random.between(1, 12) as usize,
@@ -82,7 +87,12 @@ impl DrivenSockets for Sockets<'_> {
             self.look_for_master(rounds, node);
         }
         let link = &mut self.links[node.index()];
-        let Context { network, queue, random, .. } = &mut *self.context;
+        let Context {
+            network,
+            queue,
+            random,
+            ..
+        } = &mut *self.context;
         if rounds.is_down(node) {
             if let Link::Connecting(connection) | Link::Connected(connection) = *link {
                 network.close(queue, random, connection);
@@ -95,7 +105,9 @@ impl DrivenSockets for Sockets<'_> {
             }
             return;
         }
-        let Link::Connecting(connection) = *link else { return };
+        let Link::Connecting(connection) = *link else {
+            return;
+        };
         match network.connections[connection].setup {
             Setup::Pending => {}
             Setup::Made => {
@@ -106,16 +118,27 @@ impl DrivenSockets for Sockets<'_> {
             Setup::Refused => {
                 *link = Link::None;
                 let kind = io::ErrorKind::ConnectionRefused;
-                let error = NodeError::Unreachable { kind, text: "refused".to_owned() };
+                let error = NodeError::Unreachable {
+                    kind,
+                    text: "refused".to_owned(),
+                };
                 rounds.closed(now, node, error);
             }
         }
     }
 
     fn write(&mut self, rounds: &mut impl Conversation, node: Node) {
-        let Link::Connected(connection) = self.links[node.index()] else { return };
+        let Link::Connected(connection) = self.links[node.index()] else {
+            return;
+        };
         while !rounds.output(node).is_empty() {
-            let Context { network, queue, random, options, .. } = &mut *self.context;
+            let Context {
+                network,
+                queue,
+                random,
+                options,
+                ..
+            } = &mut *self.context;
             let most = match random.chance(options.split_permille / 2) {
                 true => random.between(1, 30) as usize,
                 false => usize::MAX,
@@ -135,10 +158,19 @@ impl Sockets<'_> {
     /// Those that know the master of a group are asked, although there is a connection. Some of
     /// them are out of date, and behind a name there may be any server.
     fn look_for_master(&mut self, rounds: &mut impl Conversation, node: Node) {
-        let Link::Connected(connection) = self.links[node.index()] else { return };
+        let Link::Connected(connection) = self.links[node.index()] else {
+            return;
+        };
         let now = self.time();
-        let Context { network, random, options, named, tally, has_faults_ended, .. } =
-            &mut *self.context;
+        let Context {
+            network,
+            random,
+            options,
+            named,
+            tally,
+            has_faults_ended,
+            ..
+        } = &mut *self.context;
         let (Some(groups), Some(server)) =
             (&options.groups, network.connections[connection].server)
         else {

@@ -59,7 +59,10 @@ impl Network {
     ) {
         let entry = &mut self.connections[connection];
         entry.is_forgotten = true;
-        entry.pipes[Side::Node as usize] = Pipe { is_swallowing: true, ..Pipe::default() };
+        entry.pipes[Side::Node as usize] = Pipe {
+            is_swallowing: true,
+            ..Pipe::default()
+        };
         if is_reset {
             self.finish(queue, random, connection, Side::Client);
         }
@@ -67,14 +70,20 @@ impl Network {
 
     /// The client and the node of a connection.
     pub(crate) fn ends(&self, connection: usize) -> (usize, usize) {
-        (self.connections[connection].client, self.connections[connection].node)
+        (
+            self.connections[connection].client,
+            self.connections[connection].node,
+        )
     }
 
     /// Have all bytes that were sent to the client arrived, and can more arrive? If the client's
     /// bytes are lost, it is unknown which reply it waits for.
     pub(crate) fn is_between_replies(&self, connection: usize) -> bool {
         let entry = &self.connections[connection];
-        let works = entry.pipes.iter().all(|pipe| !pipe.is_swallowing && !pipe.is_finished);
+        let works = entry
+            .pipes
+            .iter()
+            .all(|pipe| !pipe.is_swallowing && !pipe.is_finished);
         let is_open = entry.setup == Setup::Made && !entry.is_abandoned;
         is_open && works && entry.pipes[Side::Client as usize].flying.is_empty()
     }

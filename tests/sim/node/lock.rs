@@ -21,13 +21,25 @@ impl Node {
     ) -> OwnedReply {
         let now = self.clock.read(context.queue.now());
         self.sync(now);
-        let before: Vec<Keeping> = command.keys.iter().map(|key| self.keeping(now, key)).collect();
+        let before: Vec<Keeping> = command
+            .keys
+            .iter()
+            .map(|key| self.keeping(now, key))
+            .collect();
         let reply = self.carry_out(context, connection, words, command);
         let after = command.keys.iter().map(|key| self.keeping(now, key));
         let keys: Vec<(Keeping, Keeping)> = before.into_iter().zip(after).collect();
-        let client = self.served.get(&connection).map_or((0, 0), |served| served.client);
+        let client = self
+            .served
+            .get(&connection)
+            .map_or((0, 0), |served| served.client);
         context.trace(|| {
-            format!("node {}: {} by {client:?}: {}", self.index, show(words), show_reply(&reply))
+            format!(
+                "node {}: {} by {client:?}: {}",
+                self.index,
+                show(words),
+                show_reply(&reply)
+            )
         });
         for Holder { left, .. } in command.keys.iter().flat_map(|key| self.holders(now, key)) {
             if left > context.options.ttl.1 {
@@ -37,7 +49,10 @@ impl Node {
         }
         if command.kind == Kind::Queue {
             let waiter = argument(words, 0);
-            command.keys.iter().for_each(|key| self.check_lives(context, key, waiter));
+            command
+                .keys
+                .iter()
+                .for_each(|key| self.check_lives(context, key, waiter));
         }
         if command.kind == Kind::Look {
             let seen = keys.iter().flat_map(|(before, _)| before);
@@ -47,7 +62,9 @@ impl Node {
             context.tally.restored_permits += 1;
         }
         let has = |keeping: &Keeping| keeping.iter().any(|it| Some(it.token) == command.token);
-        let is_set = keys.iter().any(|(before, after)| has(after) && !has(before));
+        let is_set = keys
+            .iter()
+            .any(|(before, after)| has(after) && !has(before));
         if self.is_of_group() && command.kind == Kind::Extend && is_set {
             context.tally.reclaimed += 1;
         }
@@ -62,11 +79,16 @@ impl Node {
         });
         let is_avoidable = self.is_avoidable(context, connection);
         if is_avoidable && command.kind == Kind::Take {
-            context.checker.expect_wanted(self.index, command.token, &keys);
+            context
+                .checker
+                .expect_wanted(self.index, command.token, &keys);
         }
         let is_late = context.network.connections[connection].is_abandoned;
         if is_late && !is_avoidable && !matches!(command.kind, Kind::Remove | Kind::Queue) {
-            command.token.into_iter().for_each(|token| context.checker.allow_leftover(token));
+            command
+                .token
+                .into_iter()
+                .for_each(|token| context.checker.allow_leftover(token));
         }
         reply
     }
@@ -88,14 +110,20 @@ impl Node {
             Kind::Extend if has(Mistake::ExtensionShortens) => {
                 let reply = self.ask(now, connection, words);
                 let ttl = argument(words, 1);
-                let ours = command.keys.iter().filter(|_| is_granted(&reply) == Some(true));
+                let ours = command
+                    .keys
+                    .iter()
+                    .filter(|_| is_granted(&reply) == Some(true));
                 ours.for_each(|key| {
                     self.run_foreign_command(context.queue.now(), &[b"PEXPIRE", key, ttl]);
                 });
                 return reply;
             }
             Kind::Remove if has(Mistake::CounterForgotten) => {
-                let counters = command.keys.iter().map(|key| [key, COUNTER_SUFFIX].concat());
+                let counters = command
+                    .keys
+                    .iter()
+                    .map(|key| [key, COUNTER_SUFFIX].concat());
                 for key in counters {
                     self.run_foreign_command(context.queue.now(), &[b"DEL", &key]);
                 }
@@ -110,7 +138,9 @@ impl Node {
         match self.ask(now, connection, &[&[&b"DEL"[..]], command.keys].concat()) {
             OwnedReply::Integer(count) => {
                 let number = words.last().and_then(|word| std::str::from_utf8(word).ok());
-                let number: i64 = number.and_then(|it| it.parse().ok()).expect("it has a number");
+                let number: i64 = number
+                    .and_then(|it| it.parse().ok())
+                    .expect("it has a number");
                 OwnedReply::Integer(if count > 0 { number } else { -number })
             }
             other => other,
@@ -129,8 +159,10 @@ impl Node {
         let has = |mistake| context.options.has(mistake);
         let key = command.keys[0];
         let is_share = is_script(words, script::SHARE);
-        let is_shared =
-            self.keyspace.live_key(now, 0, key).is_some_and(|it| it.value == Some(SHARED));
+        let is_shared = self
+            .keyspace
+            .live_key(now, 0, key)
+            .is_some_and(|it| it.value == Some(SHARED));
         let lost: Option<&[u8]> = match is_share {
             false if has(Mistake::SharesIgnored) && is_shared => Some(b""),
             true if has(Mistake::PermitsReused) => Some(HOLDERS),
@@ -145,7 +177,9 @@ impl Node {
         }
         if has(Mistake::ReadersRefused) && is_share && is_shared {
             let number = words.last().and_then(|word| std::str::from_utf8(word).ok());
-            let number: i64 = number.and_then(|it| it.parse().ok()).expect("it has a number");
+            let number: i64 = number
+                .and_then(|it| it.parse().ok())
+                .expect("it has a number");
             return OwnedReply::Integer(-number);
         }
         let mut reply = self.ask(now, connection, words);
@@ -159,29 +193,52 @@ impl Node {
 
     /// Does the first key hold the command's token?
     fn is_held_by(&self, now: Time, command: &Command<'_>) -> bool {
-        let held = command.keys.iter().take(1).flat_map(|key| self.holders(now, key));
-        held.into_iter().any(|holder| Some(holder.token) == command.token)
+        let held = command
+            .keys
+            .iter()
+            .take(1)
+            .flat_map(|key| self.holders(now, key));
+        held.into_iter()
+            .any(|holder| Some(holder.token) == command.token)
     }
 
     /// Who holds the lock of a key: several if it is shared. A reservation is not a lock.
     pub(crate) fn holders(&self, now: Time, key: &[u8]) -> Vec<Holder> {
-        let Some(found) = self.keyspace.live_key(now, 0, key) else { return Vec::new() };
+        let Some(found) = self.keyspace.live_key(now, 0, key) else {
+            return Vec::new();
+        };
         let Some(value) = found.value.filter(|value| !is_reservation(value)) else {
             return Vec::new();
         };
         if value == SHARED {
-            return self.shares(now, key).into_iter().filter_map(Holder::of_share).collect();
+            return self
+                .shares(now, key)
+                .into_iter()
+                .filter_map(Holder::of_share)
+                .collect();
         }
-        let Some(left) = found.remaining else { return Vec::new() };
+        let Some(left) = found.remaining else {
+            return Vec::new();
+        };
         let left = left.as_millis() as u64;
         if let Some((grace, value)) = read_left(value) {
             // A lock that was left, behind whose time the key is kept for those who wait.
             let left = left.saturating_sub(grace);
-            let holder = Holder { token: name(value), permit: None, left, ends_in: left };
+            let holder = Holder {
+                token: name(value),
+                permit: None,
+                left,
+                ends_in: left,
+            };
             return if left > 0 { vec![holder] } else { Vec::new() };
         }
         // A key expires with the first millisecond after its last.
-        vec![Holder { token: name(value), permit: None, left, ends_in: left + 1 }]
+        vec![Holder {
+            token: name(value),
+            permit: None,
+            left,
+            ends_in: left + 1,
+        }]
     }
 
     /// The shares of a lock, which it has as long as its key says so, and their remaining
@@ -190,15 +247,27 @@ impl Node {
         let (now_ms, set) = (now.as_nanos() / 1_000_000, [key, HOLDERS].concat());
         let members = self.keyspace.live_members(now, 0, &set);
         let living = members.filter_map(|(member, end)| Some((member, end.checked_sub(now_ms)?)));
-        living.filter(|(_, left)| *left > 0).map(|(it, left)| (it.to_vec(), left)).collect()
+        living
+            .filter(|(_, left)| *left > 0)
+            .map(|(it, left)| (it.to_vec(), left))
+            .collect()
     }
 
     /// The locks and shares of a key, and until when they live, in true time.
     fn keeping(&self, now: Time, key: &[u8]) -> Keeping {
         let now_ms = now.as_nanos() / 1_000_000;
-        let kept = |Holder { token, permit, ends_in, .. }| {
+        let kept = |Holder {
+                        token,
+                        permit,
+                        ends_in,
+                        ..
+                    }| {
             let until = self.clock.when(Time::from_millis(now_ms + ends_in));
-            Kept { token, until, permit }
+            Kept {
+                token,
+                until,
+                permit,
+            }
         };
         self.holders(now, key).into_iter().map(kept).collect()
     }
@@ -221,7 +290,12 @@ pub(crate) struct Holder {
 impl Holder {
     fn of_share((member, left): (Vec<u8>, u64)) -> Option<Self> {
         let (permit, value) = read_member(&member)?;
-        Some(Self { token: name(value), permit, left, ends_in: left })
+        Some(Self {
+            token: name(value),
+            permit,
+            left,
+            ends_in: left,
+        })
     }
 }
 
@@ -233,7 +307,9 @@ pub(super) fn is_script(words: &[&[u8]], script: script::Script) -> bool {
 
 /// An argument of a script.
 fn argument<'a>(words: &[&'a [u8]], index: usize) -> &'a [u8] {
-    let keys = std::str::from_utf8(words[2]).ok().and_then(|digits| digits.parse::<usize>().ok());
+    let keys = std::str::from_utf8(words[2])
+        .ok()
+        .and_then(|digits| digits.parse::<usize>().ok());
     words[3 + keys.expect("the number of keys") + index]
 }
 
@@ -245,9 +321,15 @@ fn is_restored_permit(words: &[&[u8]]) -> bool {
 
 /// The permit that a node has given.
 fn permit(words: &[&[u8]], reply: &OwnedReply) -> Option<u32> {
-    let OwnedReply::Array(list) = reply else { return None };
-    let Some(OwnedReply::Integer(permit)) = list.get(3) else { return None };
-    u32::try_from(*permit).ok().filter(|_| is_script(words, script::SHARE))
+    let OwnedReply::Array(list) = reply else {
+        return None;
+    };
+    let Some(OwnedReply::Integer(permit)) = list.get(3) else {
+        return None;
+    };
+    u32::try_from(*permit)
+        .ok()
+        .filter(|_| is_script(words, script::SHARE))
 }
 
 /// Was the request granted? The only place that interprets a reply.
@@ -273,7 +355,9 @@ pub(super) fn show(words: &[&[u8]]) -> String {
         Some(command) => {
             let key = command.keys.join(&b'+');
             let key = String::from_utf8_lossy(&key);
-            let before = command.predecessor.map(|token| format!(" from {}", hex(token)));
+            let before = command
+                .predecessor
+                .map(|token| format!(" from {}", hex(token)));
             let token = command.token.map(hex).unwrap_or_default();
             let before = before.unwrap_or_default();
             format!("{:?} ({first}) {key} {token}{before}", command.kind)

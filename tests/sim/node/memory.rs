@@ -51,10 +51,18 @@ impl Node {
                 shares.push((key.clone(), member, now.after(Duration::from_millis(left))));
             }
         }
-        let lasting = self.keyspace.live_keys(now).filter(|key| is_of_registers(key.key));
+        let lasting = self
+            .keyspace
+            .live_keys(now)
+            .filter(|key| is_of_registers(key.key));
         let lasting = lasting.filter_map(|key| Some((key.key.to_vec(), key.value?.to_vec())));
         let lasting = lasting.collect();
-        self.journal = Journal { synced_at: now, keys, lasting, shares };
+        self.journal = Journal {
+            synced_at: now,
+            keys,
+            lasting,
+            shares,
+        };
     }
 
     /// Restarts after a crash.
@@ -70,7 +78,8 @@ impl Node {
         if matches!(memory, Memory::LastSecondLost | Memory::Snapshot) && !keeps_all {
             let mut loader = self.keyspace.connect();
             if let Some(password) = self.password {
-                self.keyspace.execute(now, &mut loader, &[b"AUTH", password.as_bytes()]);
+                self.keyspace
+                    .execute(now, &mut loader, &[b"AUTH", password.as_bytes()]);
             }
             for (key, value, expiry) in &self.journal.keys {
                 let left = (expiry.since(now).as_millis() as u64).to_string();
@@ -80,7 +89,8 @@ impl Node {
                 }
             }
             for (key, value) in &self.journal.lasting {
-                self.keyspace.execute(now, &mut loader, &[b"SET", key, value]);
+                self.keyspace
+                    .execute(now, &mut loader, &[b"SET", key, value]);
             }
             for (key, member, expiry) in &self.journal.shares {
                 let left = (expiry.since(now).as_millis() as u64).to_string();

@@ -14,8 +14,12 @@ use redlatch_protocol::node::script;
 use redlatch_protocol::time::Time;
 
 /// The parts of their names by which the keys of queues are known.
-const INFIXES: [&[u8]; 4] =
-    [b":redlatch:queue", b":redlatch:lease:", b":redlatch:called", b":redlatch:floor"];
+const INFIXES: [&[u8]; 4] = [
+    b":redlatch:queue",
+    b":redlatch:lease:",
+    b":redlatch:called",
+    b":redlatch:floor",
+];
 
 /// What a server has for queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +39,10 @@ pub(crate) enum Ability {
 /// Does this key belong to the queue of a lock?
 pub(super) fn is_of_queue(key: &[u8]) -> bool {
     let is_one = !is_of_registers(key);
-    is_one && INFIXES.iter().any(|infix| key.windows(infix.len()).any(|part| part == *infix))
+    is_one
+        && INFIXES
+            .iter()
+            .any(|infix| key.windows(infix.len()).any(|part| part == *infix))
 }
 
 impl Node {
@@ -71,7 +78,9 @@ impl Node {
     ) {
         while let Some((id, message)) = self.keyspace.poll_push() {
             let found = self.served.iter().find(|(_, served)| served.state.id == id);
-            let Some((connection, served)) = found else { continue };
+            let Some((connection, served)) = found else {
+                continue;
+            };
             if context.options.has(Mistake::PushesLost) {
                 continue;
             }
@@ -85,7 +94,12 @@ impl Node {
             match &mut current {
                 Some((this, out)) if *this == connection => out.extend_from_slice(&bytes),
                 _ => {
-                    let Context { network, queue, random, .. } = context;
+                    let Context {
+                        network,
+                        queue,
+                        random,
+                        ..
+                    } = context;
                     network.send(queue, random, connection, Side::Client, &bytes);
                     context.repeat(connection, &bytes);
                 }
@@ -119,7 +133,9 @@ impl Node {
     /// The keys of queues that exist.
     pub(crate) fn keys_of_queues(&self, now: u64) -> Vec<Vec<u8>> {
         let keys = self.keyspace.live_keys(self.clock.read(now));
-        keys.filter(|key| is_of_queue(key.key)).map(|key| key.key.to_vec()).collect()
+        keys.filter(|key| is_of_queue(key.key))
+            .map(|key| key.key.to_vec())
+            .collect()
     }
 
     /// No key of a queue and no reservation lives longer than clients ask for.
@@ -134,7 +150,9 @@ impl Node {
             [key, b":redlatch:called"].concat(),
         ];
         for key in keys {
-            let Some(found) = self.keyspace.live_key(now, 0, &key) else { continue };
+            let Some(found) = self.keyspace.live_key(now, 0, &key) else {
+                continue;
+            };
             let left = found.remaining.map(|left| left.as_millis() as u64);
             if left.is_none_or(|left| left > longest.max(context.options.ttl.1)) {
                 let key = key.escape_ascii().to_string();

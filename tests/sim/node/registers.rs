@@ -12,8 +12,13 @@ use redlatch_registers::{Accepted, Epoch, NodeMark};
 use std::sync::Arc;
 
 /// The scripts of nodes that vote.
-const VOTING: [Script; 5] =
-    [script::PREPARE, script::ACCEPT, script::READ_REGISTER, script::COLLECT, script::RAISE];
+const VOTING: [Script; 5] = [
+    script::PREPARE,
+    script::ACCEPT,
+    script::READ_REGISTER,
+    script::COLLECT,
+    script::RAISE,
+];
 
 /// The scripts of registers, as shown in the trace.
 const NAMES: [(Script, &str); 8] = [
@@ -38,9 +43,11 @@ fn wrong(mistake: Mistake) -> Option<Wrong> {
             "local refusal = outbid(ARGV[2])",
             "local refusal = not promise and outbid(ARGV[2])",
         )),
-        Mistake::FloorForgotten => {
-            Some((&[script::COLLECT, script::RAISE], "if least > floor() then", "if false then"))
-        }
+        Mistake::FloorForgotten => Some((
+            &[script::COLLECT, script::RAISE],
+            "if least > floor() then",
+            "if false then",
+        )),
         _ => None,
     }
 }
@@ -90,10 +97,15 @@ impl Node {
 
     /// A line of the trace.
     fn tell(&self, connection: usize, words: &[&[u8]], reply: &OwnedReply) -> String {
-        let by = self.served.get(&connection).map_or((0, 0), |served| served.client);
+        let by = self
+            .served
+            .get(&connection)
+            .map_or((0, 0), |served| served.client);
         let name = NAMES.iter().find(|(script, _)| is_script(words, *script));
         let name = name.map_or("another script", |(_, name)| name);
-        let words = words[2..].iter().map(|word| word.escape_ascii().to_string());
+        let words = words[2..]
+            .iter()
+            .map(|word| word.escape_ascii().to_string());
         let words = words.collect::<Vec<_>>().join(" ");
         format!("node {}: {name} by {by:?}: {words}: {reply:?}", self.index)
     }
@@ -102,12 +114,18 @@ impl Node {
     pub(crate) fn seen(&self, now: u64) -> NodeMark {
         let mark = self.keyspace.live_key(self.clock.read(now), 0, &mark_key());
         let mark = mark.and_then(|mark| mark.value).map(Arc::from);
-        NodeMark { node: engine::Node::new(self.index), mark, run_id: Arc::from(&*self.run_id) }
+        NodeMark {
+            node: engine::Node::new(self.index),
+            mark,
+            run_id: Arc::from(&*self.run_id),
+        }
     }
 
     /// The next epoch, if it has accepted one. It need not be decided.
     pub(crate) fn next_epoch(&self, now: u64) -> Option<Epoch> {
-        let key = self.keyspace.live_key(self.clock.read(now), 0, &epoch_key())?;
+        let key = self
+            .keyspace
+            .live_key(self.clock.read(now), 0, &epoch_key())?;
         Epoch::read(Accepted::read(key.value?).ok()?.value?.bytes())
     }
 

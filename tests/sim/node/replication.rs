@@ -32,14 +32,22 @@ impl Node {
     pub(crate) fn replicate(&mut self, is_replica: bool) {
         self.replicated = Some(Replicated::default());
         let id = Some(self.run_id.clone());
-        self.keyspace.replication = Replication { is_replica, id, ..Replication::default() };
+        self.keyspace.replication = Replication {
+            is_replica,
+            id,
+            ..Replication::default()
+        };
     }
 
     /// Becomes the master, in a reign of this name.
     pub(crate) fn promote(&mut self, id: String) {
         self.replicated = Some(Replicated::default());
         let offset = self.keyspace.replication.offset;
-        self.keyspace.replication = Replication { id: Some(id), offset, ..Replication::default() };
+        self.keyspace.replication = Replication {
+            id: Some(id),
+            offset,
+            ..Replication::default()
+        };
     }
 
     /// Learns that it is not the master. Its connections may end with that.
@@ -67,12 +75,18 @@ impl Node {
 
     /// What its replicas are to be sent.
     pub(crate) fn take_unsent(&mut self) -> Vec<Written> {
-        self.replicated.as_mut().map(|it| std::mem::take(&mut it.unsent)).unwrap_or_default()
+        self.replicated
+            .as_mut()
+            .map(|it| std::mem::take(&mut it.unsent))
+            .unwrap_or_default()
     }
 
     /// All that it has, for a replica that begins to follow it.
     pub(crate) fn whole(&self, now: u64) -> Written {
-        (self.keyspace.replication.offset, self.keyspace.snapshot(self.clock.read(now)))
+        (
+            self.keyspace.replication.offset,
+            self.keyspace.snapshot(self.clock.read(now)),
+        )
     }
 
     /// A write of its master arrives.
@@ -83,12 +97,19 @@ impl Node {
 
     /// A replica has acknowledged what was written up to this offset.
     pub(crate) fn acknowledged(&mut self, context: &mut Context, replica: usize, offset: u64) {
-        let Some(replicated) = &mut self.replicated else { return };
+        let Some(replicated) = &mut self.replicated else {
+            return;
+        };
         replicated.acknowledged.insert(replica, offset);
         self.list_replicas();
-        let blocked = self.served.iter().filter(|(_, served)| served.blocked.is_some());
+        let blocked = self
+            .served
+            .iter()
+            .filter(|(_, served)| served.blocked.is_some());
         let blocked: Vec<usize> = blocked.map(|(connection, _)| *connection).collect();
-        blocked.into_iter().for_each(|connection| self.serve(context, connection));
+        blocked
+            .into_iter()
+            .for_each(|connection| self.serve(context, connection));
     }
 
     /// A replica follows another server from now on.
@@ -100,13 +121,18 @@ impl Node {
     }
 
     fn list_replicas(&mut self) {
-        let replicas = self.replicated.iter().flat_map(|it| it.acknowledged.values().copied());
+        let replicas = self
+            .replicated
+            .iter()
+            .flat_map(|it| it.acknowledged.values().copied());
         self.keyspace.replication.replicas = replicas.collect();
     }
 
     /// The keys before a command, if it matters what that writes.
     pub(super) fn before(&self, now: Time) -> Option<Snapshot> {
-        self.replicated.as_ref().map(|_| self.keyspace.snapshot(now))
+        self.replicated
+            .as_ref()
+            .map(|_| self.keyspace.snapshot(now))
     }
 
     /// A command was run. A replica takes back what it has written, and refuses it.
@@ -117,7 +143,9 @@ impl Node {
         words: &[&[u8]],
         reply: OwnedReply,
     ) -> OwnedReply {
-        let (Some(before), Some(replicated)) = (before, &mut self.replicated) else { return reply };
+        let (Some(before), Some(replicated)) = (before, &mut self.replicated) else {
+            return reply;
+        };
         let after = self.keyspace.snapshot(now);
         if after == before && !is_touch(words, &reply) {
             return reply;
@@ -127,7 +155,9 @@ impl Node {
             return read_only();
         }
         self.keyspace.replication.offset += 1;
-        replicated.unsent.push((self.keyspace.replication.offset, after));
+        replicated
+            .unsent
+            .push((self.keyspace.replication.offset, after));
         reply
     }
 
@@ -138,11 +168,19 @@ impl Node {
         connection: usize,
         words: &[&[u8]],
     ) -> bool {
-        let [b"WAIT", wanted, millis] = words else { return false };
-        let number = |word: &[u8]| std::str::from_utf8(word).ok().and_then(|it| it.parse().ok());
+        let [b"WAIT", wanted, millis] = words else {
+            return false;
+        };
+        let number = |word: &[u8]| {
+            std::str::from_utf8(word)
+                .ok()
+                .and_then(|it| it.parse().ok())
+        };
         let (wanted, millis) = (number(wanted).unwrap_or(0), number(millis).unwrap_or(0));
         let (now, offset) = (context.queue.now(), self.keyspace.replication.offset);
-        let Some(served) = self.served.get_mut(&connection) else { return false };
+        let Some(served) = self.served.get_mut(&connection) else {
+            return false;
+        };
         let (offset, until) = *served.blocked.get_or_insert_with(|| {
             let until = now + millis * MILLIS;
             context.queue.at(until, Event::Unblock { connection });
@@ -161,7 +199,9 @@ impl Node {
 
     fn acknowledgements(&self, offset: u64) -> u64 {
         let replicas = self.keyspace.replication.replicas.iter();
-        replicas.filter(|acknowledged| **acknowledged >= offset).count() as u64
+        replicas
+            .filter(|acknowledged| **acknowledged >= offset)
+            .count() as u64
     }
 
     /// With a mistake, a server says of all votes that they were given in the reign of the
@@ -173,7 +213,9 @@ impl Node {
         words: &[&[u8]],
         mut reply: OwnedReply,
     ) -> OwnedReply {
-        let Some(served) = self.served.get_mut(&connection) else { return reply };
+        let Some(served) = self.served.get_mut(&connection) else {
+            return reply;
+        };
         match &mut reply {
             _ if !context.options.has(Mistake::ReignUnchecked) => {}
             OwnedReply::Array(said) if is_script(words, script::REIGN) && said.len() > 2 => {
@@ -198,8 +240,12 @@ impl Node {
 
 /// Has this written the marker that there was?
 fn is_touch(words: &[&[u8]], reply: &OwnedReply) -> bool {
-    let [.., nonce, b"touch", _, _] = words else { return false };
-    let OwnedReply::Array(said) = reply else { return false };
+    let [.., nonce, b"touch", _, _] = words else {
+        return false;
+    };
+    let OwnedReply::Array(said) = reply else {
+        return false;
+    };
     let has_nonce =
         |it: &OwnedReply| matches!(it, OwnedReply::Bulk(marker) if marker.ends_with(nonce));
     is_script(words, script::REIGN) && said.get(1).is_some_and(has_nonce)

@@ -30,7 +30,16 @@ impl Served {
         let (id, bytes) = (None, Vec::new());
         let (blocked, greeted) = (None, None);
         let (is_introduced, is_spared) = (false, false);
-        Self { state, client, bytes, id, is_introduced, is_spared, blocked, greeted }
+        Self {
+            state,
+            client,
+            bytes,
+            id,
+            is_introduced,
+            is_spared,
+            blocked,
+            greeted,
+        }
     }
 }
 
@@ -44,7 +53,12 @@ impl Node {
     ) {
         if let Some(trouble) = self.trouble(context).filter(Trouble::refuses_connections) {
             let text = format!("-{}\r\n", trouble.text);
-            let Context { network, queue, random, .. } = context;
+            let Context {
+                network,
+                queue,
+                random,
+                ..
+            } = context;
             network.send(queue, random, connection, Side::Client, text.as_bytes());
             return network.finish(queue, random, connection, Side::Client);
         }
@@ -54,12 +68,16 @@ impl Node {
 
     /// The bytes of an incomplete command that have arrived on a connection.
     pub(crate) fn begun(&self, connection: usize) -> &[u8] {
-        self.served.get(&connection).map_or(&[], |served| &served.bytes)
+        self.served
+            .get(&connection)
+            .map_or(&[], |served| &served.bytes)
     }
 
     /// Has the node sent the id of this connection?
     pub(crate) fn is_numbered(&self, connection: usize) -> bool {
-        self.served.get(&connection).is_some_and(|served| served.id.is_some())
+        self.served
+            .get(&connection)
+            .is_some_and(|served| served.id.is_some())
     }
 
     /// Does it speak RESP3 on this connection?
@@ -76,10 +94,14 @@ impl Node {
         words: &[&[u8]],
         reply: &OwnedReply,
     ) {
-        let Some(served) = self.served.get_mut(&connection) else { return };
+        let Some(served) = self.served.get_mut(&connection) else {
+            return;
+        };
         match (words[0], reply) {
             (b"HELLO", OwnedReply::Map(pairs)) => {
-                let id = pairs.iter().find(|(name, _)| *name == OwnedReply::Bulk(b"id".to_vec()));
+                let id = pairs
+                    .iter()
+                    .find(|(name, _)| *name == OwnedReply::Bulk(b"id".to_vec()));
                 served.id = id.and_then(|(_, id)| match id {
                     OwnedReply::Integer(id) => Some(*id),
                     _ => None,
@@ -104,7 +126,10 @@ impl Node {
         refusal: Option<&str>,
     ) -> OwnedReply {
         let id = std::str::from_utf8(id).ok().and_then(|id| id.parse().ok());
-        let found = self.served.iter_mut().find(|(_, served)| id.is_some() && served.id == id);
+        let found = self
+            .served
+            .iter_mut()
+            .find(|(_, served)| id.is_some() && served.id == id);
         let Some((connection, served)) = found else {
             return refusal.map_or(OwnedReply::Integer(0), error);
         };
@@ -119,7 +144,12 @@ impl Node {
             if let Some(served) = self.served.remove(&connection) {
                 self.keyspace.disconnect(&served.state);
             }
-            let Context { network, queue, random, .. } = context;
+            let Context {
+                network,
+                queue,
+                random,
+                ..
+            } = context;
             network.end(queue, random, connection);
         }
         OwnedReply::Integer(1)

@@ -36,34 +36,72 @@ enum Refused {
 use Refused::{AllButGreeting, AllButHello, Auth, Changes, Connections, Everything, Growth, Hello};
 
 const fn passing(text: &'static str, refuses: Refused) -> Trouble {
-    Trouble { text, refuses, is_permanent: false }
+    Trouble {
+        text,
+        refuses,
+        is_permanent: false,
+    }
 }
 
 const fn lasting(text: &'static str, refuses: Refused) -> Trouble {
-    Trouble { text, refuses, is_permanent: true }
+    Trouble {
+        text,
+        refuses,
+        is_permanent: true,
+    }
 }
 
 /// All errors. NOSCRIPT and WRONGTYPE come from the model itself.
 pub(crate) const ALL: [Trouble; 20] = [
-    passing("LOADING Redis is loading the dataset in memory", AllButGreeting),
+    passing(
+        "LOADING Redis is loading the dataset in memory",
+        AllButGreeting,
+    ),
     passing("MASTERDOWN Link with MASTER is down", AllButGreeting),
-    passing("MISCONF Errors writing to the AOF file: No space left on device", Changes),
-    passing("OOM command not allowed when used memory > 'maxmemory'.", Growth),
-    passing("READONLY You can't write against a read only replica.", Changes),
+    passing(
+        "MISCONF Errors writing to the AOF file: No space left on device",
+        Changes,
+    ),
+    passing(
+        "OOM command not allowed when used memory > 'maxmemory'.",
+        Growth,
+    ),
+    passing(
+        "READONLY You can't write against a read only replica.",
+        Changes,
+    ),
     passing("NOREPLICAS Not enough good replicas to write.", Changes),
-    passing("TRYAGAIN Multiple keys request during rehashing of slot", Changes),
-    passing("EXECABORT Transaction discarded because of previous errors.", Changes),
+    passing(
+        "TRYAGAIN Multiple keys request during rehashing of slot",
+        Changes,
+    ),
+    passing(
+        "EXECABORT Transaction discarded because of previous errors.",
+        Changes,
+    ),
     passing("BUSY Redis is busy running a script.", AllButHello),
-    passing("UNKILLABLE Sorry the script already executed write commands", AllButHello),
+    passing(
+        "UNKILLABLE Sorry the script already executed write commands",
+        AllButHello,
+    ),
     passing("ERR max number of clients reached", Connections),
     passing("NOPROTO unsupported protocol version", Hello),
     lasting("DENIED Redis is running in protected mode", Connections),
     lasting("NOAUTH Authentication required.", Everything),
-    lasting("WRONGPASS invalid username-password pair or user is disabled.", Auth),
-    lasting("NOPERM this user has no permissions to run the command", Changes),
+    lasting(
+        "WRONGPASS invalid username-password pair or user is disabled.",
+        Auth,
+    ),
+    lasting(
+        "NOPERM this user has no permissions to run the command",
+        Changes,
+    ),
     lasting("MOVED 3999 10.0.0.9:6381", Changes),
     lasting("ASK 3999 10.0.0.9:6381", Changes),
-    lasting("CROSSSLOT Keys in request don't hash to the same slot", Changes),
+    lasting(
+        "CROSSSLOT Keys in request don't hash to the same slot",
+        Changes,
+    ),
     lasting("CLUSTERDOWN The cluster is down", Changes),
 ];
 

@@ -22,7 +22,10 @@ impl<'a> Words<'a> {
 pub(super) fn next<'a>(bytes: &mut &'a [u8]) -> Option<Words<'a>> {
     let mut rest = *bytes;
     let count = header(&mut rest, b'*')?;
-    assert!((1..=WORDS_MAX).contains(&count), "a command of {count} words");
+    assert!(
+        (1..=WORDS_MAX).contains(&count),
+        "a command of {count} words"
+    );
     let mut words = [&[][..]; WORDS_MAX];
     for word in &mut words[..count] {
         let size = header(&mut rest, b'$')?;
@@ -30,7 +33,10 @@ pub(super) fn next<'a>(bytes: &mut &'a [u8]) -> Option<Words<'a>> {
             return None;
         }
         let (text, after) = rest.split_at(size);
-        assert!(after.starts_with(b"\r\n"), "a string that goes on behind its end");
+        assert!(
+            after.starts_with(b"\r\n"),
+            "a string that goes on behind its end"
+        );
         (*word, rest) = (text, &after[2..]);
     }
     *bytes = rest;
@@ -53,7 +59,10 @@ fn header(bytes: &mut &[u8], kind: u8) -> Option<usize> {
     assert_eq!(*first, kind, "a client sends arrays of strings");
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let digits = &bytes[1..end - 1];
-    assert!(bytes[end - 1] == b'\r' && !digits.is_empty(), "a number ends with CRLF");
+    assert!(
+        bytes[end - 1] == b'\r' && !digits.is_empty(),
+        "a number ends with CRLF"
+    );
     let number = digits.iter().fold(0, |number, digit| {
         assert!(digit.is_ascii_digit(), "{digit} in a number");
         number * 10 + usize::from(digit - b'0')

@@ -33,8 +33,11 @@ impl Options {
                 (self.clients, self.workers, self.resources) = (3, 1, 1);
                 (self.ttl, self.node_timeout) = ((400, 400), Duration::from_millis(200));
                 (self.wait_for_all, self.split_permille, self.window) = (false, 0, 1 << 20);
-                (self.extend_permille, self.patient_permille, self.operator_permille) =
-                    (0, 1_000, 0);
+                (
+                    self.extend_permille,
+                    self.patient_permille,
+                    self.operator_permille,
+                ) = (0, 1_000, 0);
                 (self.fault_pause, self.faults) = (100 * MILLIS, vec![Fault::Freeze]);
                 (self.faults_end_at, self.events_max, self.heals_least) = (SECONDS, 6_000, true);
                 // In the queue, votes are not split.
@@ -72,7 +75,8 @@ impl Options {
     /// locks are extended often, and a late extension is much shorter than the one that was
     /// confirmed meanwhile.
     pub(super) fn focus_on_late(&mut self, random: &mut Random) {
-        self.faults.retain(|fault| *fault != Fault::Late && random.chance(150));
+        self.faults
+            .retain(|fault| *fault != Fault::Late && random.chance(150));
         self.faults.extend([Fault::Late; 2]);
         self.fault_pause = random.pick(&[100, 200, 300]) * MILLIS;
         (self.nodes, self.twins) = (random.pick(&[1, 2, 3, 3, 3, 5]), None);
@@ -98,7 +102,12 @@ impl Options {
         (self.ttl, self.queueing.wait_max) =
             ((longest / 2, longest), random.pick(&[1_000, 5_000, 20_000]));
         self.queueing.waiter_lease = Ttl::from_duration(Duration::from_millis(1_500));
-        let lacks = [Ability::All, Ability::Resp2, Ability::NoTracking, Ability::NoChannels];
+        let lacks = [
+            Ability::All,
+            Ability::Resp2,
+            Ability::NoTracking,
+            Ability::NoChannels,
+        ];
         if self.mistake.is_some() || random.chance(700) {
             self.queueing.abilities.fill(Ability::All);
         } else {
@@ -130,8 +139,12 @@ impl Options {
         (self.ttl, self.rest) = ((20_000, 20_000), MILLIS);
         (self.faults_end_at, self.queueing.wait_max) = (20 * SECONDS, 20_000);
         let permits = random.pick(&[[3; 3], [4; 3], [5; 3]]);
-        self.sharing =
-            Sharing { permille: 1_000, readers_permille: 0, permits, ..Sharing::readers_only(1) };
+        self.sharing = Sharing {
+            permille: 1_000,
+            readers_permille: 0,
+            permits,
+            ..Sharing::readers_only(1)
+        };
     }
 
     /// Waiters that live and never claim the lock, in front of others that do.
@@ -144,7 +157,8 @@ impl Options {
 
     /// Unsolicited replies, on most connections of a client at a time.
     fn focus_on_strays(&mut self, random: &mut Random) {
-        self.faults.retain(|fault| *fault != Fault::Stray && random.chance(250));
+        self.faults
+            .retain(|fault| *fault != Fault::Stray && random.chance(250));
         self.faults.extend([Fault::Stray; 4]);
         self.fault_pause = random.pick(&[30, 100]) * MILLIS;
         (self.resources, self.wait_for_all) = (random.pick(&[1, 1, 2]), false);
@@ -198,18 +212,30 @@ impl Options {
             }
             Some(Mistake::SharesIgnored | Mistake::PermitsReused) => {
                 (self.clients, self.resources, self.patient_permille) = (4, 1, 600);
-                self.sharing = Sharing { permille: 500, permits: [2; 3], ..readers };
+                self.sharing = Sharing {
+                    permille: 500,
+                    permits: [2; 3],
+                    ..readers
+                };
                 let is_permit = self.has(Mistake::PermitsReused);
                 self.sharing.readers_permille = if is_permit { 0 } else { 1_000 };
             }
             Some(Mistake::ReadersUncounted) => {
                 (self.clients, self.resources, self.fence_permille) = (4, 1, 1_000);
-                self.sharing = Sharing { permille: 500, ..readers };
+                self.sharing = Sharing {
+                    permille: 500,
+                    ..readers
+                };
             }
             Some(Mistake::ReadersPass | Mistake::PermitsPass) => {
                 self.focus_on_order(random);
                 (self.resources, self.clients) = (1, 5);
-                self.sharing = Sharing { permille: 600, resources: 1, permits: [2; 3], ..readers };
+                self.sharing = Sharing {
+                    permille: 600,
+                    resources: 1,
+                    permits: [2; 3],
+                    ..readers
+                };
                 let is_permit = self.has(Mistake::PermitsPass);
                 self.sharing.readers_permille = if is_permit { 0 } else { 1_000 };
             }

@@ -30,7 +30,15 @@ pub(crate) struct Grouping {
 impl Options {
     /// What a client assumes of its nodes, if they are groups.
     pub(crate) fn lead_to_group(&self, session: &mut SessionOptions) {
-        let Some(Grouping { bound, is_vouched, size, .. }) = self.groups else { return };
+        let Some(Grouping {
+            bound,
+            is_vouched,
+            size,
+            ..
+        }) = self.groups
+        else {
+            return;
+        };
         let max_ttl = Duration::from_millis(self.ttl.1);
         let mut group = GroupOptions {
             tag: Arc::default(),
@@ -58,11 +66,19 @@ impl Options {
             let of_clients = [Fault::Pause, Fault::Die, Fault::Leave, Fault::Cancel];
             let of_links = [Fault::Cut, Fault::Swallow, Fault::Stall, Fault::Clog];
             let of_servers = [Fault::Freeze, Fault::Crash, Fault::FlushScripts];
-            [&of_clients[..], &of_links, &of_servers].concat().contains(fault)
+            [&of_clients[..], &of_links, &of_servers]
+                .concat()
+                .contains(fault)
         });
         self.faults.extend([Fault::Promote; 3]);
-        let rare = [Fault::Freeze, Fault::Pause, Fault::EvictMarker, Fault::Flush];
-        self.faults.extend(rare.into_iter().filter(|_| random.chance(300)));
+        let rare = [
+            Fault::Freeze,
+            Fault::Pause,
+            Fault::EvictMarker,
+            Fault::Flush,
+        ];
+        self.faults
+            .extend(rare.into_iter().filter(|_| random.chance(300)));
         self.fault_pause = random.pick(&[400, 800, 1_500]) * MILLIS;
         (self.nodes, self.twins) = (random.pick(&[1, 1, 3]), None);
         (self.hides_info, self.restart_guard, self.walls_apart) = (false, true, 0);
@@ -85,7 +101,12 @@ impl Options {
         };
         let mut bound = longest / random.pick(&[2, 4, 8]);
         if self.mistake.is_some() {
-            (self.nodes, self.clients, self.resources, self.several_permille) = (1, 4, 1, 0);
+            (
+                self.nodes,
+                self.clients,
+                self.resources,
+                self.several_permille,
+            ) = (1, 4, 1, 0);
             (self.faults, self.fault_pause) = (vec![Fault::Promote], 1_500 * MILLIS);
             (self.ttl.0, self.greedy_permille, self.patient_permille) = (longest, 500, 1_000);
             self.events_max = 20_000;

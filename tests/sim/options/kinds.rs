@@ -51,8 +51,10 @@ pub(crate) enum BrokenAssumption {
 impl BrokenAssumption {
     /// Do such histories keep all assumptions?
     pub(super) fn is_within(self) -> bool {
-        let is_quiet =
-            matches!(self, Self::NoneQuiet | Self::NoneWithLinks | Self::NoneWithIdleClients);
+        let is_quiet = matches!(
+            self,
+            Self::NoneQuiet | Self::NoneWithLinks | Self::NoneWithIdleClients
+        );
         is_quiet || matches!(self, Self::None | Self::NoneWithTwins)
     }
 

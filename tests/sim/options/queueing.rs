@@ -56,7 +56,10 @@ impl Queueing {
         // After the faults, delays are up to half a millisecond.
         let round = 2 * delay.max(500 * MICROS) + 3 * 50 * MICROS;
         // Waiters that are not told ask at least once a second, when they renew their entries.
-        let has_pushes = self.abilities.iter().all(|ability| *ability == Ability::All);
+        let has_pushes = self
+            .abilities
+            .iter()
+            .all(|ability| *ability == Ability::All);
         let unheard = if has_pushes { 0 } else { SECONDS };
         // They are passed over one after another, and come back in front once meanwhile. If the one
         // that would look is one of them, the next looks when it renews its entry.
@@ -97,7 +100,12 @@ fn waiter_lease(random: &mut Random) -> Option<Ttl> {
 
 /// What the servers have for queues: all of it, in most histories.
 fn abilities(random: &mut Random) -> Vec<Ability> {
-    let lacks = [Ability::Resp2, Ability::NoTracking, Ability::NoChannels, Ability::NoRights];
+    let lacks = [
+        Ability::Resp2,
+        Ability::NoTracking,
+        Ability::NoChannels,
+        Ability::NoRights,
+    ];
     let permille = random.pick(&[0, 0, 0, 200, 600, 1_000]);
     let common = random.pick(&lacks);
     let ability = |random: &mut Random| match random.chance(permille) {

@@ -50,7 +50,10 @@ impl Options {
         (self.twins, self.restart_guard, self.hides_info) = (None, false, false);
         (self.sharing, self.operator_permille) = (Sharing::NONE, 0);
         self.queueing.abilities.fill(Ability::All);
-        self.faults = FAULTS_OF_REGISTERS.into_iter().filter(|_| random.chance(350)).collect();
+        self.faults = FAULTS_OF_REGISTERS
+            .into_iter()
+            .filter(|_| random.chance(350))
+            .collect();
         self.nodes = random.pick(&[1, 2, 3, 3, 3, 3, 3, 4, 5, 5, 5, 6, 7]);
         self.node_timeout = Duration::from_millis(random.pick(&[10, 20, 50, 50, 200]));
         self.fault_pause = random.pick(&[30, 100, 300]) * MILLIS;
@@ -74,7 +77,9 @@ impl Options {
         self.focus_on_registers(random);
         (self.clients, self.workers, self.rest) = (SIDES, 2, 5 * MILLIS);
         self.events_max = random.pick(&[2_000, 6_000]);
-        self.registers.iter_mut().for_each(|it| it.has_transactions = true);
+        self.registers
+            .iter_mut()
+            .for_each(|it| it.has_transactions = true);
         if self.mistake.is_some() {
             self.faults = vec![Fault::Clog, Fault::Stall, Fault::Die, Fault::Pause];
         } else if random.chance(700) {

@@ -18,8 +18,13 @@ pub(crate) struct Sharing {
 
 impl Sharing {
     /// Nobody wants a share.
-    pub(super) const NONE: Self =
-        Self { permille: 0, resources: 0, readers_permille: 0, permits: [1; 3], keep_permille: 0 };
+    pub(super) const NONE: Self = Self {
+        permille: 0,
+        resources: 0,
+        readers_permille: 0,
+        permits: [1; 3],
+        keep_permille: 0,
+    };
 
     pub(super) fn draw(random: &mut Random, resources: u64) -> Self {
         let permille = random.pick(&[0, 0, 300, 700, 950]);
@@ -37,7 +42,12 @@ impl Sharing {
 
     /// Nobody wants anything but to read.
     pub(super) fn readers_only(resources: u64) -> Self {
-        Self { permille: 1_000, resources, readers_permille: 1_000, ..Self::NONE }
+        Self {
+            permille: 1_000,
+            resources,
+            readers_permille: 1_000,
+            ..Self::NONE
+        }
     }
 
     pub(crate) fn are_all_readers(&self) -> bool {

@@ -87,7 +87,14 @@ impl History {
     pub(crate) fn called(&mut self, register: u64, call: Call, now: u64) -> Id {
         let id = self.operations.len() as Id;
         let (returned, outcome) = (u64::MAX, Outcome::Unsure);
-        self.operations.push(Operation { register, id, call, called: now, returned, outcome });
+        self.operations.push(Operation {
+            register,
+            id,
+            call,
+            called: now,
+            returned,
+            outcome,
+        });
         id
     }
 
@@ -122,5 +129,7 @@ pub(crate) fn to_bytes(ids: &[Id]) -> Vec<u8> {
 /// The ids in a register's bytes.
 pub(crate) fn from_bytes(bytes: &[u8]) -> Vec<Id> {
     let words = bytes.chunks_exact(size_of::<Id>());
-    words.map(|word| Id::from_be_bytes(word.try_into().expect("four bytes"))).collect()
+    words
+        .map(|word| Id::from_be_bytes(word.try_into().expect("four bytes")))
+        .collect()
 }

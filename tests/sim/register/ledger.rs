@@ -33,7 +33,12 @@ struct Side {
 
 impl Default for Side {
     fn default() -> Self {
-        Self { disk: Disk::Nothing, applied: 0, is_undone: false, is_ended: false }
+        Self {
+            disk: Disk::Nothing,
+            applied: 0,
+            is_undone: false,
+            is_ended: false,
+        }
     }
 }
 
@@ -45,12 +50,16 @@ impl Ledger {
 
     /// Those that can be joined.
     pub(crate) fn begun(&self) -> Vec<usize> {
-        (0..self.len()).filter(|number| self.transactions[*number].is_begun).collect()
+        (0..self.len())
+            .filter(|number| self.transactions[*number].is_begun)
+            .collect()
     }
 
     /// The oldest that this side does not know to be over.
     pub(crate) fn next(&self, side: usize) -> Option<usize> {
-        self.begun().into_iter().find(|number| !self.transactions[*number].sides[side].is_ended)
+        self.begun()
+            .into_iter()
+            .find(|number| !self.transactions[*number].sides[side].is_ended)
     }
 
     /// The faults are over: each side recovers once more.
@@ -60,7 +69,9 @@ impl Ledger {
 
     /// Must this side recover once more?
     pub(crate) fn awaits(&self, side: usize) -> bool {
-        self.awaited.as_ref().is_some_and(|awaited| awaited.contains(&side))
+        self.awaited
+            .as_ref()
+            .is_some_and(|awaited| awaited.contains(&side))
     }
 
     /// Have all sides recovered?
@@ -70,8 +81,14 @@ impl Ledger {
 
     /// This side has recovered. Returns the transactions whose records must be gone.
     pub(super) fn recovered(&mut self, side: usize) -> Vec<usize> {
-        self.awaited.iter_mut().for_each(|awaited| _ = awaited.remove(&side));
-        if self.is_over() { self.begun() } else { Vec::new() }
+        self.awaited
+            .iter_mut()
+            .for_each(|awaited| _ = awaited.remove(&side));
+        if self.is_over() {
+            self.begun()
+        } else {
+            Vec::new()
+        }
     }
 
     /// The number of a new transaction.
@@ -99,7 +116,10 @@ impl Ledger {
 
     /// Has a side committed?
     pub(super) fn has_committed(&self, number: usize) -> bool {
-        self.transactions[number].sides.iter().any(|side| side.applied > 0)
+        self.transactions[number]
+            .sides
+            .iter()
+            .any(|side| side.applied > 0)
     }
 
     /// Takes a step on the disk of a side.

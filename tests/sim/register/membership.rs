@@ -48,8 +48,12 @@ impl Caller {
     }
 
     fn request(&self, name: &[u8], mark: Arc<[u8]>, command: RegisterCommand) -> Request {
-        let register =
-            RegisterRequest { keys: keys(name), epoch: mark, run_id: "".into(), command };
+        let register = RegisterRequest {
+            keys: keys(name),
+            epoch: mark,
+            run_id: "".into(),
+            command,
+        };
         let action = Command::Custom(Arc::new(register));
         Request::to_all(&self.shared.rules, self.now(), action)
     }
@@ -61,7 +65,8 @@ impl Caller {
         group: &Group,
         command: RegisterCommand,
     ) -> Replies {
-        self.ask_some(name, group.to_bytes(), command, self.nodes()).await
+        self.ask_some(name, group.to_bytes(), command, self.nodes())
+            .await
     }
 
     /// Asks some nodes, whose marks begin so.
@@ -79,7 +84,8 @@ impl Caller {
 
     /// Has the nodes remove the keys of a register. Does not wait.
     pub(super) fn collect(&self, name: &[u8], group: &Group, command: RegisterCommand) {
-        self.line.post(self.request(name, group.to_bytes(), command));
+        self.line
+            .post(self.request(name, group.to_bytes(), command));
     }
 
     /// The group, as it was when it was looked at last.
@@ -98,7 +104,9 @@ impl Caller {
             self.know(later);
         }
         let known = self.shared.known.borrow().clone();
-        let Some((epoch, _)) = known else { return self.learn_group().await };
+        let Some((epoch, _)) = known else {
+            return self.learn_group().await;
+        };
         let behind = replies.behind(&epoch);
         if later.is_none() && behind.is_empty() {
             return self.learn_group().await;
@@ -134,9 +142,14 @@ impl Caller {
     pub(super) async fn survey(&self) -> Result<Survey, Failure> {
         let seen = self.mark(&MarkStep::Look, self.nodes()).await;
         let view = MembershipView::new(seen, self.shared.rules.nodes);
-        let view = view.map_err(|_| Failure::NoQuorum { may_have_happened: false })?;
+        let view = view.map_err(|_| Failure::NoQuorum {
+            may_have_happened: false,
+        })?;
         let request = Request::examination(&self.shared.rules, self.now());
-        Ok(Survey { view, statuses: self.line.submit(request).await.statuses })
+        Ok(Survey {
+            view,
+            statuses: self.line.submit(request).await.statuses,
+        })
     }
 
     /// The members enter an epoch.
@@ -153,31 +166,54 @@ impl Caller {
     /// Gives all nodes that have been members their votes, for a mistake.
     async fn trust_all(&self, survey: &Survey, epoch: &Epoch) {
         for seen in survey.view.seen() {
-            let Some(Mark::Member(member)) = seen.read() else { continue };
+            let Some(Mark::Member(member)) = seen.read() else {
+                continue;
+            };
             if epoch.has(member.id) {
                 let run_id = seen.run_id.to_string();
-                self.enter(seen, &Member { epoch: epoch.clone(), run_id, ..member }).await;
+                self.enter(
+                    seen,
+                    &Member {
+                        epoch: epoch.clone(),
+                        run_id,
+                        ..member
+                    },
+                )
+                .await;
             }
         }
     }
 
     /// Replaces the mark that was seen by that of this member.
     async fn enter(&self, seen: &NodeMark, member: &Member) {
-        let Some(bytes) = seen.mark.clone().filter(|_| !member.run_id.is_empty()) else { return };
-        let step = MarkStep::Enter { seen: bytes, new: member.to_bytes() };
+        let Some(bytes) = seen.mark.clone().filter(|_| !member.run_id.is_empty()) else {
+            return;
+        };
+        let step = MarkStep::Enter {
+            seen: bytes,
+            new: member.to_bytes(),
+        };
         self.mark(&step, NodeSet::from_iter([seen.node])).await;
     }
 
     /// Takes a step with the marks of these nodes. Returns those that have answered.
     pub(super) async fn mark(&self, step: &MarkStep, nodes: NodeSet) -> Vec<NodeMark> {
         let command = RegisterCommand::Mark(step.clone());
-        let replies = self.ask_some(GROUP_REGISTER, Arc::from([]), command, nodes).await;
-        let seen = replies.0.into_iter().enumerate().filter_map(|(index, reply)| match reply {
-            Some(RegisterReply::Mark { mark, run_id }) => {
-                Some(NodeMark { node: Node::new(index), mark, run_id })
-            }
-            _ => None,
-        });
+        let replies = self
+            .ask_some(GROUP_REGISTER, Arc::from([]), command, nodes)
+            .await;
+        let seen = replies
+            .0
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, reply)| match reply {
+                Some(RegisterReply::Mark { mark, run_id }) => Some(NodeMark {
+                    node: Node::new(index),
+                    mark,
+                    run_id,
+                }),
+                _ => None,
+            });
         seen.collect()
     }
 }

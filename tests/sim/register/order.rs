@@ -52,7 +52,10 @@ pub(crate) fn check(operations: &[&Operation]) -> Result<(), String> {
             one.operation.returned < other.operation.called && one.place > other.place
         });
         if let Some(other) = other {
-            return Err(format!("{:?} is older than {:?}", other.operation, one.operation));
+            return Err(format!(
+                "{:?} is older than {:?}",
+                other.operation, one.operation
+            ));
         }
     }
     Ok(())
@@ -64,10 +67,22 @@ fn shown(operation: &Operation) -> Vec<Seen> {
         Outcome::Is(seen) => seen.iter().cloned().collect(),
         Outcome::Made { before, version } => {
             let own = version.map(|version| {
-                let mut own = before.clone().unwrap_or(Seen { version, ids: vec![], fence: 0 });
+                let mut own = before.clone().unwrap_or(Seen {
+                    version,
+                    ids: vec![],
+                    fence: 0,
+                });
                 own.ids.push(operation.id);
-                let token = if let Call::Fenced(token) = operation.call { token } else { 0 };
-                Seen { version, fence: own.fence.max(token), ..own }
+                let token = if let Call::Fenced(token) = operation.call {
+                    token
+                } else {
+                    0
+                };
+                Seen {
+                    version,
+                    fence: own.fence.max(token),
+                    ..own
+                }
             });
             before.iter().cloned().chain(own).collect()
         }
@@ -127,7 +142,9 @@ fn check_writes(operations: &[&Operation], states: &[State]) -> Result<(), Strin
             continue;
         };
         let writer = operations.iter().find(|it| it.id == *id);
-        let Some(writer) = writer else { return Err(format!("a value from nowhere: {id}")) };
+        let Some(writer) = writer else {
+            return Err(format!("a value from nowhere: {id}"));
+        };
         let is_write = matches!(writer.call, Call::Append | Call::Set(_) | Call::Fenced(_));
         let may_be_made = matches!(writer.outcome, Outcome::Made { .. } | Outcome::Unsure);
         if !is_write || !may_be_made {
@@ -135,7 +152,9 @@ fn check_writes(operations: &[&Operation], states: &[State]) -> Result<(), Strin
         }
         if let Call::Fenced(token) = writer.call {
             if token < fence {
-                return Err(format!("a larger token, {fence}, has written before {writer:?}"));
+                return Err(format!(
+                    "a larger token, {fence}, has written before {writer:?}"
+                ));
             }
             fence = token;
         }
@@ -182,8 +201,20 @@ fn place(operation: &Operation, states: &[State]) -> Result<Place, String> {
     Ok(match (&operation.outcome, operation.call) {
         (Outcome::Is(Some(seen)), _) => known(last(seen).map(|state| 2 * state + 1)),
         (Outcome::Is(None), _) => Place::Absent,
-        (Outcome::Made { before: None, version: None }, _) => Place::Absent,
-        (Outcome::Made { before: Some(before), version: None }, _) => {
+        (
+            Outcome::Made {
+                before: None,
+                version: None,
+            },
+            _,
+        ) => Place::Absent,
+        (
+            Outcome::Made {
+                before: Some(before),
+                version: None,
+            },
+            _,
+        ) => {
             let state = last(before).map_or(0, |state| state + 1);
             if states[state] != State::Absent {
                 return Err(format!("a value outlives its deletion: {operation:?}"));
@@ -240,16 +271,23 @@ fn place_absent<'a>(
         number == 0 || placed.iter().any(|it| it.place == 2 * number)
     };
     for operation in of_absent {
-        let before = placed.iter().filter(|it| it.operation.returned < operation.called);
+        let before = placed
+            .iter()
+            .filter(|it| it.operation.returned < operation.called);
         let least = before.map(|it| it.place).max().unwrap_or(0);
-        let after = placed.iter().filter(|it| it.operation.called > operation.returned);
+        let after = placed
+            .iter()
+            .filter(|it| it.operation.called > operation.returned);
         let most = after.map(|it| it.place).min().unwrap_or(usize::MAX);
         let place = (0..states.len()).find(|number| {
             let is_in_time = (least..=most).contains(&(2 * number + 1));
             states[*number] == State::Absent && is_in_time && is_deleted(*number, placed)
         });
         match place {
-            Some(number) => placed.push(Placed { place: 2 * number + 1, operation }),
+            Some(number) => placed.push(Placed {
+                place: 2 * number + 1,
+                operation,
+            }),
             None => return Err(format!("the register was not absent: {operation:?}")),
         }
     }

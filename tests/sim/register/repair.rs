@@ -44,7 +44,9 @@ impl Caller {
     pub(super) async fn repair(&self) -> Result<usize, Failure> {
         let mut repaired = 0;
         for _ in 0..ATTEMPTS_PER_NODE * self.shared.rules.nodes {
-            let Some(repair) = self.begin_repair().await? else { break };
+            let Some(repair) = self.begin_repair().await? else {
+                break;
+            };
             let decided = self.decide(&repair).await?;
             repaired += usize::from(self.end_repair(&repair, &decided).await?);
         }
@@ -60,12 +62,22 @@ impl Caller {
             return Err(Failure::Other);
         }
         let mut first_error = None;
-        for seen in survey.view.seen().iter().filter(|it| !voters.contains(it.node)) {
+        for seen in survey
+            .view
+            .seen()
+            .iter()
+            .filter(|it| !voters.contains(it.node))
+        {
             match self.begin_with(&survey, seen).await {
                 Ok((target, place)) => {
                     let (id, token) = (self.shared.draw().seed, self.shared.draw().seed);
                     let proposed = before.with((place, named(target.node, id)), token);
-                    return Ok(Some(Repair { target, before, proposed, id }));
+                    return Ok(Some(Repair {
+                        target,
+                        before,
+                        proposed,
+                        id,
+                    }));
                 }
                 Err(error) => first_error = first_error.or(Some(error)),
             }
@@ -89,8 +101,13 @@ impl Caller {
             return Err(Failure::Other);
         }
         let place = place_of(view, seen.node).ok_or(Failure::Other)?;
-        let step = MarkStep::Join { seen: seen.mark.clone().unwrap_or_default() };
-        let now = self.mark(&step, NodeSet::from_iter([seen.node])).await.pop();
+        let step = MarkStep::Join {
+            seen: seen.mark.clone().unwrap_or_default(),
+        };
+        let now = self
+            .mark(&step, NodeSet::from_iter([seen.node]))
+            .await
+            .pop();
         let target = now.filter(|now| now.mark != seen.mark && now.joining().is_some());
         Ok((target.ok_or(Failure::Other)?, place))
     }
@@ -100,7 +117,9 @@ impl Caller {
         if self.shared.has(Mistake::EpochKept) {
             return Ok(repair.before.clone());
         }
-        let Repair { before, proposed, .. } = repair.clone();
+        let Repair {
+            before, proposed, ..
+        } = repair.clone();
         let decide = move |draft: &mut Draft| {
             let decided = draft.current().map(|value| Epoch::read(value.bytes()));
             match decided.map(|decided| decided.expect("nobody else writes there")) {
@@ -129,9 +148,18 @@ impl Caller {
         let run_id = repair.target.run_id.to_string();
         let place = place_of(&survey.view, repair.target.node).unwrap_or(repair.id);
         let id = if keeps_epoch { place } else { repair.id };
-        let member = Member { epoch: decided.clone(), run_id, id, is_durable };
+        let member = Member {
+            epoch: decided.clone(),
+            run_id,
+            id,
+            is_durable,
+        };
         let voters = survey.view.voters(decided);
-        let sources = survey.view.seen().iter().filter(|seen| voters.contains(seen.node));
+        let sources = survey
+            .view
+            .seen()
+            .iter()
+            .filter(|seen| voters.contains(seen.node));
         let sources = sources.cloned().collect();
         let refill = Refill::new(repair.target.clone(), member, sources);
         match self.refill(&mut refill.ok_or(Failure::Other)?).await {
@@ -144,7 +172,12 @@ impl Caller {
         loop {
             match refill.poll() {
                 RefillStep::List(node) => refill.listed(self.list(node).await),
-                RefillStep::Ask { nodes, mark, name, command } => {
+                RefillStep::Ask {
+                    nodes,
+                    mark,
+                    name,
+                    command,
+                } => {
                     let replies = self.ask_some(&name, mark, command, nodes).await;
                     refill.handle(&self.copied(replies));
                 }
@@ -159,12 +192,20 @@ impl Caller {
         let (mut names, mut cursor, mut tries) = (Vec::new(), 0, 0);
         loop {
             let (pattern, tag) = (pattern.clone(), Arc::default());
-            let scan = Listing { pattern, cursor, count: STEP, registers: true, tag };
+            let scan = Listing {
+                pattern,
+                cursor,
+                count: STEP,
+                registers: true,
+                tag,
+            };
             let scan = Command::Custom(Arc::new(scan));
             let request = Request::to_one(&self.shared.rules, self.now(), node, scan);
             let said = self.line.submit(request).await.said;
             tries += 1;
-            let Some(page) = said[node.index()].as_ref().and_then(|said| said.get::<KeyPage>())
+            let Some(page) = said[node.index()]
+                .as_ref()
+                .and_then(|said| said.get::<KeyPage>())
             else {
                 if tries == TRIES {
                     return None;
@@ -173,7 +214,9 @@ impl Caller {
             };
             let keys = page.keys.as_ref().expect("the names are few").iter();
             names.extend(keys.filter_map(|key| {
-                let name = key.strip_prefix(PREFIX)?.strip_prefix(RegisterKeys::PROMISE)?;
+                let name = key
+                    .strip_prefix(PREFIX)?
+                    .strip_prefix(RegisterKeys::PROMISE)?;
                 Some(Arc::from(name))
             }));
             (cursor, tries) = (page.next, 0);
@@ -186,12 +229,18 @@ impl Caller {
     /// What was answered. With a mistake, as if all had given the oldest of the answers to a copy.
     fn copied(&self, replies: Replies) -> Replies {
         let age = |reply: &RegisterReply| match reply {
-            RegisterReply::Promise { accepted, .. } => {
-                Some((accepted.as_ref().map(|it| it.ballot.number()), reply.clone()))
-            }
+            RegisterReply::Promise { accepted, .. } => Some((
+                accepted.as_ref().map(|it| it.ballot.number()),
+                reply.clone(),
+            )),
             _ => None,
         };
-        let oldest = replies.0.iter().flatten().filter_map(age).min_by_key(|(number, _)| *number);
+        let oldest = replies
+            .0
+            .iter()
+            .flatten()
+            .filter_map(age)
+            .min_by_key(|(number, _)| *number);
         match oldest {
             Some((_, oldest)) if self.shared.has(Mistake::CopiedFromOne) => {
                 Replies(vec![Some(oldest); replies.0.len()])

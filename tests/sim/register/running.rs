@@ -27,7 +27,9 @@ impl Caller {
     pub(super) async fn read(&self, name: &[u8]) -> Result<Option<Stored>, Failure> {
         let mut group = self.group().await?;
         for attempt in 0.. {
-            let replies = self.ask(name, &group, RegisterCommand::Read { watcher: None }).await;
+            let replies = self
+                .ask(name, &group, RegisterCommand::Read { watcher: None })
+                .await;
             let value = |it: &Accepted| replies.value(it.ballot);
             let agreed = replies.agreed().map(|it| it.and_then(value));
             if let Some(value) = agreed.or_else(|| self.newest(&replies)) {
@@ -37,7 +39,9 @@ impl Caller {
                 break;
             }
             if attempt > 0 || !replies.lack_votes() {
-                return Err(Failure::NoQuorum { may_have_happened: false });
+                return Err(Failure::NoQuorum {
+                    may_have_happened: false,
+                });
             }
             group = self.follow(&replies, &group).await?;
         }
@@ -61,7 +65,9 @@ impl Caller {
         let counts = self.run_all(slot, name, &part).await?;
         let mut drafts = drafts.borrow_mut();
         let found = drafts.iter().position(|(ballot, _)| *ballot == counts);
-        found.map_or(Err(Failure::Unknown), |index| Ok(drafts.swap_remove(index).1))
+        found.map_or(Err(Failure::Unknown), |index| {
+            Ok(drafts.swap_remove(index).1)
+        })
     }
 
     /// Makes a change: alone, together with those of other threads, or by one of them.
@@ -81,7 +87,9 @@ impl Caller {
             Err(failure) => Err(failure),
         };
         if matches!(result, Err(Failure::NoQuorum { .. })) {
-            let failure = Failure::NoQuorum { may_have_happened: false };
+            let failure = Failure::NoQuorum {
+                may_have_happened: false,
+            };
             for waiting in slot.followers() {
                 self.shared.send(&waiting, Message::End(Err(failure)));
             }
@@ -99,7 +107,10 @@ impl Caller {
         group: Group,
     ) -> Result<Ballot, Failure> {
         let entropy = self.shared.draw();
-        let mut proposer = slot.proposer.take().unwrap_or_else(|| Proposer::new(entropy.token));
+        let mut proposer = slot
+            .proposer
+            .take()
+            .unwrap_or_else(|| Proposer::new(entropy.token));
         proposer.enter(&group);
         proposer.count_from(self.shared.wall.get().saturating_sub(COUNT_START) / 1000);
         let rules = &self.shared.rules;
@@ -165,7 +176,10 @@ impl Running<'_> {
             match self.change.poll() {
                 ChangeStep::Send(command) => {
                     self.has_prepared_last = matches!(command, RegisterCommand::Prepare(_));
-                    let asked = self.caller.ask(self.name, &self.group, command.clone()).await;
+                    let asked = self
+                        .caller
+                        .ask(self.name, &self.group, command.clone())
+                        .await;
                     let is_known = asked.are_enough();
                     if is_known || !self.look_again(&asked).await {
                         self.change.handle(&asked);
@@ -228,10 +242,14 @@ impl Running<'_> {
 
     /// Makes a mistake, after these answers to an accept.
     fn err(&mut self, command: &RegisterCommand, asked: &Replies) {
-        let RegisterCommand::Accept { ballot, value, .. } = command else { return };
+        let RegisterCommand::Accept { ballot, value, .. } = command else {
+            return;
+        };
         let shared = &self.caller.shared;
-        let is_done =
-            matches!(self.change.clone().poll(), ChangeStep::Done(ChangeEnd::Committed(_)));
+        let is_done = matches!(
+            self.change.clone().poll(),
+            ChangeStep::Done(ChangeEnd::Committed(_))
+        );
         if shared.has(Mistake::AppliedAgain) && !is_done && asked.are_enough() {
             self.change = Change::new(self.change.clone().into_proposer());
         }

@@ -73,7 +73,11 @@ pub(super) struct Slot {
 impl Part {
     pub(super) fn new(worker: usize, change: impl FnMut(&mut Draft) + 'static) -> Rc<Self> {
         let change: Box<Body> = Box::new(change);
-        Rc::new(Self { worker, change: change.into(), message: RefCell::default() })
+        Rc::new(Self {
+            worker,
+            change: change.into(),
+            message: RefCell::default(),
+        })
     }
 
     pub(super) fn change(&self, draft: &mut Draft) {

@@ -34,7 +34,8 @@ pub(super) struct Line(Rc<RefCell<Mailbox>>);
 impl Line {
     /// Sends a request to the nodes, and waits for the outcome.
     pub(super) async fn submit(&self, request: Request) -> RoundOutcome {
-        self.wait(Wish::Round(request), || self.0.borrow_mut().answer.take()).await
+        self.wait(Wish::Round(request), || self.0.borrow_mut().answer.take())
+            .await
     }
 
     pub(super) fn post(&self, request: Request) {
@@ -43,7 +44,8 @@ impl Line {
 
     /// Sleeps until `until`; `now` tells the time.
     pub(super) async fn sleep(&self, until: Time, now: impl Fn() -> Time) {
-        self.wait(Wish::Until(until), || (now() >= until).then_some(())).await;
+        self.wait(Wish::Until(until), || (now() >= until).then_some(()))
+            .await;
     }
 
     /// Waits until another thread has left something, and has woken this one.
@@ -66,7 +68,11 @@ pub(crate) struct Task {
 
 impl Task {
     pub(super) fn new(id: Id, line: Line, future: impl Future<Output = Outcome> + 'static) -> Self {
-        Self { id, line, future: Box::pin(future) }
+        Self {
+            id,
+            line,
+            future: Box::pin(future),
+        }
     }
 
     /// Runs it until it has to wait.

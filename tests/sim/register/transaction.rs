@@ -46,10 +46,15 @@ impl Caller {
             Participation::Begin => {
                 let number = self.shared.ledger.borrow_mut().add();
                 let record = Record::begin(&NAMES, 0).expect("there can be these");
-                self.change(number, move |current| *current = Some(record.clone())).await?;
+                self.change(number, move |current| *current = Some(record.clone()))
+                    .await?;
                 self.shared.ledger.borrow_mut().begins(number);
             }
-            Participation::Join { number, patience, refuses } => {
+            Participation::Join {
+                number,
+                patience,
+                refuses,
+            } => {
                 let joining = TransactionSide::join(self.disk(number));
                 let until = self.now().after(patience);
                 return self.join(joining, number, until, refuses).await;
@@ -71,13 +76,18 @@ impl Caller {
                 let mut all = record.participants();
                 !record.is_committed() && all.any(|(name, voted)| name == NAMES[side] && !voted)
             }) {
-                self.change(number, |record| Record::abort(record, None)).await?.expect("no name");
+                self.change(number, |record| Record::abort(record, None))
+                    .await?
+                    .expect("no name");
             }
         }
         let over = self.shared.ledger.borrow_mut().recovered(side);
         for number in over {
             if let Some(record) = self.record(number).await? {
-                self.shared.ledger.borrow_mut().report(number, &format!("stays: {record:?}"));
+                self.shared
+                    .ledger
+                    .borrow_mut()
+                    .report(number, &format!("stays: {record:?}"));
             }
         }
         Ok(())
@@ -184,7 +194,10 @@ impl Caller {
                 return Ok(RecordState::Abort);
             }
             JoinStep::Abort => {
-                self.change(number, move |record| Record::abort(record, Some(NAMES[side]))).await?
+                self.change(number, move |record| {
+                    Record::abort(record, Some(NAMES[side]))
+                })
+                .await?
             }
             _ => {
                 self.pause(PAUSE.min(until.since(self.now()))).await;
@@ -207,10 +220,16 @@ impl Caller {
         let (register, group) = (from_transaction(number).to_string(), self.group().await?);
         let command = RegisterCommand::Raise(levels);
         let replies = self.ask(register.as_bytes(), &group, command).await;
-        let agreed = replies.agreed().map(|state| state.map(|accepted| accepted.ballot));
+        let agreed = replies
+            .agreed()
+            .map(|state| state.map(|accepted| accepted.ballot));
         let value = agreed.flatten().and_then(|ballot| replies.value(ballot));
         let record = value.and_then(|value| Record::read(value.bytes()).expect("it is a record"));
-        if agreed.is_some() && record.as_ref().is_none_or(|it| it.has(name, to) == Ok(true)) {
+        if agreed.is_some()
+            && record
+                .as_ref()
+                .is_none_or(|it| it.has(name, to) == Ok(true))
+        {
             return Ok(Record::look(record.as_ref(), name).expect("it takes part"));
         }
         self.change(number, change).await
@@ -222,7 +241,9 @@ impl Caller {
     }
 
     async fn record(&self, number: usize) -> Result<Option<Record>, Failure> {
-        let value = self.read(from_transaction(number).to_string().as_bytes()).await?;
+        let value = self
+            .read(from_transaction(number).to_string().as_bytes())
+            .await?;
         Ok(value.and_then(|value| Record::read(value.bytes()).expect("it is a record")))
     }
 
@@ -246,7 +267,8 @@ impl Caller {
             result
         };
         // Nothing is remembered of it: others raise bytes of the record.
-        self.run(&Rc::default(), register.to_string().as_bytes(), body).await
+        self.run(&Rc::default(), register.to_string().as_bytes(), body)
+            .await
     }
 
     fn disk(&self, number: usize) -> Disk {
@@ -256,7 +278,10 @@ impl Caller {
     /// Changes the disk. The process may die before or behind that.
     async fn write(&self, number: usize, step: JoinStep) {
         self.pause(WRITE).await;
-        self.shared.ledger.borrow_mut().step(number, self.shared.side, step);
+        self.shared
+            .ledger
+            .borrow_mut()
+            .step(number, self.shared.side, step);
         self.pause(WRITE).await;
     }
 

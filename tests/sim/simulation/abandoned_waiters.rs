@@ -26,8 +26,16 @@ impl Simulation {
         let mut random = Random::new(seed);
         let mut options = Options::draw(&mut random, BrokenAssumption::NoneQuiet, None);
         (options.nodes, options.clients, options.workers) = (3, CLIENTS, 0);
-        (options.resources, options.is_lined, options.queueing.abandons_waiters) = (1, false, true);
-        (options.fence_permille, options.patient_permille, options.extend_permille) = (0, 1_000, 0);
+        (
+            options.resources,
+            options.is_lined,
+            options.queueing.abandons_waiters,
+        ) = (1, false, true);
+        (
+            options.fence_permille,
+            options.patient_permille,
+            options.extend_permille,
+        ) = (0, 1_000, 0);
         options.queueing.abilities.fill(Ability::All);
         (options.split_permille, options.queueing.sweep) = (0, 5 * SECONDS);
         (options.ttl, options.hides_info) = ((3_000, 3_000), false);
@@ -37,8 +45,15 @@ impl Simulation {
         for waiter in 0..CLIENTS * WAITERS {
             let (client, worker) = (waiter % CLIENTS, waiter / CLIENTS);
             simulation.clients[client].workers.push(Worker::new(worker));
-            let event = Event::Work { client, life: 0, worker };
-            simulation.context.queue.at(PAUSE * (waiter as u64 + 1), event);
+            let event = Event::Work {
+                client,
+                life: 0,
+                worker,
+            };
+            simulation
+                .context
+                .queue
+                .at(PAUSE * (waiter as u64 + 1), event);
         }
         let waiters = (CLIENTS * WAITERS) as u64;
         simulation.run_until(200 * SECONDS, |it| {
@@ -55,7 +70,11 @@ impl Simulation {
             tally.events
         );
         assert_eq!(tally.grants, waiters, "all are served");
-        assert!(tally.commands <= COMMANDS_MAX * waiters, "{} commands", tally.commands);
+        assert!(
+            tally.commands <= COMMANDS_MAX * waiters,
+            "{} commands",
+            tally.commands
+        );
         simulation.context.checker.conclude(now);
         simulation.context.checker.violations
     }

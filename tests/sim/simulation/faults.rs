@@ -50,7 +50,13 @@ impl Simulation {
             let (client, node) = (it.client, it.node);
             format!("{fault:?}: the connection from client {client} to node {node}, {lasts} ns")
         });
-        let Context { network, queue, random, tally, .. } = &mut self.context;
+        let Context {
+            network,
+            queue,
+            random,
+            tally,
+            ..
+        } = &mut self.context;
         match fault {
             Fault::Cut => {
                 tally.fault("connection reset");
@@ -69,9 +75,20 @@ impl Simulation {
 
     /// A proxy before some of the nodes holds back the bytes that one client writes.
     fn hold_back(&mut self) {
-        let Context { network, queue, random, options, tally, .. } = &mut self.context;
+        let Context {
+            network,
+            queue,
+            random,
+            options,
+            tally,
+            ..
+        } = &mut self.context;
         let client = random.below(options.clients as u64) as usize;
-        let least = if random.chance(700) { quorum(options.nodes) } else { 1 };
+        let least = if random.chance(700) {
+            quorum(options.nodes)
+        } else {
+            1
+        };
         let most = random.between(least as u64, options.nodes as u64) as usize;
         let nodes = random.subset(options.nodes, most);
         let longest = options.ttl.1 * MILLIS;
@@ -92,7 +109,14 @@ impl Simulation {
 
     fn clog(&mut self, lasts: u64) {
         let clients = self.clients.len() as u64;
-        let Context { network, queue, random, options, tally, .. } = &mut self.context;
+        let Context {
+            network,
+            queue,
+            random,
+            options,
+            tally,
+            ..
+        } = &mut self.context;
         let client = random.below(clients) as usize;
         let node = random.below(options.nodes as u64) as usize;
         let (sides, name) = random.pick(&[
@@ -104,11 +128,14 @@ impl Simulation {
         for side in sides {
             network.clog(client, node, *side, queue.now() + lasts);
         }
-        self.context.trace(|| format!("{name} from client {client} to node {node} for {lasts} ns"));
+        self.context
+            .trace(|| format!("{name} from client {client} to node {node} for {lasts} ns"));
     }
 
     fn inject_client_fault(&mut self, fault: Fault, lasts: u64) {
-        let Self { context, clients, .. } = self;
+        let Self {
+            context, clients, ..
+        } = self;
         let index = context.random.below(clients.len() as u64) as usize;
         let client = &mut clients[index];
         context.trace(|| format!("{fault:?}: client {index}, if it is there, for {lasts} ns"));
@@ -184,7 +211,8 @@ impl Simulation {
             }
             Fault::Jump => {
                 context.tally.fault("node clock jumps");
-                node.clock.jump(context.random.below(context.options.ttl.1 * MILLIS));
+                node.clock
+                    .jump(context.random.below(context.options.ttl.1 * MILLIS));
             }
             _ => {}
         }
@@ -197,13 +225,20 @@ impl Simulation {
         let now = self.context.queue.now();
         let index = self.context.random.below(self.nodes.len() as u64) as usize;
         let locks = self.nodes[index].locks(now);
-        let Some((key, _)) = locks.first().cloned() else { return };
-        let tokens: Vec<Name> = locks.into_iter().filter(|it| it.0 == key).map(|it| it.1).collect();
+        let Some((key, _)) = locks.first().cloned() else {
+            return;
+        };
+        let tokens: Vec<Name> = locks
+            .into_iter()
+            .filter(|it| it.0 == key)
+            .map(|it| it.1)
+            .collect();
         if self.context.options.broken_assumption == BrokenAssumption::Eviction
             || tokens.iter().all(|token| self.may_lose(&key, *token))
         {
             self.context.tally.fault("key evicted");
-            self.context.trace(|| format!("node {index} evicts {tokens:?}"));
+            self.context
+                .trace(|| format!("node {index} evicts {tokens:?}"));
             self.nodes[index].run_foreign(&mut self.context, &[b"DEL", &key]);
         }
     }
@@ -211,8 +246,10 @@ impl Simulation {
     /// Is this lock safe without the key of one node?
     fn may_lose(&self, key: &[u8], token: Name) -> bool {
         let now = self.context.queue.now();
-        let (until, permit) =
-            (self.context.checker.held_until(token), self.context.checker.permit(token));
+        let (until, permit) = (
+            self.context.checker.held_until(token),
+            self.context.checker.permit(token),
+        );
         let keeps = |node: &crate::node::Node| {
             let holders = node.holders(node.clock.read(now), key);
             holders.into_iter().any(|holder| {
@@ -261,7 +298,8 @@ impl Simulation {
             Memory::Nothing => "node back empty",
             Memory::Snapshot => "node restored",
         });
-        self.context.trace(|| format!("node {node} is back with {memory:?}"));
+        self.context
+            .trace(|| format!("node {node} is back with {memory:?}"));
         let now = self.context.queue.now();
         self.nodes[node].restart(now, memory);
         self.restarted(node);

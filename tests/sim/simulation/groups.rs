@@ -66,11 +66,24 @@ impl Groups {
 impl Simulation {
     pub(super) fn form_groups(&mut self) {
         let options = &self.context.options;
-        let Some(size) = options.groups.as_ref().map(|groups| groups.size) else { return };
+        let Some(size) = options.groups.as_ref().map(|groups| groups.size) else {
+            return;
+        };
         let masters = (0..options.nodes).map(|group| group * size).collect();
         let servers = (0..options.servers()).map(|_| Server::default()).collect();
-        self.groups = Groups { size, masters, servers, epoch: 0, links: 0 };
-        self.context.named = self.groups.masters.iter().map(|master| (*master, 0)).collect();
+        self.groups = Groups {
+            size,
+            masters,
+            servers,
+            epoch: 0,
+            links: 0,
+        };
+        self.context.named = self
+            .groups
+            .masters
+            .iter()
+            .map(|master| (*master, 0))
+            .collect();
         for server in 0..self.nodes.len() {
             self.nodes[server].replicate(!self.groups.is_master(server));
             self.follow(server);
@@ -82,7 +95,11 @@ impl Simulation {
         let Some(groups) = &self.context.options.groups else {
             return (self.context.options.server(node), 0);
         };
-        let astray = if self.context.has_faults_ended { 0 } else { groups.astray_permille };
+        let astray = if self.context.has_faults_ended {
+            0
+        } else {
+            groups.astray_permille
+        };
         let mut server = self.groups.masters[node];
         if self.context.random.chance(astray) {
             server = node * groups.size + self.context.random.below(groups.size as u64) as usize;
@@ -95,7 +112,10 @@ impl Simulation {
         if self.context.options.groups.is_none() {
             return nodes;
         }
-        nodes.into_iter().map(|node| self.groups.masters[node]).collect()
+        nodes
+            .into_iter()
+            .map(|node| self.groups.masters[node])
+            .collect()
     }
 
     /// A server may have written: its replicas will get that.
@@ -113,15 +133,22 @@ impl Simulation {
     fn send_write(&mut self, replica: usize, written: Written) {
         let delay = self.lag();
         let now = self.context.queue.now();
-        let Some(link) = &mut self.groups.servers[replica].link else { return };
+        let Some(link) = &mut self.groups.servers[replica].link else {
+            return;
+        };
         link.flying.push_back(written);
         link.last_arrival = link.last_arrival.max(now + delay);
-        let event = Event::Replicate { server: replica, link: link.number };
+        let event = Event::Replicate {
+            server: replica,
+            link: link.number,
+        };
         self.context.queue.at(link.last_arrival, event);
     }
 
     fn lag(&mut self) -> u64 {
-        let Some(groups) = &self.context.options.groups else { return 0 };
+        let Some(groups) = &self.context.options.groups else {
+            return 0;
+        };
         let delay = self.context.random.between(groups.lag.0, groups.lag.1);
         let is_late = self.context.random.chance(groups.late_permille);
         if is_late && !self.context.has_faults_ended {
@@ -133,16 +160,33 @@ impl Simulation {
     /// The next write arrives at a replica.
     pub(super) fn replicate(&mut self, server: usize, number: u64) {
         let link = self.groups.servers[server].link.as_mut();
-        let Some(link) = link.filter(|link| link.number == number) else { return };
+        let Some(link) = link.filter(|link| link.number == number) else {
+            return;
+        };
         if !self.nodes[server].is_up() {
             // It lies in its socket.
-            return self.context.queue.after(MILLIS, Event::Replicate { server, link: number });
+            return self.context.queue.after(
+                MILLIS,
+                Event::Replicate {
+                    server,
+                    link: number,
+                },
+            );
         }
-        let Some(written) = link.flying.pop_front() else { return };
+        let Some(written) = link.flying.pop_front() else {
+            return;
+        };
         let offset = written.0;
         self.nodes[server].apply(&written);
         let delay = self.lag();
-        self.context.queue.after(delay, Event::Acked { server, link: number, offset });
+        self.context.queue.after(
+            delay,
+            Event::Acked {
+                server,
+                link: number,
+                offset,
+            },
+        );
     }
 
     /// The acknowledgement of a write arrives at the master. If that is frozen, it is read first
@@ -173,8 +217,10 @@ impl Simulation {
     /// A server learns who is the master, and follows it from now on.
     pub(super) fn follow(&mut self, server: usize) {
         let master = self.groups.masters[self.groups.of(server)];
-        let is_linked =
-            self.groups.servers[server].link.as_ref().is_some_and(|link| link.master == master);
+        let is_linked = self.groups.servers[server]
+            .link
+            .as_ref()
+            .is_some_and(|link| link.master == master);
         if server == master || is_linked || self.nodes[server].health == Health::Down {
             return;
         }
@@ -188,7 +234,8 @@ impl Simulation {
             let permille = options.map_or(0, |groups| groups.closing_permille);
             // A frozen one must not carry out later what lies in its sockets.
             let is_closing = is_frozen || self.context.random.chance(permille);
-            self.context.trace(|| format!("server {server} is a replica from now on"));
+            self.context
+                .trace(|| format!("server {server} is a replica from now on"));
             self.nodes[server].demote(&mut self.context, is_closing);
             self.abandon(server);
         }
@@ -198,7 +245,12 @@ impl Simulation {
         self.unlink(server);
         self.groups.links += 1;
         let (number, flying) = (self.groups.links, VecDeque::new());
-        self.groups.servers[server].link = Some(Link { number, master, flying, last_arrival: 0 });
+        self.groups.servers[server].link = Some(Link {
+            number,
+            master,
+            flying,
+            last_arrival: 0,
+        });
         let whole = self.nodes[master].whole(self.context.queue.now());
         self.send_write(server, whole);
     }
@@ -254,10 +306,15 @@ impl Simulation {
 
     /// Another server of a group becomes the master.
     pub(super) fn promote(&mut self) {
-        let Some(groups) = self.context.options.groups.clone() else { return };
+        let Some(groups) = self.context.options.groups.clone() else {
+            return;
+        };
         let group = self.context.random.below(self.groups.masters.len() as u64) as usize;
         let master = self.groups.masters[group];
-        let others = self.groups.servers(group).filter(|it| self.nodes[*it].is_up());
+        let others = self
+            .groups
+            .servers(group)
+            .filter(|it| self.nodes[*it].is_up());
         let others: Vec<usize> = others.filter(|it| *it != master).collect();
         if others.is_empty() {
             return;
@@ -267,7 +324,9 @@ impl Simulation {
         let is_down = self.nodes[master].health == Health::Down;
         if !is_down && (is_elected_again || self.context.random.chance(300)) {
             let lasts = self.context.random.below(SECONDS);
-            self.context.queue.after(lasts, Event::Restart { node: master });
+            self.context
+                .queue
+                .after(lasts, Event::Restart { node: master });
             self.nodes[master].crash(&mut self.context);
             self.crashed(master);
         }
@@ -279,7 +338,8 @@ impl Simulation {
         self.groups.masters[group] = server;
         self.groups.servers[server].epoch = self.groups.epoch;
         self.context.named[group] = (server, self.groups.epoch);
-        self.context.trace(|| format!("server {server} replaces {master}"));
+        self.context
+            .trace(|| format!("server {server} replaces {master}"));
         if is_elected_again {
             self.context.tally.fault("master elected again");
             self.nodes[server].end_all(&mut self.context);
@@ -302,8 +362,14 @@ impl Simulation {
             false => now + self.context.random.below(longest),
         };
         let until = self.groups.servers[master].until;
-        self.context.queue.at(until, Event::Follow { server: master });
-        for replica in self.groups.servers(group).filter(|it| ![server, master].contains(it)) {
+        self.context
+            .queue
+            .at(until, Event::Follow { server: master });
+        for replica in self
+            .groups
+            .servers(group)
+            .filter(|it| ![server, master].contains(it))
+        {
             self.follow_soon(replica);
         }
     }
@@ -315,7 +381,12 @@ impl Simulation {
         for connection in self.context.network.working() {
             let is_one = self.context.network.connections[connection].server == Some(server);
             if is_one && self.context.random.chance(permille) {
-                let Context { network, queue, random, .. } = &mut self.context;
+                let Context {
+                    network,
+                    queue,
+                    random,
+                    ..
+                } = &mut self.context;
                 network.cut(queue, random, connection);
             }
         }
@@ -331,7 +402,11 @@ impl Simulation {
 
     /// The faults are over: all servers of all groups work, and follow the masters.
     pub(super) fn heal_groups(&mut self) {
-        let servers = if self.context.options.groups.is_some() { self.nodes.len() } else { 0 };
+        let servers = if self.context.options.groups.is_some() {
+            self.nodes.len()
+        } else {
+            0
+        };
         for server in 0..servers {
             if self.nodes[server].health == Health::Down {
                 self.nodes[server].restart(self.context.queue.now(), Memory::All);

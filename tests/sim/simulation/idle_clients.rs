@@ -32,9 +32,17 @@ impl Simulation {
             let first = context.random.below(nodes as u64) as usize;
             // All nodes, or only one of them.
             let is_far = context.random.chance(300);
-            let reaches = if is_far { vec![first] } else { (0..nodes).collect() };
+            let reaches = if is_far {
+                vec![first]
+            } else {
+                (0..nodes).collect()
+            };
             let name = format!("idle waiter {turn:08}").into_bytes();
-            self.idle_clients.push(IdleClient { name, number: 0, reaches });
+            self.idle_clients.push(IdleClient {
+                name,
+                number: 0,
+                reaches,
+            });
             let pause = context.random.below(500 * MILLIS);
             context.queue.after(pause, Event::Idle { turn });
         }
@@ -43,11 +51,23 @@ impl Simulation {
     /// It asks its nodes, whose answers it ignores but for its number. At the end it leaves.
     pub(super) fn idle(&mut self, turn: usize) {
         let is_over = self.context.has_faults_ended;
-        let IdleClient { name, number, reaches } = self.idle_clients[turn].clone();
+        let IdleClient {
+            name,
+            number,
+            reaches,
+        } = self.idle_clients[turn].clone();
         let entry = format!("1 {IDLE_CLAIM} {LEASE}  idle").into_bytes();
         let (lease, sent) = (LEASE.to_string(), number.to_string());
-        let leave: [&[u8]; 8] =
-            [b"EVAL", script::GIVE.source.as_bytes(), b"1", KEY, b"none", &name, b"", b"1"];
+        let leave: [&[u8]; 8] = [
+            b"EVAL",
+            script::GIVE.source.as_bytes(),
+            b"1",
+            KEY,
+            b"none",
+            &name,
+            b"",
+            b"1",
+        ];
         let queue: [&[u8]; 10] = [
             b"EVAL",
             script::QUEUE.source.as_bytes(),

@@ -40,7 +40,11 @@ impl Simulation {
         let millis = ttl.to_string();
         let words: [&[u8]; 6] = [b"SET", &key, &value, b"NX", b"PX", millis.as_bytes()];
         let mut granted = 0;
-        for node in self.nodes.iter_mut().filter(|node| node.health == Health::Up) {
+        for node in self
+            .nodes
+            .iter_mut()
+            .filter(|node| node.health == Health::Up)
+        {
             granted += usize::from(node.run_foreign(&mut self.context, &words) == OwnedReply::OK);
         }
         self.foreign.push(ForeignLock { key, value });
@@ -49,9 +53,12 @@ impl Simulation {
             return self.foreign(turn);
         }
         self.context.tally.fault("lock taken by another program");
-        self.context.trace(|| format!("another program holds {resource} by {token:?}"));
+        self.context
+            .trace(|| format!("another program holds {resource} by {token:?}"));
         let until = now + ttl * MILLIS * 95 / 100;
-        self.context.checker.held_by_foreigner(resource, token, now, until);
+        self.context
+            .checker
+            .held_by_foreigner(resource, token, now, until);
         let rest = lasts.min(until - now);
         self.context.queue.after(rest, Event::Foreign { turn });
     }
@@ -61,7 +68,11 @@ impl Simulation {
         let ForeignLock { key, value } = self.foreign[turn].clone();
         let now = self.context.queue.now();
         self.context.checker.left(name(&value), now);
-        for node in self.nodes.iter_mut().filter(|node| node.health == Health::Up) {
+        for node in self
+            .nodes
+            .iter_mut()
+            .filter(|node| node.health == Health::Up)
+        {
             let held = node.run_foreign(&mut self.context, &[b"GET", &key]);
             if held == OwnedReply::Bulk(value.clone()) {
                 node.run_foreign(&mut self.context, &[b"DEL", &key]);
@@ -74,7 +85,9 @@ impl Simulation {
         let Self { context, nodes, .. } = self;
         let index = context.random.below(nodes.len() as u64) as usize;
         let now = context.queue.now();
-        let part = context.random.pick(&[&b":redlatch:"[..], b":queue", b":lease:", b":called"]);
+        let part = context
+            .random
+            .pick(&[&b":redlatch:"[..], b":queue", b":lease:", b":called"]);
         let keys = nodes[index].keys_of_queues(now);
         let is_part = |key: &[u8]| key.windows(part.len()).any(|window| window == part);
         for key in keys.into_iter().filter(|key| is_part(key)) {

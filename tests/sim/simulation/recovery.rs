@@ -15,11 +15,20 @@ impl Simulation {
         self.context.network.end_faults();
         let least = quorum(self.context.options.nodes) as u64;
         let is_grouped = self.context.options.groups.is_some();
-        let count = if is_grouped { self.context.options.nodes } else { self.nodes.len() };
-        let most = if self.context.options.heals_least { least } else { count as u64 };
+        let count = if is_grouped {
+            self.context.options.nodes
+        } else {
+            self.nodes.len()
+        };
+        let most = if self.context.options.heals_least {
+            least
+        } else {
+            count as u64
+        };
         let healed = self.context.random.between(least, most.max(least)) as usize;
         let nodes = self.context.random.subset(count, healed);
-        self.context.trace(|| format!("faults are over: nodes {nodes:?} work from now on"));
+        self.context
+            .trace(|| format!("faults are over: nodes {nodes:?} work from now on"));
         self.heal_groups();
         let nodes = self.masters(nodes);
         for node in &nodes {
@@ -37,11 +46,15 @@ impl Simulation {
         let waiting = self.workers(Worker::is_acquiring);
         let options = &self.context.options;
         let reconnect = options.node_timeout.as_nanos() as u64 * 11 + SECONDS;
-        let guard = options
-            .quarantine()
-            .map_or(0, |it| it.as_nanos() as u64 * 12 / 10 + SECONDS + 2 * MILLIS);
+        let guard = options.quarantine().map_or(0, |it| {
+            it.as_nanos() as u64 * 12 / 10 + SECONDS + 2 * MILLIS
+        });
         // A late command may set a key again that no client removes any more.
-        let late = match self.context.held_until.checked_sub(self.context.queue.now()) {
+        let late = match self
+            .context
+            .held_until
+            .checked_sub(self.context.queue.now())
+        {
             Some(left) => left + options.longest_life(),
             None => 0,
         };
@@ -64,7 +77,9 @@ impl Simulation {
             let text = format!(
                 "{left} of {waiting} that waited are not done after {budget} ns without faults"
             );
-            self.context.checker.report_violation(Invariant::Liveness, text);
+            self.context
+                .checker
+                .report_violation(Invariant::Liveness, text);
         }
     }
 
@@ -80,7 +95,9 @@ impl Simulation {
         }
         if let Some((node, token)) = self.left_over(healed) {
             let text = format!("node {node} keeps {token:?}, which was released");
-            self.context.checker.report_violation(Invariant::Residue, text);
+            self.context
+                .checker
+                .report_violation(Invariant::Residue, text);
         }
         let later = self.context.queue.now() + self.context.options.longest_life();
         let lease = self.context.options.queueing.longest_lease() + 2 * MILLIS;
@@ -88,15 +105,21 @@ impl Simulation {
         for node in healed {
             for key in self.nodes[*node].keys_of_queues(no_waiter) {
                 let text = format!("node {node} keeps {} for ever", key.escape_ascii());
-                self.context.checker.report_violation(Invariant::Residue, text);
+                self.context
+                    .checker
+                    .report_violation(Invariant::Residue, text);
             }
             for key in self.nodes[*node].shared_locks(later) {
                 let text = format!("node {node} keeps holders of {}", key.escape_ascii());
-                self.context.checker.report_violation(Invariant::Residue, text);
+                self.context
+                    .checker
+                    .report_violation(Invariant::Residue, text);
             }
             for (_, token) in self.nodes[*node].locks(later) {
                 let text = format!("node {node} keeps {token:?} for ever");
-                self.context.checker.report_violation(Invariant::Residue, text);
+                self.context
+                    .checker
+                    .report_violation(Invariant::Residue, text);
             }
         }
     }
@@ -105,7 +128,10 @@ impl Simulation {
     fn left_over(&self, healed: &[usize]) -> Option<(usize, Name)> {
         let now = self.context.queue.now();
         healed.iter().find_map(|node| {
-            let mut locks = self.nodes[*node].locks(now).into_iter().map(|(_, token)| token);
+            let mut locks = self.nodes[*node]
+                .locks(now)
+                .into_iter()
+                .map(|(_, token)| token);
             let found = locks.find(|token| self.context.checker.is_left_over(*token))?;
             Some((*node, found))
         })
@@ -129,18 +155,25 @@ impl Simulation {
             let waiters = client.queue_load();
             if waiters != (0, 0) {
                 let text = format!("client {:?} ends with {waiters:?} waiters", client.name);
-                self.context.checker.report_violation(Invariant::Resources, text);
+                self.context
+                    .checker
+                    .report_violation(Invariant::Resources, text);
             }
             let load = client.load();
             if load != (0, 0, 0) {
                 let text = format!("client {:?} ends with {load:?} under way", client.name);
-                self.context.checker.report_violation(Invariant::Resources, text);
+                self.context
+                    .checker
+                    .report_violation(Invariant::Resources, text);
             }
         }
     }
 
     pub(super) fn workers(&self, is_one: impl Fn(&Worker) -> bool) -> u64 {
         let alive = self.clients.iter().filter(|client| client.is_alive);
-        alive.flat_map(|client| &client.workers).filter(|worker| is_one(worker)).count() as u64
+        alive
+            .flat_map(|client| &client.workers)
+            .filter(|worker| is_one(worker))
+            .count() as u64
     }
 }

@@ -14,9 +14,19 @@ impl Simulation {
     /// Unsolicited replies arrive on some of a client's connections, often from a majority of the
     /// nodes.
     pub(super) fn stray_from_now_on(&mut self, lasts: u64) {
-        let Context { network, queue, random, options, .. } = &mut self.context;
+        let Context {
+            network,
+            queue,
+            random,
+            options,
+            ..
+        } = &mut self.context;
         let client = random.below(options.clients as u64) as usize;
-        let least = if random.chance(700) { quorum(options.nodes) } else { 1 };
+        let least = if random.chance(700) {
+            quorum(options.nodes)
+        } else {
+            1
+        };
         let count = random.between(least as u64, options.nodes as u64) as usize;
         let nodes = random.subset(options.nodes, count);
         let repeats = random.chance(700);
@@ -40,7 +50,14 @@ impl Simulation {
         if self.context.has_faults_ended || !self.may_arrive(&self.context.strays[index]) {
             return;
         }
-        let Context { network, strays, tally, checker, options, .. } = &mut self.context;
+        let Context {
+            network,
+            strays,
+            tally,
+            checker,
+            options,
+            ..
+        } = &mut self.context;
         let stray = &strays[index];
         let (client, node) = network.ends(stray.connection);
         tally.fault(match stray.what {
@@ -64,9 +81,13 @@ impl Simulation {
     /// May it arrive now? Only between two replies, and, unless it is an error, while no plain
     /// `SET` is unanswered.
     fn may_arrive(&self, stray: &Stray) -> bool {
-        let Stray { connection, what, .. } = *stray;
-        let node =
-            &self.nodes[self.context.options.server(self.context.network.ends(connection).1)];
+        let Stray {
+            connection, what, ..
+        } = *stray;
+        let node = &self.nodes[self
+            .context
+            .options
+            .server(self.context.network.ends(connection).1)];
         if !self.context.network.is_between_replies(connection) {
             return false;
         }

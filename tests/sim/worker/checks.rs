@@ -23,7 +23,9 @@ impl Worker {
                 let server = context.options.server(node.index());
                 let lock = (asked.token, asked.kind);
                 let counted = Credit { is_granted, permit };
-                context.checker.credited(lock, (server, counted), asked.since);
+                context
+                    .checker
+                    .credited(lock, (server, counted), asked.since);
             }
         }
     }
@@ -33,7 +35,9 @@ impl Worker {
     pub(super) fn note_connecting(&mut self, now: Time, context: &Context) {
         let round = context.options.node_timeout.as_nanos() as u64;
         // A repetition after a split vote has less than a round until its deadline.
-        let late = self.asked.map_or(Duration::ZERO, |asked| now.since(asked.deadline));
+        let late = self
+            .asked
+            .map_or(Duration::ZERO, |asked| now.since(asked.deadline));
         let beyond = (late.as_nanos() as u64).min(round * (CONNECTING - 1) * 12 / 10);
         self.scheduling_delays += beyond + round;
     }

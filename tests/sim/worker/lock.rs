@@ -53,8 +53,14 @@ impl Worker {
     pub(super) fn take(&mut self, client: &Client, context: &mut Context, held: HeldLock) {
         let until = client.clock.when(held.valid_until);
         let token = name(held.token.as_bytes());
-        let share = held.attributes.as_ref().and_then(|attributes| attributes.share);
-        let is_fenced = held.attributes.as_ref().is_some_and(|it| it.fence.is_some());
+        let share = held
+            .attributes
+            .as_ref()
+            .and_then(|attributes| attributes.share);
+        let is_fenced = held
+            .attributes
+            .as_ref()
+            .is_some_and(|it| it.fence.is_some());
         let fence = match share {
             // Nodes that have lost their keys have lost the number that readers ask for.
             Some(Share::Reader) if context.options.restart_guard => None,
@@ -67,11 +73,27 @@ impl Worker {
             format!("client {who:?} holds {what:?} by {token:?} {fence:?} {share:?} until {until}")
         });
         let (asked, now) = (client.clock.when(held.since), context.queue.now());
-        context.checker.granted(&self.wanted, &Grant { token, asked, now, until, fence, share });
+        context.checker.granted(
+            &self.wanted,
+            &Grant {
+                token,
+                asked,
+                now,
+                until,
+                fence,
+                share,
+            },
+        );
         let waiter = self.waiter.take();
         let called_at = self.predecessor.is_none().then_some(self.called_at);
         for resource in self.wanted.iter().copied() {
-            let taking = Taking { resource, token, share, waiter, called_at };
+            let taking = Taking {
+                resource,
+                token,
+                share,
+                waiter,
+                called_at,
+            };
             context.checker.granted_in_order(&taking, now);
         }
         if held.waiter.is_some() {
@@ -95,7 +117,9 @@ impl Worker {
     fn extended(&mut self, client: &mut Client, context: &mut Context, extended: Extended) {
         context.trace(|| format!("client {:?}.{}: {extended:?}", client.name, self.index));
         let now = context.queue.now();
-        let Some(current) = &mut self.held else { return };
+        let Some(current) = &mut self.held else {
+            return;
+        };
         match extended {
             Extended::Confirmed(held) => {
                 let until = client.clock.when(held.valid_until);
@@ -119,7 +143,9 @@ impl Worker {
         if context.options.mistake == Some(Mistake::ExtensionAssumed) {
             current.valid_until = self.began.after(client.rules.drift.validity(current.ttl));
             let until = client.clock.when(current.valid_until);
-            context.checker.extended(name(current.token.as_bytes()), until);
+            context
+                .checker
+                .extended(name(current.token.as_bytes()), until);
         }
         self.hold(client, context);
     }
@@ -139,7 +165,11 @@ impl Worker {
         let valid = client.clock.when(held.valid_until).saturating_sub(now);
         let work = if context.options.queueing.abandons_waiters {
             // All others arrive meanwhile.
-            if context.tally.grants == 1 { 2 * SECONDS } else { 0 }
+            if context.tally.grants == 1 {
+                2 * SECONDS
+            } else {
+                0
+            }
         } else if context.has_faults_ended {
             context.random.below(5 * MILLIS)
         } else if context.options.has_steady_links && context.random.chance(500) {
@@ -162,7 +192,9 @@ impl Worker {
     /// Extends or releases the lock after holding it for a while.
     pub(super) fn go_on(&mut self, client: &mut Client, context: &mut Context) {
         let now = client.now(context);
-        let Some(held) = self.held.clone() else { return };
+        let Some(held) = self.held.clone() else {
+            return;
+        };
         if !context.has_faults_ended && context.random.chance(context.options.extend_permille) {
             let ttl = self.ttl(context);
             let extend = Extend::new(Arc::clone(&client.rules), held, ttl, now);
@@ -170,7 +202,9 @@ impl Worker {
             self.start(client, context, Running::Extend(extend), Some(limit));
             return self.advance(client, context);
         }
-        context.checker.left(name(held.token.as_bytes()), context.queue.now());
+        context
+            .checker
+            .left(name(held.token.as_bytes()), context.queue.now());
         context.checker.over(name(held.token.as_bytes()));
         self.held = None;
         if self.hand_off(&held) {

@@ -23,7 +23,9 @@ impl Worker {
             bytes[..20].copy_from_slice(&first[..20]);
         }
         let draw = Entropy::from_bytes(bytes).at(client.wall(context));
-        context.checker.drawn(client.name, name(draw.token.as_bytes()));
+        context
+            .checker
+            .drawn(client.name, name(draw.token.as_bytes()));
         draw
     }
 
@@ -35,11 +37,16 @@ impl Worker {
         mut request: Request,
     ) {
         debug_assert!(request.is_removal() && !request.is_answered());
-        if request.waiter().is_some_and(|waiter| self.waiter == Some(name(waiter.as_bytes()))) {
+        if request
+            .waiter()
+            .is_some_and(|waiter| self.waiter == Some(name(waiter.as_bytes())))
+        {
             // It gives its place up, and perhaps joins the queue anew after a pause.
             self.stop_waiting(context);
         }
-        context.checker.over(name(request.lock().expect("a lock is removed").token.as_bytes()));
+        context.checker.over(name(
+            request.lock().expect("a lock is removed").token.as_bytes(),
+        ));
         match context.options.mistake {
             Some(Mistake::UndoForgotten) => return,
             Some(Mistake::UndoOnlyWhereGranted) => request.nodes = self.stale,
@@ -58,7 +65,11 @@ impl Worker {
     pub(super) fn panic_if_held_by_others(&self, context: &Context, outcome: &Outcome) {
         let is_refused = matches!(outcome, Outcome::Acquired(Acquired::Contended));
         let can_bear = !context.options.has(Mistake::PanicsOnRefusal);
-        assert!(can_bear || !is_refused, "thread {} gets all that it wants", self.index);
+        assert!(
+            can_bear || !is_refused,
+            "thread {} gets all that it wants",
+            self.index
+        );
     }
 
     /// Does it count a lock as new after a handoff, without a round?
@@ -72,7 +83,9 @@ impl Worker {
             return false;
         }
         let mut held = held.clone();
-        held.valid_until = client.now(context).after(client.rules.drift.validity(held.ttl));
+        held.valid_until = client
+            .now(context)
+            .after(client.rules.drift.validity(held.ttl));
         self.take(client, context, held);
         true
     }
@@ -91,10 +104,15 @@ impl Worker {
         match context.options.mistake {
             Some(Mistake::QuorumOneLess) if granted.len() + 1 == quorum(context.options.nodes) => {
                 let missing = NodeSet::all(context.options.nodes).without(granted);
-                missing.iter().take(1).for_each(|node| add(&mut votes, node));
+                missing
+                    .iter()
+                    .take(1)
+                    .for_each(|node| add(&mut votes, node));
             }
             Some(Mistake::TurnAssumed) if self.is_turn => {
-                NodeSet::all(context.options.nodes).iter().for_each(|node| add(&mut votes, node));
+                NodeSet::all(context.options.nodes)
+                    .iter()
+                    .for_each(|node| add(&mut votes, node));
             }
             Some(Mistake::StaleVotes) => self.stale.iter().for_each(|node| add(&mut votes, node)),
             _ => {}

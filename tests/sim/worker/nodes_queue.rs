@@ -37,17 +37,33 @@ impl Worker {
 
     /// Has a majority of the nodes given the waiter its number?
     pub(super) fn note_answered(&self, context: &mut Context, votes: &Votes) {
-        let (Some(is_first), Some(waiter)) = (self.is_entering, self.waiter) else { return };
+        let (Some(is_first), Some(waiter)) = (self.is_entering, self.waiter) else {
+            return;
+        };
         // A client learns that it may not subscribe after it has entered the queue. A release in
         // between removes it, as one that hears nothing, and it enters once more.
-        if is_first && context.options.queueing.abilities.contains(&Ability::NoChannels) {
+        if is_first
+            && context
+                .options
+                .queueing
+                .abilities
+                .contains(&Ability::NoChannels)
+        {
             return;
         }
         let agree = votes.counters.nodes.len() >= quorum(context.options.nodes);
         if votes.tally.granted_by_majority() == Verdict::Won && (agree || !is_first) {
             let (resources, since) = (self.queues.clone(), context.queue.now());
             let (share, called_at) = (self.share, self.called_at);
-            context.checker.order.joined(waiter, Place { resources, share, called_at, since });
+            context.checker.order.joined(
+                waiter,
+                Place {
+                    resources,
+                    share,
+                    called_at,
+                    since,
+                },
+            );
         }
     }
 

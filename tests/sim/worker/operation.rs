@@ -9,7 +9,10 @@ use redlatch_protocol::engine::{
 use redlatch_protocol::time::Time;
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there are a handful of them in a simulation")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are a handful of them in a simulation"
+)]
 pub(super) enum Running {
     Acquire(Acquire),
     Extend(Extend),
@@ -88,7 +91,16 @@ impl Asked {
         };
         let token = name(request.lock()?.token.as_bytes());
         let is_permit = kind == Kind::Take && request.share().is_some_and(|it| it.permits() > 0);
-        let Request { nodes, deadline, .. } = *request;
-        Some(Self { token, kind, is_permit, nodes, since: now, deadline })
+        let Request {
+            nodes, deadline, ..
+        } = *request;
+        Some(Self {
+            token,
+            kind,
+            is_permit,
+            nodes,
+            since: now,
+            deadline,
+        })
     }
 }

@@ -32,14 +32,24 @@ enum State {
 /// What a release by force removes on a node: the value of the key, or the shares of its lock.
 pub(super) fn locks(seen: &KeySnapshot) -> Vec<Vec<u8>> {
     if seen.value.as_deref() == Some(SHARED) {
-        return seen.holders.iter().map(|holder| holder.member.clone()).collect();
+        return seen
+            .holders
+            .iter()
+            .map(|holder| holder.member.clone())
+            .collect();
     }
     seen.value.iter().cloned().collect()
 }
 
 impl Operator {
     pub(super) fn new(rules: Arc<Rules>, key: Arc<[u8]>, now: Time, pause: Duration) -> Self {
-        Self { rules, key, pause, state: State::Looking(now), seen: Vec::new() }
+        Self {
+            rules,
+            key,
+            pause,
+            state: State::Looking(now),
+            seen: Vec::new(),
+        }
     }
 
     /// Takes in the values on the nodes, and pauses if there are any.
@@ -75,13 +85,19 @@ impl Operator {
 
     /// The look at the key.
     fn look(&self, now: Time) -> Request {
-        let look = Look { key: Arc::clone(&self.key) };
+        let look = Look {
+            key: Arc::clone(&self.key),
+        };
         Request::to_all(&self.rules, now, Command::Custom(Arc::new(look)))
     }
 
     /// The removal of the inspected value, and of nothing else.
     fn removal(&self, now: Time) -> Request {
         let (key, seen) = (Arc::clone(&self.key), Arc::from(self.seen.clone()));
-        Request::to_all(&self.rules, now, Command::Custom(Arc::new(ForcedRemoval { key, seen })))
+        Request::to_all(
+            &self.rules,
+            now,
+            Command::Custom(Arc::new(ForcedRemoval { key, seen })),
+        )
     }
 }

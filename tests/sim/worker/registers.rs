@@ -27,10 +27,18 @@ impl Worker {
             true => context.last_calls.pop_front(),
             false => Some(self.choose_call(context)),
         };
-        let Some((register, call)) = chosen else { return false };
-        let id = context.checker.registers.called(register, call, context.queue.now());
+        let Some((register, call)) = chosen else {
+            return false;
+        };
+        let id = context
+            .checker
+            .registers
+            .called(register, call, context.queue.now());
         context.trace(|| {
-            format!("client {:?}.{}: {id} is {call:?} of {register}", client.name, self.index)
+            format!(
+                "client {:?}.{}: {id} is {call:?} of {register}",
+                client.name, self.index
+            )
         });
         let task = begin(&client.registers, self.index, register, call, id);
         self.start(client, context, Running::Register(task), None);
@@ -40,7 +48,12 @@ impl Worker {
 
     /// What the first thread of a side does next.
     fn choose_part(&self, client: &Client, context: &mut Context) -> Option<Participation> {
-        let Context { options, random, checker, .. } = context;
+        let Context {
+            options,
+            random,
+            checker,
+            ..
+        } = context;
         let ledger = checker.transactions.borrow();
         let is_side = self.index == 0 && options.registers.as_ref()?.has_transactions;
         if !is_side || context.has_faults_ended && !ledger.awaits(client.name.0) {
@@ -57,13 +70,21 @@ impl Worker {
             None => return (may_begin && random.chance(300)).then_some(Participation::Begin),
         };
         let patience = Duration::from_millis(random.pick(&[0, 300, 1_000, 1_000]));
-        Some(Participation::Join { number, patience, refuses: random.chance(50) })
+        Some(Participation::Join {
+            number,
+            patience,
+            refuses: random.chance(50),
+        })
     }
 
     fn choose_call(&self, context: &mut Context) -> (u64, Call) {
-        let Context { options, random, .. } = context;
+        let Context {
+            options, random, ..
+        } = context;
         let register = random.below(options.resources);
-        let Some(registers) = &options.registers else { unreachable!("they are in use") };
+        let Some(registers) = &options.registers else {
+            unreachable!("they are in use")
+        };
         let call = if random.chance(registers.repair_permille) {
             Call::Repair
         } else if random.chance(registers.read_permille) {
@@ -83,14 +104,23 @@ impl Worker {
     /// After a step of its call: sends what nobody waits for, and wakes the threads for which it
     /// has made a change.
     pub(super) fn after_register_step(&mut self, client: &mut Client, context: &mut Context) {
-        let Some(Running::Register(task)) = &mut self.operation else { return };
+        let Some(Running::Register(task)) = &mut self.operation else {
+            return;
+        };
         for request in task.posts() {
             client.post(context, request);
         }
         for worker in client.registers.woken() {
             let delay = context.network.scheduling_delay(&mut context.random);
             let (client, life) = client.name;
-            context.queue.after(delay, Event::Work { client, life, worker });
+            context.queue.after(
+                delay,
+                Event::Work {
+                    client,
+                    life,
+                    worker,
+                },
+            );
         }
     }
 
@@ -101,8 +131,12 @@ impl Worker {
         id: Id,
         outcome: Outcome,
     ) {
-        context
-            .trace(|| format!("client {:?}.{}: {id} ends: {outcome:?}", client.name, self.index));
+        context.trace(|| {
+            format!(
+                "client {:?}.{}: {id} ends: {outcome:?}",
+                client.name, self.index
+            )
+        });
         let operation = context.checker.registers.of(id);
         let (register, call) = (operation.register, operation.call);
         let seen = match &outcome {
@@ -110,7 +144,8 @@ impl Worker {
             Outcome::Made { version, .. } => Some(*version),
             _ => None,
         };
-        self.versions.extend(seen.map(|version| (register, version)));
+        self.versions
+            .extend(seen.map(|version| (register, version)));
         self.has_recovered |=
             call == Call::Participate(Participation::Recover) && outcome == Outcome::Done;
         context.tally.registers.count(call, &outcome);
@@ -118,7 +153,10 @@ impl Worker {
         if context.has_faults_ended && is_failed && call == Call::Read {
             context.last_calls.push_back((register, call));
         }
-        context.checker.registers.returned(id, outcome, context.queue.now());
+        context
+            .checker
+            .registers
+            .returned(id, outcome, context.queue.now());
         self.state = State::Idle;
         self.rest(client, context);
     }

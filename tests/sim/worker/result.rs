@@ -19,7 +19,10 @@ impl Worker {
             Some(Running::Register(task)) => task.answer(result),
             // The operation ends with these.
             Some(Running::Ping(_)) => {
-                let examined = result.statuses.iter().filter(|status| status.role.is_some());
+                let examined = result
+                    .statuses
+                    .iter()
+                    .filter(|status| status.role.is_some());
                 context.tally.examined += examined.count() as u64;
             }
             _ if self.is_queued => self.handle(now, Input::Reserved(result.votes.queue.reserved)),

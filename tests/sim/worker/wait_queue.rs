@@ -40,7 +40,9 @@ pub(super) struct Waiting {
 
 impl fmt::Debug for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Waiting").field("wakes_at", &self.wakes_at).finish_non_exhaustive()
+        f.debug_struct("Waiting")
+            .field("wakes_at", &self.wakes_at)
+            .finish_non_exhaustive()
     }
 }
 
@@ -63,16 +65,28 @@ impl Worker {
         self.token = CancelToken::new();
         let (queues, round) = (Arc::clone(&client.wait_queues), client.rules.node_timeout);
         let name = format!("{:?}", self.wanted).into_bytes().into();
-        let caller = Caller { token: Some(&self.token), thread: None };
+        let caller = Caller {
+            token: Some(&self.token),
+            thread: None,
+        };
         let entered = queues.enter(&mut queues.lock(), &name, wait, round, caller);
-        let call = Call { acquire, wait, limit };
+        let call = Call {
+            acquire,
+            wait,
+            limit,
+        };
         match entered {
             ControlFlow::Break(joined) => self.joined(client, context, call, joined),
             ControlFlow::Continue(place) => {
                 let who = client.name;
                 context.trace(|| format!("client {who:?}.{} waits in the queue", self.index));
                 let wakes_at = u64::MAX;
-                self.state = State::InLine(Waiting { call, place, joined: None, wakes_at });
+                self.state = State::InLine(Waiting {
+                    call,
+                    place,
+                    joined: None,
+                    wakes_at,
+                });
                 self.look(&queues, &client.clock, client.name, context);
             }
         }
@@ -86,7 +100,9 @@ impl Worker {
         (client, life): (usize, u64),
         context: &mut Context,
     ) {
-        let State::InLine(waiting) = &mut self.state else { return };
+        let State::InLine(waiting) = &mut self.state else {
+            return;
+        };
         if waiting.joined.is_some() {
             return;
         }
@@ -100,23 +116,48 @@ impl Worker {
         };
         if waiting.joined.is_some() || at < waiting.wakes_at {
             waiting.wakes_at = at;
-            context.queue.at(at, Event::Work { client, life, worker: self.index });
+            context.queue.at(
+                at,
+                Event::Work {
+                    client,
+                    life,
+                    worker: self.index,
+                },
+            );
         }
     }
 
     /// Wakes up in the queue.
     pub(super) fn wake(&mut self, client: &mut Client, context: &mut Context, waiting: Waiting) {
-        let Waiting { call, joined, place, wakes_at } = waiting;
+        let Waiting {
+            call,
+            joined,
+            place,
+            wakes_at,
+        } = waiting;
         if let Some(joined) = joined {
             return self.joined(client, context, call, joined);
         }
         // It may be woken for nothing. When its time has come, it looks with all others.
-        let wakes_at = if wakes_at <= context.queue.now() { u64::MAX } else { wakes_at };
-        self.state = State::InLine(Waiting { call, place, joined, wakes_at });
+        let wakes_at = if wakes_at <= context.queue.now() {
+            u64::MAX
+        } else {
+            wakes_at
+        };
+        self.state = State::InLine(Waiting {
+            call,
+            place,
+            joined,
+            wakes_at,
+        });
     }
 
     fn joined(&mut self, client: &mut Client, context: &mut Context, call: Call, joined: Joined) {
-        let Call { mut acquire, wait, mut limit } = call;
+        let Call {
+            mut acquire,
+            wait,
+            mut limit,
+        } = call;
         let (now, end) = (client.now(context), wait.deadline());
         match joined {
             Joined::Head(head, Some(held)) => {
@@ -164,7 +205,9 @@ impl Worker {
     /// Hands the lock to the next waiter, if there is one and that is allowed. Otherwise the caller
     /// must release it.
     pub(super) fn hand_off(&mut self, held: &HeldLock) -> bool {
-        self.head.as_ref().is_some_and(|head| head.hand_off(held.clone()).is_ok())
+        self.head
+            .as_ref()
+            .is_some_and(|head| head.hand_off(held.clone()).is_ok())
     }
 
     /// Gives up a lock that the call does not get: it goes to the next waiter, or is removed.

@@ -65,11 +65,18 @@ impl Worker {
         } else if context.random.chance(500) {
             (Wait::No, Some(now.after(round)))
         } else {
-            (Wait::Until(now.after(wait)), Some(now.after(wait.max(round))))
+            (
+                Wait::Until(now.after(wait)),
+                Some(now.after(wait.max(round))),
+            )
         };
         let acquire = Acquire::new(Arc::clone(&client.rules), first, ttl, wait).with(attributes);
-        context
-            .trace(|| format!("client {:?}.{} wants {:?}", client.name, self.index, self.wanted));
+        context.trace(|| {
+            format!(
+                "client {:?}.{} wants {:?}",
+                client.name, self.index, self.wanted
+            )
+        });
         self.join(client, context, acquire, limit, wait);
     }
 
@@ -80,7 +87,12 @@ impl Worker {
             return vec![context.random.below(count)];
         }
         let wanted = context.random.between(1, count) as usize;
-        context.random.subset(count as usize, wanted).into_iter().map(|it| it as u64).collect()
+        context
+            .random
+            .subset(count as usize, wanted)
+            .into_iter()
+            .map(|it| it as u64)
+            .collect()
     }
 
     /// The share that it wants, if not all of the lock.
@@ -93,7 +105,10 @@ impl Worker {
         if context.random.chance(sharing.readers_permille) {
             return Some(Share::Reader);
         }
-        Some(Share::Permit { of: context.random.pick(&sharing.permits), number: None })
+        Some(Share::Permit {
+            of: context.random.pick(&sharing.permits),
+            number: None,
+        })
     }
 
     /// The parts of the lock besides one key and a token.
@@ -104,8 +119,12 @@ impl Worker {
     ) -> Option<Arc<LockAttributes>> {
         let is_fenced = context.random.chance(context.options.fence_permille);
         let fence = is_fenced.then(|| Ttl::from_duration(COUNTER_LIFE).expect("within limits"));
-        let attributes =
-            LockAttributes { fence, more_keys, share: self.share, ..LockAttributes::default() };
+        let attributes = LockAttributes {
+            fence,
+            more_keys,
+            share: self.share,
+            ..LockAttributes::default()
+        };
         (attributes != LockAttributes::default()).then(|| Arc::new(attributes))
     }
 
@@ -126,7 +145,9 @@ impl Worker {
         let millis = if !context.options.ttls_differ {
             context.random.between(shortest, longest)
         } else if self.held.is_some() {
-            context.random.pick(&[shortest, shortest, longest / 2, longest])
+            context
+                .random
+                .pick(&[shortest, shortest, longest / 2, longest])
         } else {
             shortest
         };

@@ -48,7 +48,10 @@ impl EnsembleBuilder {
             has_tls: false,
             snapshot: None,
         };
-        builder.tick(Duration::from_millis(500)).init_limit(20).sync_limit(10)
+        builder
+            .tick(Duration::from_millis(500))
+            .init_limit(20)
+            .sync_limit(10)
     }
 
     /// The tick. Sessions have timeouts of 2 to 20 ticks. By default 500 ms.
@@ -152,8 +155,9 @@ fn peer_lines(number: usize, servers: &[Server], links: Option<&Links>) -> Vec<S
     }
     let line = |(other, server): (usize, &Server)| {
         let own = [0, 1].map(|index| server.peer_ports[index].number());
-        let [follower, election] =
-            links.and_then(|links| links.ports(number, other)).unwrap_or(own);
+        let [follower, election] = links
+            .and_then(|links| links.ports(number, other))
+            .unwrap_or(own);
         format!("server.{}=127.0.0.1:{follower}:{election}", other + 1)
     };
     servers.iter().enumerate().map(line).collect()
@@ -183,13 +187,20 @@ fn tls_lines(server: &Server) -> Vec<String> {
 impl Ensemble {
     /// `zk://127.0.0.1:PORT,127.0.0.1:PORT` and the path of a root, such as `/locks`, or nothing.
     pub fn url(&self, root: &str) -> String {
-        let hosts: Vec<_> = self.ports().iter().map(|port| format!("127.0.0.1:{port}")).collect();
+        let hosts: Vec<_> = self
+            .ports()
+            .iter()
+            .map(|port| format!("127.0.0.1:{port}"))
+            .collect();
         format!("zk://{}{root}", hosts.join(","))
     }
 
     /// The URL of each server with the path of a root.
     pub fn urls(&self, root: &str) -> Vec<String> {
-        self.servers.iter().map(|server| format!("{}{root}", server.url())).collect()
+        self.servers
+            .iter()
+            .map(|server| format!("{}{root}", server.url()))
+            .collect()
     }
 
     /// The ports for clients.
@@ -200,7 +211,9 @@ impl Ensemble {
     /// The links between the servers. Panics if it was built without.
     #[track_caller]
     pub fn links(&self) -> &Links {
-        self.links.as_ref().expect("this ensemble is built with links")
+        self.links
+            .as_ref()
+            .expect("this ensemble is built with links")
     }
 
     /// The number of the leader, or of the only server. Waits until a majority serves and one of
@@ -216,7 +229,10 @@ impl Ensemble {
             found = roles.iter().position(leads);
             serving > self.servers.len() / 2 && leaders == 1
         };
-        assert!(eventually(START_LIMIT, is_found), "no server has become the leader");
+        assert!(
+            eventually(START_LIMIT, is_found),
+            "no server has become the leader"
+        );
         found.expect("it was found")
     }
 
@@ -224,7 +240,9 @@ impl Ensemble {
     #[track_caller]
     pub fn followers(&self) -> Vec<usize> {
         let leader = self.leader();
-        (0..self.servers.len()).filter(|server| *server != leader).collect()
+        (0..self.servers.len())
+            .filter(|server| *server != leader)
+            .collect()
     }
 
     /// Waits until each server serves, and the leader counts all others as its followers: one that
@@ -235,7 +253,10 @@ impl Ensemble {
         let followers = self.servers.len() - 1;
         let is_whole =
             || followers == 0 || self.servers[self.leader()].followers() == Some(followers);
-        assert!(eventually(START_LIMIT, is_whole), "not all servers follow the leader");
+        assert!(
+            eventually(START_LIMIT, is_whole),
+            "not all servers follow the leader"
+        );
     }
 }
 

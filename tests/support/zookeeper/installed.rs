@@ -62,16 +62,24 @@ impl Installed {
         let jars = jars.unwrap_or_else(|| PathBuf::from(JARS));
         let classes = jars.join(CLASSES[0]);
         if !classes.is_file() {
-            return Err(format!("{} is missing (package libzookeeper-java)", classes.display()));
+            return Err(format!(
+                "{} is missing (package libzookeeper-java)",
+                classes.display()
+            ));
         }
         let java = Command::new("java").arg("-version").output();
         let java = java.ok().filter(|output| output.status.success());
         let java = java.ok_or("java cannot be run (package default-jre-headless)")?;
         let version = String::from_utf8_lossy(&java.stderr);
         let version = version.lines().next().unwrap_or_default();
-        say(&format!("ZooKeeper of these tests is {}, {version}", real_name(&classes)));
+        say(&format!(
+            "ZooKeeper of these tests is {}, {version}",
+            real_name(&classes)
+        ));
         let paths = CLASSES.map(|class| jars.join(class).display().to_string());
-        Ok(Self { class_path: paths.join(":") })
+        Ok(Self {
+            class_path: paths.join(":"),
+        })
     }
 
     /// The class path of a server.
@@ -94,10 +102,14 @@ impl Installed {
 /// The name that tells the version: of Debian's two names for a file one is a link to the other.
 fn real_name(jar: &Path) -> String {
     let folder = jar.parent().and_then(|folder| folder.read_dir().ok());
-    let links = folder.into_iter().flatten().filter_map(Result::ok).filter_map(|entry| {
-        let target = entry.path().read_link().ok()?;
-        (Some(&*target) == jar.file_name().map(Path::new)).then(|| entry.file_name())
-    });
+    let links = folder
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .filter_map(|entry| {
+            let target = entry.path().read_link().ok()?;
+            (Some(&*target) == jar.file_name().map(Path::new)).then(|| entry.file_name())
+        });
     let name = links.min().unwrap_or_else(|| jar.as_os_str().to_owned());
     name.to_string_lossy().into_owned()
 }

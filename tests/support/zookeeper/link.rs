@@ -88,7 +88,12 @@ impl Link {
         let connecting = Arc::clone(&shared);
         let acceptor = Acceptor::start(port, move |stream| connect_through(&connecting, stream));
         let acceptor = acceptor.expect("the loopback has a free port");
-        Self { port: acceptor.port(), _kept: kept, _acceptor: acceptor, shared }
+        Self {
+            port: acceptor.port(),
+            _kept: kept,
+            _acceptor: acceptor,
+            shared,
+        }
     }
 
     pub fn port(&self) -> u16 {
@@ -186,9 +191,10 @@ fn join(shared: &Arc<Shared>, cuts: usize, client: TcpStream, server: TcpStream)
     for stream in [&client, &server] {
         let _ = stream.set_nodelay(true);
     }
-    for (direction, source, sink) in
-        [(Direction::Forth, &client, &server), (Direction::Back, &server, &client)]
-    {
+    for (direction, source, sink) in [
+        (Direction::Forth, &client, &server),
+        (Direction::Back, &server, &client),
+    ] {
         let (shared, source, sink) = (Arc::clone(shared), Arc::clone(source), Arc::clone(sink));
         thread::spawn(move || pump(&shared, direction, cuts, &source, &sink));
     }
@@ -223,7 +229,9 @@ fn pump(
 
 impl Shared {
     fn replace(&self, bytes: &mut [u8]) {
-        let Some((old, new)) = &self.replacement else { return };
+        let Some((old, new)) = &self.replacement else {
+            return;
+        };
         assert_eq!(old.len(), new.len(), "the message has its length in it");
         let found = bytes.windows(old.len()).position(|window| window == old);
         if let Some(at) = found {

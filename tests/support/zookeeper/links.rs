@@ -26,7 +26,11 @@ impl Links {
         let mut ports: Vec<_> = (0..count).map(ports).collect();
         let numbers: Vec<Vec<Option<u16>>> = ports
             .iter()
-            .map(|row| row.iter().map(|pair| Some(pair.as_ref()?[1].number())).collect())
+            .map(|row| {
+                row.iter()
+                    .map(|pair| Some(pair.as_ref()?[1].number()))
+                    .collect()
+            })
             .collect();
         let mut open = |from: usize, to: usize| {
             let [follower, election] = ports[from][to].take()?;
@@ -40,12 +44,15 @@ impl Links {
             ])
         };
         let links = (0..count).map(|from| (0..count).map(|to| open(from, to)).collect());
-        Self { links: links.collect() }
+        Self {
+            links: links.collect(),
+        }
     }
 
     /// The ports at which the other is for this server.
     pub(super) fn ports(&self, from: usize, to: usize) -> Option<[u16; 2]> {
-        self.pair(from, to).map(|links| [links[0].port(), links[1].port()])
+        self.pair(from, to)
+            .map(|links| [links[0].port(), links[1].port()])
     }
 
     /// The links for connections that the one server opens to the other.
@@ -74,12 +81,14 @@ impl Links {
 
     /// The same for all that this server sends to others.
     pub fn stall_from(&self, server: usize) {
-        self.others(server).for_each(|other| self.stall(server, other));
+        self.others(server)
+            .for_each(|other| self.stall(server, other));
     }
 
     /// The same for all that others send to this server.
     pub fn stall_to(&self, server: usize) {
-        self.others(server).for_each(|other| self.stall(other, server));
+        self.others(server)
+            .for_each(|other| self.stall(other, server));
     }
 
     /// Closes this server's connections to the others, and refuses new ones until

@@ -54,7 +54,9 @@ impl Server {
         has_tls: bool,
         properties: &[String],
     ) -> Self {
-        let directory = tempfile::Builder::new().prefix("redlatch-zookeeper-").tempdir();
+        let directory = tempfile::Builder::new()
+            .prefix("redlatch-zookeeper-")
+            .tempdir();
         Self {
             installed,
             directory: directory.expect("a temporary directory can be made"),
@@ -85,10 +87,17 @@ impl Server {
 
     #[track_caller]
     pub(super) fn spawn(&mut self) {
-        let log = File::options().create(true).append(true).open(self.log_path());
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.log_path());
         let log = log.expect("the log file can be opened");
         let mut args: Vec<String> = JAVA_OPTIONS.map(str::to_owned).to_vec();
-        args.extend(self.properties.iter().map(|property| format!("-D{property}")));
+        args.extend(
+            self.properties
+                .iter()
+                .map(|property| format!("-D{property}")),
+        );
         args.extend(["-cp", self.installed.class_path()].map(str::to_owned));
         args.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".to_owned());
         args.push(self.configuration().display().to_string());
@@ -103,7 +112,11 @@ impl Server {
             if self.role().is_some() && self.listens_for_tls() {
                 return true;
             }
-            let exited = self.process.as_mut().and_then(|child| child.try_wait().ok()).flatten();
+            let exited = self
+                .process
+                .as_mut()
+                .and_then(|child| child.try_wait().ok())
+                .flatten();
             if self.log().contains("Address already in use") {
                 failure = Some(Failure::PortTaken);
             } else if let Some(status) = exited {
@@ -115,7 +128,9 @@ impl Server {
         match failure {
             Some(failure) => Err(failure),
             None if is_decided => Ok(()),
-            None => Err(Failure::Other(format!("it does not serve after {START_LIMIT:?}"))),
+            None => Err(Failure::Other(format!(
+                "it does not serve after {START_LIMIT:?}"
+            ))),
         }
     }
 
@@ -127,7 +142,10 @@ impl Server {
 
     #[track_caller]
     pub(super) fn give_up(&self, why: &str) -> ! {
-        panic!("a ZooKeeper server did not start: {why}\nits log:\n{}", self.log())
+        panic!(
+            "a ZooKeeper server did not start: {why}\nits log:\n{}",
+            self.log()
+        )
     }
 
     /// The port for clients.
@@ -138,7 +156,10 @@ impl Server {
     /// The port for clients with TLS. Panics if the ensemble was not built with it.
     #[track_caller]
     pub fn secure_port(&self) -> u16 {
-        self.secure_port.as_ref().expect("this ensemble has TLS").number()
+        self.secure_port
+            .as_ref()
+            .expect("this ensemble has TLS")
+            .number()
     }
 
     /// `zk://127.0.0.1:PORT`.
@@ -198,16 +219,24 @@ impl Server {
         let tasks = format!("/proc/{}/task", self.pid().as_raw_nonzero());
         let has_stopped = |task: &Path| match fs::read_to_string(task.join("stat")) {
             // The state follows the name, which is in parentheses.
-            Ok(text) => text.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')),
+            Ok(text) => text
+                .rsplit(") ")
+                .next()
+                .is_some_and(|rest| rest.starts_with('T')),
             // It has ended.
             Err(_) => true,
         };
         let have_stopped = || match fs::read_dir(&tasks) {
-            Ok(tasks) => tasks.filter_map(Result::ok).all(|task| has_stopped(&task.path())),
+            Ok(tasks) => tasks
+                .filter_map(Result::ok)
+                .all(|task| has_stopped(&task.path())),
             // No such folder on this system.
             Err(_) => true,
         };
-        assert!(eventually(START_LIMIT, have_stopped), "SIGSTOP did not stop the server");
+        assert!(
+            eventually(START_LIMIT, have_stopped),
+            "SIGSTOP did not stop the server"
+        );
     }
 
     /// SIGCONT: the server continues.

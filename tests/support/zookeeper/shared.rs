@@ -28,7 +28,10 @@ impl Installed {
         };
         let ensemble = SHARED.get_or_init(start);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        Shared { ensemble, root: format!("/test-{number}") }
+        Shared {
+            ensemble,
+            root: format!("/test-{number}"),
+        }
     }
 }
 
@@ -58,8 +61,13 @@ fn remove_afterwards(ensemble: &Ensemble) {
     // The servers are killed at the same moment, and may write until then.
     let script = "cat >/dev/null; rm -rf -- \"$@\"; sleep 1; rm -rf -- \"$@\"";
     let mut command = Command::new("sh");
-    command.args(["-c", script, "sh"]).args(ensemble.iter().map(Server::directory));
-    let command = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(["-c", script, "sh"])
+        .args(ensemble.iter().map(Server::directory));
+    let command = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let shell = command.spawn().expect("a shell can be run");
     // Its pipe must stay open.
     std::mem::forget(shell);

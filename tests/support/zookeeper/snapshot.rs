@@ -29,7 +29,9 @@ pub struct Snapshot {
 impl Default for Snapshot {
     fn default() -> Self {
         let own = ["", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"];
-        Self { znodes: own.map(|path| (path.to_owned(), 0, 0)).to_vec() }
+        Self {
+            znodes: own.map(|path| (path.to_owned(), 0, 0)).to_vec(),
+        }
     }
 }
 

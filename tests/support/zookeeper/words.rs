@@ -41,6 +41,8 @@ pub(super) fn role(srvr: &str) -> Option<Role> {
 
 /// The number of followers in a leader's answer to `mntr`.
 pub(super) fn synced_followers(mntr: &str) -> Option<usize> {
-    let count = mntr.lines().find_map(|line| line.strip_prefix("zk_synced_followers"))?;
+    let count = mntr
+        .lines()
+        .find_map(|line| line.strip_prefix("zk_synced_followers"))?;
     count.trim().parse().ok()
 }

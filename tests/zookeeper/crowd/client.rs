@@ -63,7 +63,11 @@ impl Client {
 
     /// A znode was removed by force. Others may have the lock, though the client does not know.
     pub(super) fn removed(&mut self, path: &str) {
-        if self.hold.as_ref().is_some_and(|hold| hold.paths.iter().any(|own| own == path)) {
+        if self
+            .hold
+            .as_ref()
+            .is_some_and(|hold| hold.paths.iter().any(|own| own == path))
+        {
             self.hold = None;
         }
     }
@@ -92,7 +96,8 @@ impl Client {
                 }
                 ContenderStep::Delete(serial, path) => {
                     self.kept.remove(&*path);
-                    self.requests.push_back((serial, EnsembleRequest::Delete(path)));
+                    self.requests
+                        .push_back((serial, EnsembleRequest::Delete(path)));
                 }
                 ContenderStep::Held(held) => {
                     self.hold = Some(Hold::new(&self.wish, &held)?);
@@ -132,7 +137,9 @@ impl Client {
         if self.exchange_wrongly(server) {
             return;
         }
-        let Some((serial, request)) = self.requests.pop_front() else { return };
+        let Some((serial, request)) = self.requests.pop_front() else {
+            return;
+        };
         if matches!(request, EnsembleRequest::Sync(_)) && server.mistake != Mistake::SyncDoesNothing
         {
             // What has not come by now was refused: the session has moved.
@@ -157,7 +164,8 @@ impl Client {
                 self.contender.answered(serial, answer.zxid, Ok(reply));
             }
             Some(error) => {
-                self.contender.answered(serial, answer.zxid, Err(&Failure::Server(error)));
+                self.contender
+                    .answered(serial, answer.zxid, Err(&Failure::Server(error)));
             }
         }
     }
@@ -210,7 +218,8 @@ impl Client {
                 }
                 (_, EnsembleRequest::Delete(_)) => deletes.push_back((serial, request)),
                 (Some(serial), _) => {
-                    self.contender.answered(serial, 0, Err(&Failure::Unanswered));
+                    self.contender
+                        .answered(serial, 0, Err(&Failure::Unanswered));
                 }
                 (None, _) => {}
             }
@@ -233,7 +242,8 @@ impl Client {
         self.contender.session_lost();
         for (serial, _) in std::mem::take(&mut self.requests) {
             if let Some(serial) = serial {
-                self.contender.answered(serial, 0, Err(&Failure::SessionLost));
+                self.contender
+                    .answered(serial, 0, Err(&Failure::SessionLost));
             }
         }
     }
@@ -243,9 +253,9 @@ impl Client {
 fn creates(request: &EnsembleRequest) -> bool {
     match request {
         EnsembleRequest::Create(create) => super::is_sequential(create),
-        EnsembleRequest::Multi(operations) => {
-            !operations.iter().any(|operation| matches!(operation, MultiOperation::Check(_)))
-        }
+        EnsembleRequest::Multi(operations) => !operations
+            .iter()
+            .any(|operation| matches!(operation, MultiOperation::Check(_))),
         _ => false,
     }
 }

@@ -33,7 +33,10 @@ impl Client {
         let Some((_, EnsembleRequest::Multi(operations))) = self.requests.front_mut() else {
             return false;
         };
-        let [create @ MultiOperation::Create(_), MultiOperation::Delete(own)] = &operations[..]
+        let [
+            create @ MultiOperation::Create(_),
+            MultiOperation::Delete(own),
+        ] = &operations[..]
         else {
             return false;
         };
@@ -62,11 +65,15 @@ impl Client {
                 if is_shares(next) && self.wrong.early.is_empty() =>
             {
                 let next = next.clone();
-                self.wrong.early.push_back(server.execute(self.number, self.session, &next));
+                self.wrong
+                    .early
+                    .push_back(server.execute(self.number, self.session, &next));
                 true
             }
             (Some(front), _) if is_shares(front) => {
-                let Some(answer) = self.wrong.early.pop_front() else { return false };
+                let Some(answer) = self.wrong.early.pop_front() else {
+                    return false;
+                };
                 let (serial, request) = self.requests.pop_front().expect("it is the oldest");
                 self.hear(serial, &request, &answer);
                 true
@@ -80,8 +87,10 @@ impl Client {
         let Some((_, EnsembleRequest::Multi(operations))) = self.requests.front() else {
             return false;
         };
-        let [first @ MultiOperation::Create(_), second @ MultiOperation::Create(_)] =
-            &operations[..]
+        let [
+            first @ MultiOperation::Create(_),
+            second @ MultiOperation::Create(_),
+        ] = &operations[..]
         else {
             return false;
         };
@@ -100,7 +109,15 @@ impl Client {
                 };
                 let (serial, request) = self.requests.pop_front().expect("it is the oldest");
                 let (zxid, body) = (server.tree.zxid, both(&first, &second));
-                self.hear(serial, &request, &Answer { zxid, error: 0, body });
+                self.hear(
+                    serial,
+                    &request,
+                    &Answer {
+                        zxid,
+                        error: 0,
+                        body,
+                    },
+                );
                 true
             }
         }

@@ -27,14 +27,24 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) const NO_NODE: Self = Self { zxid: 0, error: NO_NODE, body: Vec::new() };
+    pub(super) const NO_NODE: Self = Self {
+        zxid: 0,
+        error: NO_NODE,
+        body: Vec::new(),
+    };
 }
 
 impl Server {
     pub(super) fn new(random: &mut Random, mistake: Mistake) -> Self {
         let tree = Tree::new(random);
         let (watches, changes, removed) = (Vec::new(), Vec::new(), BTreeSet::new());
-        Self { mistake, tree, watches, changes, removed }
+        Self {
+            mistake,
+            tree,
+            watches,
+            changes,
+            removed,
+        }
     }
 
     /// The watches that have ended: whose, and of which path.
@@ -48,10 +58,12 @@ impl Server {
             let ends = |(_, watched, children): &(usize, String, bool)| {
                 *watched == path && (*children || change == Change::Deleted)
             };
-            let (ended, kept) =
-                std::mem::take(&mut self.watches).into_iter().partition::<Vec<_>, _>(ends);
+            let (ended, kept) = std::mem::take(&mut self.watches)
+                .into_iter()
+                .partition::<Vec<_>, _>(ends);
             self.watches = kept;
-            self.changes.extend(ended.into_iter().map(|(client, path, _)| (client, path)));
+            self.changes
+                .extend(ended.into_iter().map(|(client, path, _)| (client, path)));
         }
     }
 
@@ -93,7 +105,11 @@ impl Server {
         self.end_watches();
         let (bytes, _) = frame(&body).expect("a frame").expect("all of it");
         let body = if error == 0 { bytes.to_vec() } else { vec![] };
-        Answer { zxid: self.tree.zxid, error, body }
+        Answer {
+            zxid: self.tree.zxid,
+            error,
+            body,
+        }
     }
 
     fn carry_out(
@@ -133,7 +149,9 @@ impl Server {
                 0
             }
             EnsembleRequest::GetChildren { path, watch } => {
-                let Some(names) = self.tree.children(path) else { return NO_NODE };
+                let Some(names) = self.tree.children(path) else {
+                    return NO_NODE;
+                };
                 writer.int(i32::try_from(names.len()).expect("they are few"));
                 for name in names {
                     writer.text(&name);
@@ -145,7 +163,9 @@ impl Server {
                 0
             }
             EnsembleRequest::Exists { path, .. } | EnsembleRequest::GetData { path, .. } => {
-                let Some(znode) = self.tree.znode(path) else { return NO_NODE };
+                let Some(znode) = self.tree.znode(path) else {
+                    return NO_NODE;
+                };
                 if let EnsembleRequest::GetData { watch: true, .. } = request {
                     writer.buffer(b"owner");
                     if self.mistake != Mistake::NoWatches {
@@ -165,7 +185,11 @@ impl Server {
             return path.to_owned();
         };
         let number = format!("{number}-");
-        let found = self.tree.paths().into_iter().find(|other| other.starts_with(&number));
+        let found = self
+            .tree
+            .paths()
+            .into_iter()
+            .find(|other| other.starts_with(&number));
         found.unwrap_or_else(|| path.to_owned())
     }
 }

@@ -67,7 +67,10 @@ impl Tree {
     }
 
     pub(super) fn of_session(&self, session: i64) -> Vec<String> {
-        let of_it = self.znodes.iter().filter(|(_, znode)| znode.session == session);
+        let of_it = self
+            .znodes
+            .iter()
+            .filter(|(_, znode)| znode.session == session);
         of_it.map(|(path, _)| path.clone()).collect()
     }
 
@@ -79,7 +82,10 @@ impl Tree {
     pub(super) fn children(&self, path: &str) -> Option<Vec<String>> {
         self.directories.get(path)?;
         let below = format!("{path}/");
-        let names = self.znodes.keys().filter_map(|child| child.strip_prefix(&below));
+        let names = self
+            .znodes
+            .keys()
+            .filter_map(|child| child.strip_prefix(&below));
         Some(names.map(str::to_owned).collect())
     }
 
@@ -141,8 +147,18 @@ impl Tree {
                     return Err(NODE_EXISTS);
                 }
                 let is_sequential = kind == CreateKind::EphemeralSequential;
-                let path = if is_sequential { format!("{path}{number:010}") } else { path };
-                self.znodes.insert(path.clone(), Znode { created_by: self.zxid, session });
+                let path = if is_sequential {
+                    format!("{path}{number:010}")
+                } else {
+                    path
+                };
+                self.znodes.insert(
+                    path.clone(),
+                    Znode {
+                        created_by: self.zxid,
+                        session,
+                    },
+                );
                 self.changed.push((parent, Change::Children));
                 Ok(path)
             }

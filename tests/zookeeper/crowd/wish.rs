@@ -32,7 +32,11 @@ impl Wish {
         let lock = usize::from(random.one_in(4));
         let of = 1 + random.below(3) as u32;
         let number = random.one_in(2).then(|| random.below(4) as u32);
-        let choice = if random.one_in(2) { taste.0 } else { random.below(8) };
+        let choice = if random.one_in(2) {
+            taste.0
+        } else {
+            random.below(8)
+        };
         let (locks, share) = match choice {
             0..=2 => (vec![lock], None),
             3 | 4 => (vec![lock], Some(Share::Reader)),
@@ -94,7 +98,12 @@ impl Hold {
             _ => return Err(format!("{:?} has {:?}", wish.share, held.slot)),
         };
         let paths = held.paths.iter().map(ToString::to_string).collect();
-        Ok(Self { paths, locks: wish.locks.clone(), kind, token: held.created_by })
+        Ok(Self {
+            paths,
+            locks: wish.locks.clone(),
+            kind,
+            token: held.created_by,
+        })
     }
 
     /// May nobody hold both at a time?

@@ -87,7 +87,9 @@ impl Client {
         }
         let weights = self.weights[usize::from(now >= self.changes_at)];
         let mut choice = random.below(weights.iter().sum());
-        let mut reaches = [Reach::Server, Reach::Leader, Reach::Majority].into_iter().zip(weights);
+        let mut reaches = [Reach::Server, Reach::Leader, Reach::Majority]
+            .into_iter()
+            .zip(weights);
         let reach = reaches.find_map(|(reach, weight)| {
             let is_chosen = choice < weight;
             choice = choice.saturating_sub(weight);
@@ -116,7 +118,8 @@ impl Client {
             }
             None => {
                 let sent_at = latest.sent_at;
-                self.observations.push(Observation::Connected { sent_at, at: now });
+                self.observations
+                    .push(Observation::Connected { sent_at, at: now });
                 Some(now)
             }
         }

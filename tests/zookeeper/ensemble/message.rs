@@ -22,7 +22,10 @@ pub(super) enum Event {
     /// What the leader had proposed is committed so far.
     Settled { connection: usize, request: usize },
     /// A reply has reached the client; `None` to its connect request.
-    Replied { connection: usize, request: Option<usize> },
+    Replied {
+        connection: usize,
+        request: Option<usize>,
+    },
 }
 
 /// From the leader to the follower.
@@ -44,13 +47,9 @@ pub(super) enum Down {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Up {
     /// It has heard from the session since the last ping, or not.
-    Pong {
-        has_heard: bool,
-    },
+    Pong { has_heard: bool },
     /// Is there the session of this connection?
-    Validate {
-        connection: usize,
-    },
+    Validate { connection: usize },
     Forward {
         connection: usize,
         request: usize,
@@ -70,6 +69,8 @@ impl Link {
     /// When a message that is sent now arrives, if it does.
     pub(super) fn arrival(&mut self, now: u64, random: &mut Random) -> Option<u64> {
         self.last = self.last.max(now + random.delay());
-        self.cut_at.is_none_or(|cut_at| self.last < cut_at).then_some(self.last)
+        self.cut_at
+            .is_none_or(|cut_at| self.last < cut_at)
+            .then_some(self.last)
     }
 }

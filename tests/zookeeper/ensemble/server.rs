@@ -19,7 +19,12 @@ impl Leader {
     /// One that has begun the session before the client's first connection.
     pub(super) fn new(random: &mut Random) -> Self {
         let phase = random.below(TICK);
-        let mut leader = Self { phase, expires_at: u64::MAX, deposed: None, settled_at: Some(0) };
+        let mut leader = Self {
+            phase,
+            expires_at: u64::MAX,
+            deposed: None,
+            settled_at: Some(0),
+        };
         leader.touch(0);
         leader
     }

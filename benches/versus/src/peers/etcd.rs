@@ -93,19 +93,29 @@ impl Gateway {
         let request = format!(
             "POST /v3/{path} HTTP/1.1\r\nHost: etcd\r\nContent-Length: {length}\r\n\r\n{body}"
         );
-        connection.get_mut().write_all(request.as_bytes()).expect("the server takes it");
+        connection
+            .get_mut()
+            .write_all(request.as_bytes())
+            .expect("the server takes it");
         let (mut line, mut length) = (String::new(), 0);
         connection.read_line(&mut line).expect("the server answers");
-        assert!(line.starts_with("HTTP/1.1 200 "), "the server refuses: {line}");
+        assert!(
+            line.starts_with("HTTP/1.1 200 "),
+            "the server refuses: {line}"
+        );
         while line != "\r\n" {
             line.clear();
-            connection.read_line(&mut line).expect("the answer has an end");
+            connection
+                .read_line(&mut line)
+                .expect("the answer has an end");
             if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
                 length = value.trim().parse().expect("a length is a number");
             }
         }
         let mut body = vec![0; length];
-        connection.read_exact(&mut body).expect("the answer is complete");
+        connection
+            .read_exact(&mut body)
+            .expect("the answer is complete");
         serde_json::from_slice(&body).expect("the gateway answers in JSON")
     }
 }

@@ -38,15 +38,27 @@ enum Start {
 pub type Run = Box<dyn FnMut(&Order) -> Answer>;
 
 const fn lock(word: &'static str, start: fn(&[String]) -> Cycle) -> Peer {
-    Peer { word, is_lock: true, start: Start::Threads(start) }
+    Peer {
+        word,
+        is_lock: true,
+        start: Start::Threads(start),
+    }
 }
 
 const fn other(word: &'static str, start: fn(&[String]) -> Cycle) -> Peer {
-    Peer { word, is_lock: false, start: Start::Threads(start) }
+    Peer {
+        word,
+        is_lock: false,
+        start: Start::Threads(start),
+    }
 }
 
 const fn tasks(word: &'static str, runtime: fn() -> Runtime) -> Peer {
-    Peer { word, is_lock: true, start: Start::Tasks(runtime) }
+    Peer {
+        word,
+        is_lock: true,
+        start: Start::Tasks(runtime),
+    }
 }
 
 static ALL: [Peer; 28] = [
@@ -78,10 +90,18 @@ static ALL: [Peer; 28] = [
     // Registers that a client changes and has no memory of.
     other("register-first", |urls| register(urls, Action::First)),
     // One that two clients change in turns: each finds the other's ballot.
-    other("register-alternate", |urls| register(urls, Action::Alternate)),
-    other("transactions", |urls| transactions::start(urls, Protocol::Redlatch)),
-    other("two-phase", |urls| transactions::start(urls, Protocol::TwoPhase)),
-    other("presumed-abort", |urls| transactions::start(urls, Protocol::PresumedAbort)),
+    other("register-alternate", |urls| {
+        register(urls, Action::Alternate)
+    }),
+    other("transactions", |urls| {
+        transactions::start(urls, Protocol::Redlatch)
+    }),
+    other("two-phase", |urls| {
+        transactions::start(urls, Protocol::TwoPhase)
+    }),
+    other("presumed-abort", |urls| {
+        transactions::start(urls, Protocol::PresumedAbort)
+    }),
 ];
 
 /// The peer with this word, which is one of this program's own.
@@ -105,5 +125,7 @@ impl Peer {
 
 /// The `host:port` of `redis://host:port`.
 fn address(url: &str) -> &str {
-    url.split_once("://").expect("the servers' URLs have a scheme").1
+    url.split_once("://")
+        .expect("the servers' URLs have a scheme")
+        .1
 }

@@ -83,28 +83,58 @@ pub fn probe(urls: &[String], waits: bool) -> Cycle {
     let (poll, mut sha1) = (Poll::new().expect("there are descriptors"), String::new());
     let connect = |(index, url): (usize, &String)| {
         let mut connection = Connection::new(address(url)).expect("the server accepts");
-        sha1 = connection.ask(&["SCRIPT", "LOAD", SCRIPT]).expect("the server answers");
+        sha1 = connection
+            .ask(&["SCRIPT", "LOAD", SCRIPT])
+            .expect("the server answers");
         let stream = connection.into_stream();
-        stream.set_nonblocking(true).expect("an option of every connection");
+        stream
+            .set_nonblocking(true)
+            .expect("an option of every connection");
         let mut stream = TcpStream::from_std(stream);
-        let registered = poll.registry().register(&mut stream, Token(index), Interest::READABLE);
+        let registered = poll
+            .registry()
+            .register(&mut stream, Token(index), Interest::READABLE);
         registered.expect("the stream is new");
-        Node { stream, input: Vec::new(), replied: 0 }
+        Node {
+            stream,
+            input: Vec::new(),
+            replied: 0,
+        }
     };
     let nodes: Vec<_> = urls.iter().enumerate().map(connect).collect();
     let waker = Waker::new(poll.registry(), Token(nodes.len())).expect("there are descriptors");
     let (events, inbox, rounds) = (Events::with_capacity(8), Inbox::default(), VecDeque::new());
-    let event_loop = Box::new(EventLoop { poll, events, inbox, nodes, rounds, finished: 0 });
-    let shared = Mutex::new(Shared { event_loop: Some(event_loop), inbox: Inbox::default() });
-    let client = Client { shared, is_asleep: AtomicBool::new(false), waker };
-    let (process, numbers, ttl) = (process::id(), AtomicU64::new(0), TTL.as_millis().to_string());
+    let event_loop = Box::new(EventLoop {
+        poll,
+        events,
+        inbox,
+        nodes,
+        rounds,
+        finished: 0,
+    });
+    let shared = Mutex::new(Shared {
+        event_loop: Some(event_loop),
+        inbox: Inbox::default(),
+    });
+    let client = Client {
+        shared,
+        is_asleep: AtomicBool::new(false),
+        waker,
+    };
+    let (process, numbers, ttl) = (
+        process::id(),
+        AtomicU64::new(0),
+        TTL.as_millis().to_string(),
+    );
     let set_end = format!("$2\r\nNX\r\n$2\r\nPX\r\n${}\r\n{ttl}\r\n", ttl.len());
     let release = format!("*5\r\n$7\r\nEVALSHA\r\n$40\r\n{sha1}\r\n$1\r\n1\r\n");
     Box::new(move |resource, is_contended, while_held| {
         assert!(!is_contended, "the probe has no queue and tries once");
         let number = numbers.fetch_add(1, Ordering::Relaxed);
-        let names =
-            format!("${}\r\n{resource}\r\n$20\r\n{process:010}{number:010}\r\n", resource.len());
+        let names = format!(
+            "${}\r\n{resource}\r\n$20\r\n{process:010}{number:010}\r\n",
+            resource.len()
+        );
         client.ask(true, format_args!("*6\r\n$3\r\nSET\r\n{names}{set_end}"));
         while_held(Note::default());
         client.ask(waits, format_args!("{release}{names}"));
@@ -116,10 +146,18 @@ impl Client {
     fn ask(&self, waits: bool, command: fmt::Arguments<'_>) {
         let follower = waits.then(|| FOLLOWER.with(Arc::clone));
         let own = follower.as_deref();
-        own.into_iter().for_each(|own| own.waits.store(true, Ordering::Relaxed));
+        own.into_iter()
+            .for_each(|own| own.waits.store(true, Ordering::Relaxed));
         let mut shared = self.lock();
-        shared.inbox.output.write_fmt(command).expect("a vector takes all");
-        shared.inbox.rounds.push(Round { follower: follower.clone(), replies: 0 });
+        shared
+            .inbox
+            .output
+            .write_fmt(command)
+            .expect("a vector takes all");
+        shared.inbox.rounds.push(Round {
+            follower: follower.clone(),
+            replies: 0,
+        });
         let mut event_loop = shared.event_loop.take();
         drop(shared);
         if event_loop.is_none() && self.is_asleep.swap(false, Ordering::SeqCst) {
@@ -133,7 +171,9 @@ impl Client {
                 return;
             }
             thread::park();
-            event_loop = own.filter(|own| own.waits()).and_then(|_| self.lock().event_loop.take());
+            event_loop = own
+                .filter(|own| own.waits())
+                .and_then(|_| self.lock().event_loop.take());
         }
     }
 
@@ -177,7 +217,9 @@ impl Follower {
 impl EventLoop {
     fn write(&mut self) {
         for node in &mut self.nodes {
-            node.stream.write_all(&self.inbox.output).expect("the server reads");
+            node.stream
+                .write_all(&self.inbox.output)
+                .expect("the server reads");
         }
         self.inbox.output.clear();
         self.rounds.extend(self.inbox.rounds.drain(..));
@@ -185,25 +227,37 @@ impl EventLoop {
 
     /// Sleeps until a node has replied or the leader is woken, and counts the replies.
     fn read(&mut self, own: Option<&Follower>, is_asleep: &AtomicBool) {
-        self.poll.poll(&mut self.events, Some(SILENCE)).expect("the poll has its descriptors");
+        self.poll
+            .poll(&mut self.events, Some(SILENCE))
+            .expect("the poll has its descriptors");
         is_asleep.store(false, Ordering::SeqCst);
         assert!(!self.events.is_empty(), "no node replies");
         let nodes = self.nodes.len();
         for event in &self.events {
             // The waker has no node.
-            let Some(node) = self.nodes.get_mut(event.token().0) else { continue };
+            let Some(node) = self.nodes.get_mut(event.token().0) else {
+                continue;
+            };
             node.receive();
             let mut start = 0;
             while let Some(length) = node.input[start..].iter().position(|&byte| byte == b'\n') {
                 let reply = &node.input[start..start + length];
-                assert!(matches!(reply, b"+OK\r" | b":1\r"), "{}", reply.escape_ascii());
+                assert!(
+                    matches!(reply, b"+OK\r" | b":1\r"),
+                    "{}",
+                    reply.escape_ascii()
+                );
                 self.rounds[node.replied - self.finished].count(nodes / 2 + 1, own);
                 node.replied += 1;
                 start += length + 1;
             }
             node.input.drain(..start);
         }
-        while self.rounds.pop_front_if(|round| round.replies == nodes).is_some() {
+        while self
+            .rounds
+            .pop_front_if(|round| round.replies == nodes)
+            .is_some()
+        {
             self.finished += 1;
         }
     }
@@ -237,7 +291,9 @@ impl Node {
 impl Round {
     fn count(&mut self, majority: usize, own: Option<&Follower>) {
         self.replies += 1;
-        let Some(follower) = self.follower.take_if(|_| self.replies == majority) else { return };
+        let Some(follower) = self.follower.take_if(|_| self.replies == majority) else {
+            return;
+        };
         follower.waits.store(false, Ordering::Release);
         if !own.is_some_and(|own| ptr::eq(own, &*follower)) {
             follower.thread.unpark();

@@ -39,17 +39,30 @@ pub fn client(urls: &[String]) -> LockClient {
 /// A client of groups, for which the quarantine of the first use is as short as it can be.
 fn group_client(urls: &[String]) -> LockClient {
     let urls = urls.iter().map(|url| format!("{url}?failover=true"));
-    let client = LockClient::builder().nodes(urls).node_timeout(Duration::from_secs(1));
-    let client = client.max_ttl(TTL).failover_bound(Duration::from_millis(1)).build();
+    let client = LockClient::builder()
+        .nodes(urls)
+        .node_timeout(Duration::from_secs(1));
+    let client = client
+        .max_ttl(TTL)
+        .failover_bound(Duration::from_millis(1))
+        .build();
     client.expect("the servers' URLs can be used")
 }
 
 /// One client for all threads.
 pub fn redlatch(urls: &[String], way: Way) -> Cycle {
-    let client = if way == Way::Group { group_client(urls) } else { client(urls) };
+    let client = if way == Way::Group {
+        group_client(urls)
+    } else {
+        client(urls)
+    };
     // Connects and waits as long as a busy machine needs: the measured calls do not wait.
     let resource = format!("versus:connect:{}", std::process::id());
-    drop(client.lock(resource, TTL).expect("a majority of the servers can be reached"));
+    drop(
+        client
+            .lock(resource, TTL)
+            .expect("a majority of the servers can be reached"),
+    );
     Box::new(move |resource, waits, while_held| {
         let request = match way {
             Way::Release | Way::Group | Way::Drop => client.request(resource),
@@ -59,11 +72,23 @@ pub fn redlatch(urls: &[String], way: Way) -> Cycle {
             Way::Permit => client.request(resource).one_of(PERMITS),
         };
         let request = request.ttl(TTL);
-        let guard = if waits { request.lock().map(Some) } else { request.try_lock() };
-        let guard = guard.expect("a majority of the servers answers").expect("the lock is free");
+        let guard = if waits {
+            request.lock().map(Some)
+        } else {
+            request.try_lock()
+        };
+        let guard = guard
+            .expect("a majority of the servers answers")
+            .expect("the lock is free");
         let permit = guard.slot();
-        while_held(Note { permit: permit.map(u64::from), unknown: 0 });
-        assert_eq!(permit.is_some_and(|permit| permit < PERMITS), way == Way::Permit);
+        while_held(Note {
+            permit: permit.map(u64::from),
+            unknown: 0,
+        });
+        assert_eq!(
+            permit.is_some_and(|permit| permit < PERMITS),
+            way == Way::Permit
+        );
         assert_eq!(guard.fencing_token().is_some(), way == Way::Fenced);
         if way == Way::Drop {
             assert!(guard.ensure_held().is_ok());

@@ -43,7 +43,9 @@ pub fn register(urls: &[String], action: Action) -> Cycle {
             Action::First => one_of_many(turn % MANY),
             _ => resource.to_owned(),
         };
-        let register = clients[turn % count].register(name).expect("the name can be used");
+        let register = clients[turn % count]
+            .register(name)
+            .expect("the name can be used");
         let mut unknown = 0;
         let read = || register.read().expect("a majority of the servers answers");
         if action != Action::Read || read().is_none() {
@@ -54,7 +56,10 @@ pub fn register(urls: &[String], action: Action) -> Cycle {
                 unknown += 1;
             }
         }
-        while_held(Note { permit: None, unknown });
+        while_held(Note {
+            permit: None,
+            unknown,
+        });
     })
 }
 

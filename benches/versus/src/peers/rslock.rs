@@ -23,7 +23,10 @@ pub fn current_thread() -> Runtime {
 }
 
 fn build(builder: &mut Builder) -> Runtime {
-    builder.enable_all().build().expect("the runtime can be built")
+    builder
+        .enable_all()
+        .build()
+        .expect("the runtime can be built")
 }
 
 /// A free lock is acquired in one attempt, and if it is not, that is an error.
@@ -57,7 +60,11 @@ async fn run(manager: &LockManager, order: &Order, clients: usize) -> Answer {
     for task in tasks {
         clients.push(task.await.expect("no task panics"));
     }
-    Answer { cpu: cpu_time() - before, instructions: None, clients }
+    Answer {
+        cpu: cpu_time() - before,
+        instructions: None,
+        clients,
+    }
 }
 
 async fn run_task(manager: &LockManager, order: &Order, index: usize) -> Vec<Record> {
@@ -76,7 +83,13 @@ async fn run_task(manager: &LockManager, order: &Order, index: usize) -> Vec<Rec
         // It does not say whether that worked; that the key is gone is checked after the slice.
         lock.release().await;
         let released = now();
-        records.push(Record { asked, granted, releasing, released, note: Note::default() });
+        records.push(Record {
+            asked,
+            granted,
+            releasing,
+            released,
+            note: Note::default(),
+        });
         asked = released;
     }
     records

@@ -23,7 +23,9 @@ pub fn redlock(urls: &[String]) -> Cycle {
     let ttl = usize::try_from(TTL.as_millis()).expect("a minute is not too much");
     Box::new(move |resource, _, while_held| {
         let lock = manager.lock(resource.as_bytes(), ttl);
-        let lock = lock.expect("every server answers").expect("the lock is granted");
+        let lock = lock
+            .expect("every server answers")
+            .expect("the lock is granted");
         while_held(Note::default());
         manager.unlock(&lock);
     })
@@ -41,17 +43,29 @@ pub fn bare_sockets(urls: &[String]) -> Cycle {
     let (mut streams, mut sha1) = (Vec::new(), String::new());
     for url in urls {
         let mut connection = Connection::new(address(url)).expect("the server accepts");
-        sha1 = connection.ask(&["SCRIPT", "LOAD", SCRIPT]).expect("the server answers");
+        sha1 = connection
+            .ask(&["SCRIPT", "LOAD", SCRIPT])
+            .expect("the server answers");
         let stream = connection.into_stream();
-        stream.set_read_timeout(None).expect("an option of every connection");
+        stream
+            .set_read_timeout(None)
+            .expect("an option of every connection");
         streams.push(stream);
     }
     let (streams, ttl) = (Mutex::new(streams), TTL.as_millis().to_string());
     Box::new(move |resource, _, while_held| {
         let streams = streams.lock().expect("nothing panics with it held");
-        round(&streams, &command(&["SET", resource, TOKEN, "NX", "PX", &ttl]), b"+OK\r\n");
+        round(
+            &streams,
+            &command(&["SET", resource, TOKEN, "NX", "PX", &ttl]),
+            b"+OK\r\n",
+        );
         while_held(Note::default());
-        round(&streams, &command(&["EVALSHA", &sha1, "1", resource, TOKEN]), b":1\r\n");
+        round(
+            &streams,
+            &command(&["EVALSHA", &sha1, "1", resource, TOKEN]),
+            b":1\r\n",
+        );
     })
 }
 

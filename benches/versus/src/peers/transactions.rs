@@ -69,18 +69,30 @@ struct Pair {
 
 impl Pair {
     fn new(urls: &[String]) -> Self {
-        let side = |name| Side { name, client: client(urls), shelf: Shelf::default() };
+        let side = |name| Side {
+            name,
+            client: client(urls),
+            shelf: Shelf::default(),
+        };
         let (steps, inbox) = channel::<(Step, TransactionId)>();
         let (outbox, done) = channel();
         let mut second = side("second");
         thread::spawn(move || {
             for (step, id) in inbox {
                 step(&mut second, id);
-                outbox.send(second.shelf.applied).expect("the other thread waits for it");
+                outbox
+                    .send(second.shelf.applied)
+                    .expect("the other thread waits for it");
             }
         });
         let log = Connection::new(address(&urls[0])).expect("the server accepts");
-        Self { side: side("first"), steps, done, log, writes: 0 }
+        Self {
+            side: side("first"),
+            steps,
+            done,
+            log,
+            writes: 0,
+        }
     }
 
     fn transfer(&mut self, protocol: Protocol) {
@@ -90,8 +102,12 @@ impl Pair {
         }
         // A number of its own, in the log of this connection.
         let id = TransactionId::new(0, self.writes.into());
-        let key =
-            format!("log:{}:{:?}:{}", std::process::id(), thread::current().id(), self.writes);
+        let key = format!(
+            "log:{}:{:?}:{}",
+            std::process::id(),
+            thread::current().id(),
+            self.writes
+        );
         let logs_all = protocol == Protocol::TwoPhase;
         if logs_all {
             self.write(&["SET", &key, "begin first second"]);
@@ -106,10 +122,15 @@ impl Pair {
     }
 
     fn both(&mut self, step: Step, id: TransactionId) {
-        self.steps.send((step, id)).expect("the other thread waits for it");
+        self.steps
+            .send((step, id))
+            .expect("the other thread waits for it");
         step(&mut self.side, id);
         let applied = self.done.recv().expect("the other side does not panic");
-        assert_eq!(applied, self.side.shelf.applied, "both sides apply each transaction once");
+        assert_eq!(
+            applied, self.side.shelf.applied,
+            "both sides apply each transaction once"
+        );
     }
 
     /// A change of the log. It is on the disk when this returns.
@@ -122,7 +143,10 @@ impl Pair {
 
 impl Side {
     fn join(&mut self, id: TransactionId) {
-        let joined = self.client.transactions().join(&id, self.name, &mut self.shelf, PATIENCE);
+        let joined = self
+            .client
+            .transactions()
+            .join(&id, self.name, &mut self.shelf, PATIENCE);
         let decision = joined.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(decision, Decision::Committed, "nothing makes it abort");
     }

@@ -45,7 +45,11 @@ impl Session {
     fn new(url: &str) -> Self {
         let stream = TcpStream::connect(address(url)).expect("the server accepts");
         stream.set_nodelay(true).expect("the option is there");
-        let mut session = Session { stream, requests: 0, seen: None };
+        let mut session = Session {
+            stream,
+            requests: 0,
+            seen: None,
+        };
         // Version 0, nothing seen, the timeout, no session so far, no password, and not read-only.
         let (timeout, password) = (SESSION_MILLIS.to_be_bytes(), string(&"\0".repeat(16)));
         session.send(&[&[0; 12][..], &timeout, &[0; 8], &password, &[0]].concat());
@@ -59,12 +63,19 @@ impl Session {
             // Without a value, with one entry that gives all rights to anyone, and to stay.
             let rights = [1_i32.to_be_bytes(), 31_i32.to_be_bytes()].concat();
             let anyone = [string("world"), string("anyone")].concat();
-            let (error, _) =
-                self.call(CREATE, &[path, &string(""), &rights, &anyone, &[0; 4]].concat());
-            assert!(matches!(error, DONE | NODE_EXISTS), "ZooKeeper makes no node: {error}");
+            let (error, _) = self.call(
+                CREATE,
+                &[path, &string(""), &rights, &anyone, &[0; 4]].concat(),
+            );
+            assert!(
+                matches!(error, DONE | NODE_EXISTS),
+                "ZooKeeper makes no node: {error}"
+            );
         }
         let mut version = self.seen.unwrap_or_default();
-        let length = i32::try_from(VALUE.len()).expect("values are short").to_be_bytes();
+        let length = i32::try_from(VALUE.len())
+            .expect("values are short")
+            .to_be_bytes();
         self.seen = loop {
             let body = [path, &length, &VALUE, &version.to_be_bytes()].concat();
             match self.call(SET, &body) {
@@ -88,7 +99,11 @@ impl Session {
         self.requests += 1;
         self.send(&[&self.requests.to_be_bytes(), &kind.to_be_bytes(), body].concat());
         let answer = self.read();
-        assert_eq!(number(&answer), self.requests, "nothing is watched while a request is made");
+        assert_eq!(
+            number(&answer),
+            self.requests,
+            "nothing is watched while a request is made"
+        );
         // In between is the number of the transaction.
         (number(&answer[12..]), answer[16..].to_vec())
     }
@@ -101,9 +116,13 @@ impl Session {
 
     fn read(&mut self) -> Vec<u8> {
         let mut length = [0; 4];
-        self.stream.read_exact(&mut length).expect("the server answers");
+        self.stream
+            .read_exact(&mut length)
+            .expect("the server answers");
         let mut message = vec![0; i32::from_be_bytes(length) as usize];
-        self.stream.read_exact(&mut message).expect("the answer is complete");
+        self.stream
+            .read_exact(&mut message)
+            .expect("the answer is complete");
         message
     }
 }

@@ -146,8 +146,14 @@ pub fn run(stages: &[Stage], options: &Options) -> Result<Vec<Group>, String> {
             let lanes = measure(&context, &plan);
             (plan.check)(&context, &lanes);
             plan.table(&lanes).print(&plan.title(&context), plan.about);
-            if plan.columns.iter().any(|(head, _)| *head == columns::INSTRUCTIONS.0) {
-                instructions::why_none().into_iter().for_each(|why| println!("{why}"));
+            if plan
+                .columns
+                .iter()
+                .any(|(head, _)| *head == columns::INSTRUCTIONS.0)
+            {
+                instructions::why_none()
+                    .into_iter()
+                    .for_each(|why| println!("{why}"));
             }
             groups.extend(plan.groups(&lanes));
         }
@@ -170,25 +176,48 @@ impl On {
 
 impl Context {
     fn start(stage: &Stage, options: &Options) -> Result<Self, String> {
-        let Stage { nodes, group, others, .. } = *stage;
+        let Stage {
+            nodes,
+            group,
+            others,
+            ..
+        } = *stage;
         let servers = Servers::start(nodes, group == Some(Storage::Disk))?;
         if let Some(storage) = group {
-            let formed = client(&servers.urls()).registers().form(storage == Storage::Memory);
+            let formed = client(&servers.urls())
+                .registers()
+                .form(storage == Storage::Memory);
             formed.expect("the servers become a group");
         }
         let start = |start: fn(&_, _) -> Result<Others, String>, name| {
             let started = (others > 0).then(|| start(servers.directory(), others))?;
-            started.inspect_err(|why| println!("{name} is not measured: {why}\n")).ok()
+            started
+                .inspect_err(|why| println!("{name} is not measured: {why}\n"))
+                .ok()
         };
-        let (etcd, zookeeper) =
-            (start(Others::etcd, "etcd"), start(Others::zookeeper, "ZooKeeper"));
-        Ok(Self { servers, etcd, zookeeper, group, options: options.clone() })
+        let (etcd, zookeeper) = (
+            start(Others::etcd, "etcd"),
+            start(Others::zookeeper, "ZooKeeper"),
+        );
+        Ok(Self {
+            servers,
+            etcd,
+            zookeeper,
+            group,
+            options: options.clone(),
+        })
     }
 
     /// What starts a client of the servers of Redis in a process of its own.
     fn job(&self, peer: &'static str) -> Job {
         let (urls, authority) = (self.servers.urls(), self.servers.authority());
-        Job { peer, clients: 1, urls, authority, build: None }
+        Job {
+            peer,
+            clients: 1,
+            urls,
+            authority,
+            build: None,
+        }
     }
 
     /// Where these servers are, if they are there.
@@ -198,7 +227,10 @@ impl Context {
             On::RedisTls => Some(self.servers.secure_urls()),
             On::RedisAway => Some(proxy::start(&self.servers.addresses(), DELAY)),
             On::Etcd => self.etcd.as_ref().map(|others| vec![others.url.clone()]),
-            On::ZooKeeper => self.zookeeper.as_ref().map(|others| vec![others.url.clone()]),
+            On::ZooKeeper => self
+                .zookeeper
+                .as_ref()
+                .map(|others| vec![others.url.clone()]),
         }
     }
 }
@@ -216,7 +248,12 @@ impl Plan {
     }
 
     fn title(&self, context: &Context) -> String {
-        let Self { title, processes, hold, .. } = self;
+        let Self {
+            title,
+            processes,
+            hold,
+            ..
+        } = self;
         let crowd = format!(", {processes} clients that hold for {hold:?}");
         let storage = match context.group {
             None => "",
@@ -224,7 +261,10 @@ impl Plan {
             Some(Storage::Disk) => ", each change on disk",
         };
         let nodes = context.servers.addresses().len();
-        format!("{title}{}, {nodes} nodes{storage}", if self.is_crowd { &crowd } else { "" })
+        format!(
+            "{title}{}, {nodes} nodes{storage}",
+            if self.is_crowd { &crowd } else { "" }
+        )
     }
 
     fn table(&self, lanes: &[Lane]) -> Table {
@@ -232,7 +272,12 @@ impl Plan {
         let mut table = Table::new(&[""].into_iter().chain(heads).collect::<Vec<_>>());
         for lane in lanes {
             let cells = self.columns.iter().map(|(_, cell)| cell(lane, &lanes[0]));
-            table.row([lane.name.clone()].into_iter().chain(cells).collect::<Vec<_>>());
+            table.row(
+                [lane.name.clone()]
+                    .into_iter()
+                    .chain(cells)
+                    .collect::<Vec<_>>(),
+            );
         }
         table
     }
@@ -247,8 +292,15 @@ impl Plan {
             }
         }
         let group = |(title, unit, value): &Bars| {
-            let bars = shown.iter().map(|lane| (lane.bar.to_owned(), value(lane))).collect();
-            Group { title: (*title).to_owned(), unit: *unit, bars }
+            let bars = shown
+                .iter()
+                .map(|lane| (lane.bar.to_owned(), value(lane)))
+                .collect();
+            Group {
+                title: (*title).to_owned(),
+                unit: *unit,
+                bars,
+            }
         };
         self.bars.iter().map(group).collect()
     }

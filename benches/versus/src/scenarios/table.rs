@@ -20,49 +20,140 @@ pub const ALL: &[Scenario] = &[
     (
         "groups",
         "one server, and the same as the master of a replicated group",
-        &[Stage { nodes: 1, ..on_five(&[GROUP, Plan { threads: 32, ..GROUP }], &[]) }],
+        &[Stage {
+            nodes: 1,
+            ..on_five(
+                &[
+                    GROUP,
+                    Plan {
+                        threads: 32,
+                        ..GROUP
+                    },
+                ],
+                &[],
+            )
+        }],
     ),
-    ("fenced", "fenced, and two resources at once", &[on_five(&[FENCED], &[])]),
-    ("shared", "32 threads of one client, free locks", &[on_five(&[SHARED], &[])]),
-    ("contended", "8 threads or processes, one lock, frozen servers", &[on_five(EIGHT, &[])]),
-    ("handoff", "many clients, always one lock", &[Stage { others: 1, ..on_five(CROWDS, &[]) }]),
-    ("readers", "readers of one lock, and a writer", &[on_five(READERS, &[writer::run])]),
-    ("permits", "many clients, 8 permits", &[on_five(&[PERMITS], &[])]),
-    ("waiting", "long waits for one lock", &[on_five(&[], &[waiting::run])]),
-    ("frozen", "one server is frozen (SIGSTOP)", &[on_five(&[FROZEN], &[])]),
-    ("rtt", "servers a millisecond away", &[on_five(&[AWAY], &[])]),
-    ("tls", "over TLS, and reconnects", &[on_five(&[TLS, TLS_SHARED], &[tls::run])]),
+    (
+        "fenced",
+        "fenced, and two resources at once",
+        &[on_five(&[FENCED], &[])],
+    ),
+    (
+        "shared",
+        "32 threads of one client, free locks",
+        &[on_five(&[SHARED], &[])],
+    ),
+    (
+        "contended",
+        "8 threads or processes, one lock, frozen servers",
+        &[on_five(EIGHT, &[])],
+    ),
+    (
+        "handoff",
+        "many clients, always one lock",
+        &[Stage {
+            others: 1,
+            ..on_five(CROWDS, &[])
+        }],
+    ),
+    (
+        "readers",
+        "readers of one lock, and a writer",
+        &[on_five(READERS, &[writer::run])],
+    ),
+    (
+        "permits",
+        "many clients, 8 permits",
+        &[on_five(&[PERMITS], &[])],
+    ),
+    (
+        "waiting",
+        "long waits for one lock",
+        &[on_five(&[], &[waiting::run])],
+    ),
+    (
+        "frozen",
+        "one server is frozen (SIGSTOP)",
+        &[on_five(&[FROZEN], &[])],
+    ),
+    (
+        "rtt",
+        "servers a millisecond away",
+        &[on_five(&[AWAY], &[])],
+    ),
+    (
+        "tls",
+        "over TLS, and reconnects",
+        &[on_five(&[TLS, TLS_SHARED], &[tls::run])],
+    ),
     (
         "registers",
         "values that a majority agrees on, and locks",
         &[
-            Stage { others: NODES_OF_GROUP, ..on_group(Storage::Disk, REGISTERS) },
-            Stage { also: &[memory::run], ..on_group(Storage::Memory, REGISTERS) },
+            Stage {
+                others: NODES_OF_GROUP,
+                ..on_group(Storage::Disk, REGISTERS)
+            },
+            Stage {
+                also: &[memory::run],
+                ..on_group(Storage::Memory, REGISTERS)
+            },
         ],
     ),
-    ("transactions", "compared with two-phase commit", &[on_group(Storage::Disk, TRANSACTIONS)]),
+    (
+        "transactions",
+        "compared with two-phase commit",
+        &[on_group(Storage::Disk, TRANSACTIONS)],
+    ),
 ];
 
 const NODES: usize = 5;
 const NODES_OF_GROUP: usize = 3;
 
 const fn on_five(plans: &'static [Plan], also: &'static [fn(&Context)]) -> Stage {
-    Stage { nodes: NODES, group: None, others: 0, plans, also }
+    Stage {
+        nodes: NODES,
+        group: None,
+        others: 0,
+        plans,
+        also,
+    }
 }
 
 const fn on_group(storage: Storage, plans: &'static [Plan]) -> Stage {
-    Stage { nodes: NODES_OF_GROUP, group: Some(storage), others: 0, plans, also: &[] }
+    Stage {
+        nodes: NODES_OF_GROUP,
+        group: Some(storage),
+        others: 0,
+        plans,
+        also: &[],
+    }
 }
 
 const EIGHT: &[Plan] = &[BY_THREADS, BY_PROCESSES, BESIDE_FROZEN];
 const CROWDS: &[Plan] = &[crowd(8, 20, 15), MANY_CLIENTS, crowd(8, 1, 10)];
 const READERS: &[Plan] = &[
-    Plan { title: "readers, 32 threads", threads: 32, ..READING },
-    Plan { title: "readers, 8 processes", processes: 8, ..READING },
+    Plan {
+        title: "readers, 32 threads",
+        threads: 32,
+        ..READING
+    },
+    Plan {
+        title: "readers, 8 processes",
+        processes: 8,
+        ..READING
+    },
 ];
 
 pub const fn row(name: &'static str, peer: &'static str, bar: &'static str) -> Row {
-    Row { name, peer, on: On::Redis, bar, kind: None }
+    Row {
+        name,
+        peer,
+        on: On::Redis,
+        bar,
+        kind: None,
+    }
 }
 
 pub const fn on(on: On, row: Row) -> Row {
@@ -75,9 +166,21 @@ pub const fn ms(millis: u64) -> Duration {
 
 const REDLATCH: Row = row("redlatch, release()", "redlatch", "redlatch");
 const DROPPED: Row = row("redlatch, drop", "redlatch-drop", "redlatch, drop");
-const THREADS: Row = row("rslock 0.10, threads in block_on", "rslock-threads", "rslock 0.10");
-const TASKS: Row = row("rslock 0.10, tokio multi-thread", "rslock-tasks", "rslock 0.10");
-const SINGLE: Row = row("rslock 0.10, tokio current-thread", "rslock-single", "rslock 0.10");
+const THREADS: Row = row(
+    "rslock 0.10, threads in block_on",
+    "rslock-threads",
+    "rslock 0.10",
+);
+const TASKS: Row = row(
+    "rslock 0.10, tokio multi-thread",
+    "rslock-tasks",
+    "rslock 0.10",
+);
+const SINGLE: Row = row(
+    "rslock 0.10, tokio current-thread",
+    "rslock-single",
+    "rslock 0.10",
+);
 const REDLOCK: Row = row("redlock 2.0", "redlock", "redlock 2.0");
 const BARE: Row = row("bare sockets", "bare", "bare sockets");
 const PROBE: Row = row("the probe, release", "probe", "");
@@ -132,7 +235,11 @@ const SOLO: Plan = Plan {
     ],
     bars: &[
         ("one thread, a free lock", Unit::Pairs, pairs),
-        ("one thread, a free lock: median time to acquire it", Unit::Time, time_to_acquire),
+        (
+            "one thread, a free lock: median time to acquire it",
+            Unit::Time,
+            time_to_acquire,
+        ),
     ],
     ..PLAN
 };
@@ -167,13 +274,25 @@ const SHARED: Plan = Plan {
             is shown with as many tasks, which is how an async program uses it, and with as many \
             threads in `block_on`, which is how a program of blocking threads can use it.",
     rows: &[
-        Row { bar: "redlatch, release()", ..REDLATCH },
+        Row {
+            bar: "redlatch, release()",
+            ..REDLATCH
+        },
         DROPPED,
         PROBE,
         PROBE_DROPPED,
-        Row { bar: "rslock 0.10, tasks", ..TASKS },
-        Row { bar: "rslock 0.10, tasks", ..SINGLE },
-        Row { bar: "rslock 0.10, threads", ..THREADS },
+        Row {
+            bar: "rslock 0.10, tasks",
+            ..TASKS
+        },
+        Row {
+            bar: "rslock 0.10, tasks",
+            ..SINGLE
+        },
+        Row {
+            bar: "rslock 0.10, threads",
+            ..THREADS
+        },
     ],
     threads: 32,
     turns: 7,
@@ -196,7 +315,12 @@ const CONTENDED: Plan = Plan {
 
 const BY_THREADS: Plan = Plan {
     title: "contended, 8 threads",
-    rows: &[REDLATCH, THREADS, TASKS, row("a mutex in the process", "mutex", "a local mutex")],
+    rows: &[
+        REDLATCH,
+        THREADS,
+        TASKS,
+        row("a mutex in the process", "mutex", "a local mutex"),
+    ],
     threads: 8,
     bars: &[
         ("8 threads, one lock held for 1 ms", Unit::Pairs, pairs),
@@ -252,7 +376,9 @@ const HANDOFF: Plan = Plan {
     turns: 1,
     is_crowd: true,
     is_watched: true,
-    columns: &[RATE, FREE_P50, FREE_P99, MOVED, OVERTAKEN, FAIRNESS, P50, P99, ROUNDS, SENT],
+    columns: &[
+        RATE, FREE_P50, FREE_P99, MOVED, OVERTAKEN, FAIRNESS, P50, P99, ROUNDS, SENT,
+    ],
     ..PLAN
 };
 
@@ -261,7 +387,13 @@ const fn crowd(processes: usize, hold: u64, seconds: u64) -> Plan {
     let slice = Duration::from_secs(seconds);
     // All contend by then.
     let warm_up = ms(seconds * 100);
-    Plan { processes, hold: ms(hold), slice, warm_up, ..HANDOFF }
+    Plan {
+        processes,
+        hold: ms(hold),
+        slice,
+        warm_up,
+        ..HANDOFF
+    }
 }
 
 /// The chart has this one: with many clients, waits and order differ the most.
@@ -287,12 +419,26 @@ const READING: Plan = Plan {
             lock each. No reader waited, or this would have ended here. Scripts and entries of the \
             queue are per pair and node, counted with MONITOR on one node.",
     rows: &[
-        Row { kind: Some(Kind::Together), ..row("readers of one lock", "redlatch-reader", "") },
+        Row {
+            kind: Some(Kind::Together),
+            ..row("readers of one lock", "redlatch-reader", "")
+        },
         row("a plain lock each", "redlatch", ""),
     ],
     turns: 7,
     is_watched: true,
-    columns: &[RATE, RATIO, P50, P99, CPU, INSTRUCTIONS, SERVERS_CPU, BY_DIGEST, BY_SOURCE, JOINS],
+    columns: &[
+        RATE,
+        RATIO,
+        P50,
+        P99,
+        CPU,
+        INSTRUCTIONS,
+        SERVERS_CPU,
+        BY_DIGEST,
+        BY_SOURCE,
+        JOINS,
+    ],
     check: |_, lanes| {
         let joins = |lane: &Lane| lane.watched.map_or(0, |(commands, _)| commands.joins);
         let joins: u64 = lanes.iter().map(joins).sum();
@@ -348,7 +494,11 @@ const AWAY: Plan = Plan {
         on(On::RedisAway, BARE),
     ],
     turns: 7,
-    bars: &[("servers 1 ms away: median time to acquire a lock", Unit::Time, time_to_acquire)],
+    bars: &[(
+        "servers 1 ms away: median time to acquire a lock",
+        Unit::Time,
+        time_to_acquire,
+    )],
     ..PLAN
 };
 
@@ -368,4 +518,8 @@ const TLS: Plan = Plan {
     ..PLAN
 };
 
-const TLS_SHARED: Plan = Plan { title: "tls, 32 threads", threads: 32, ..TLS };
+const TLS_SHARED: Plan = Plan {
+    title: "tls, 32 threads",
+    threads: 32,
+    ..TLS
+};

@@ -34,7 +34,12 @@ pub fn run(context: &Context) {
     let mut cells = vec!["reconnect".to_owned()];
     cells.extend(times.into_iter().map(seconds));
     table.row(cells);
-    table.row(["a connection's memory".to_owned(), plain, String::new(), secure]);
+    table.row([
+        "a connection's memory".to_owned(),
+        plain,
+        String::new(),
+        secure,
+    ]);
     let about = "A lock on all nodes whose connections the servers have just closed, and the \
                  memory of an idle connection.";
     table.print("tls, costs, 5 nodes", about);
@@ -45,14 +50,21 @@ fn config(authority: &Path) -> ClientConfig {
     let mut roots = RootCertStore::empty();
     let certificate = CertificateDer::from_pem_file(authority).expect("it was written");
     roots.add(certificate).expect("an authority");
-    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let mut config = ClientConfig::builder()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
     config.resumption = Resumption::disabled();
     config
 }
 
 fn client(urls: &[String], tls: TlsSettings) -> LockClient {
-    let builder = LockClient::builder().nodes(urls).restart_guard(false).tls(tls);
-    let builder = builder.node_timeout(Duration::from_secs(5)).wait_for_all(true);
+    let builder = LockClient::builder()
+        .nodes(urls)
+        .restart_guard(false)
+        .tls(tls);
+    let builder = builder
+        .node_timeout(Duration::from_secs(5))
+        .wait_for_all(true);
     builder.build().expect("the servers' URLs can be used")
 }
 
@@ -76,7 +88,10 @@ fn reconnects(context: &Context, clients: &[LockClient]) -> Vec<f64> {
 /// The memory of this process that is in use, in bytes.
 fn resident() -> f64 {
     let statm = fs::read_to_string("/proc/self/statm").expect("Linux has it");
-    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<f64>().ok());
+    let pages = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<f64>().ok());
     pages.expect("the second number") * 4096.0
 }
 
@@ -87,7 +102,11 @@ fn memory(urls: &[String], tls: &TlsSettings) -> (Vec<LockClient>, f64) {
     let before = resident();
     let clients: Vec<_> = (0..CLIENTS).map(|_| client(urls, tls.clone())).collect();
     for client in &clients {
-        drop(client.lock("versus:memory", TTL).expect("the servers answer"));
+        drop(
+            client
+                .lock("versus:memory", TTL)
+                .expect("the servers answer"),
+        );
     }
     let used = resident() - before;
     (clients, used / (CLIENTS * urls.len()) as f64)

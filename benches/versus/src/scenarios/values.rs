@@ -18,7 +18,10 @@ const READ: Row = row("register, read", "register-read", "");
 const CHANGE: Row = row("register, change by the same client", "register-change", "");
 const ALTERNATE: Row = row("register, change by two in turns", "register-alternate", "");
 const ETCD: Row = on(On::Etcd, row("compare and put", "etcd-change", ""));
-const ZOOKEEPER: Row = on(On::ZooKeeper, row("setData with a version", "zookeeper-set", ""));
+const ZOOKEEPER: Row = on(
+    On::ZooKeeper,
+    row("setData with a version", "zookeeper-set", ""),
+);
 
 const ALONE: Plan = Plan {
     title: "registers, alone",
@@ -68,14 +71,26 @@ const TOGETHER: Plan = Plan {
     kind: Kind::Together,
     turns: 7,
     slice: Duration::from_secs(10),
-    columns: &[RATE, RATIO, P50, P99, LONGEST, FAIRNESS, WORST_FAIRNESS, UNKNOWN],
+    columns: &[
+        RATE,
+        RATIO,
+        P50,
+        P99,
+        LONGEST,
+        FAIRNESS,
+        WORST_FAIRNESS,
+        UNKNOWN,
+    ],
     check: |context, lanes| {
         let register =
             client(&context.servers.urls()).register(format!("{}:same", lanes[0].prefix));
         let value = register.expect("the name can be used").read();
         let value = value.expect("a majority of the servers answers");
         let made = lanes[0].done..=lanes[0].done + lanes[0].unknown;
-        assert!(value.is_some_and(|value| made.contains(&registers::changes(&value))), "{made:?}");
+        assert!(
+            value.is_some_and(|value| made.contains(&registers::changes(&value))),
+            "{made:?}"
+        );
     },
     ..PLAN
 };
@@ -117,4 +132,8 @@ const ONE_PAIR: Plan = Plan {
     ..PLAN
 };
 
-const EIGHT_PAIRS: Plan = Plan { title: "transactions, eight at a time", threads: 8, ..ONE_PAIR };
+const EIGHT_PAIRS: Plan = Plan {
+    title: "transactions, eight at a time",
+    threads: 8,
+    ..ONE_PAIR
+};

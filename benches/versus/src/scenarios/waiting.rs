@@ -18,18 +18,28 @@ const LEFT: Duration = Duration::from_millis(300);
 
 pub fn run(context: &Context) {
     let counted = context.options.slice.unwrap_or(Duration::from_secs(28));
-    let waiters = context.options.clients.map_or(WAITERS.to_vec(), |clients| vec![clients]);
+    let waiters = context
+        .options
+        .clients
+        .map_or(WAITERS.to_vec(), |clients| vec![clients]);
     let mut table = Table::new(&["waiters", "commands/s", "per waiter"]);
     for count in waiters {
         let sent = measure(context, count, counted);
-        table.row([count.to_string(), rate(sent), format!("{:.2}", sent / count as f64)]);
+        table.row([
+            count.to_string(),
+            rate(sent),
+            format!("{:.2}", sent / count as f64),
+        ]);
     }
     let about = format!(
         "One process holds the lock, and others, each a client of its own, wait for it. Counted \
          for {counted:?}, from {SETTLED:?} after they had asked: commands that the clients sent, \
          with MONITOR on one node. A single waiter is the first in line."
     );
-    table.print(&format!("waiting, {} nodes", context.servers.addresses().len()), &about);
+    table.print(
+        &format!("waiting, {} nodes", context.servers.addresses().len()),
+        &about,
+    );
 }
 
 /// Commands a second and node.
@@ -41,11 +51,21 @@ fn measure(context: &Context, waiters: usize, counted: Duration) -> f64 {
     // Each asks once only: none begins anew when it has released the lock.
     let (kind, every, end) = (Kind::Contended, 0, start + nanos(ASKED));
     let prefix = format!("versus-redlatch:waiting{waiters}");
-    let mut order = Order { kind, prefix, start, end, hold, every, locks_max: usize::MAX };
+    let mut order = Order {
+        kind,
+        prefix,
+        start,
+        end,
+        hold,
+        every,
+        locks_max: usize::MAX,
+    };
     clients[0].begin(&order);
     (order.start, order.end) = (end, end + nanos(SETTLED));
     order.hold = 0;
-    clients[1..].iter_mut().for_each(|client| client.begin(&order));
+    clients[1..]
+        .iter_mut()
+        .for_each(|client| client.begin(&order));
     sleep_until(start + nanos(ASKED + SETTLED));
 
     let (monitor, began) = (Monitor::start(servers.last_address()), now());
@@ -53,10 +73,15 @@ fn measure(context: &Context, waiters: usize, counted: Duration) -> f64 {
     let seconds = (now() - began) as f64 / 1e9;
     let sent = monitor.stop().sent as f64 / seconds;
 
-    let mut records = clients.iter_mut().map(|client| client.finish().clients[0][0]);
+    let mut records = clients
+        .iter_mut()
+        .map(|client| client.finish().clients[0][0]);
     let held = records.next().expect("the holder is the first");
     for waited in records {
-        assert!(waited.granted >= held.releasing, "two holders of one lock at the same time");
+        assert!(
+            waited.granted >= held.releasing,
+            "two holders of one lock at the same time"
+        );
     }
     servers.expect_gone(&order.prefix);
     sent

@@ -47,7 +47,14 @@ pub fn run(context: &Context) {
             [&run.waits, &run.holds, &run.handoffs].map(|durations| durations.quantile(0.5));
         let ratio = waited.as_secs_f64() / (held + handed).as_secs_f64();
         let times = [waited, run.waits.quantile(0.99), held, handed].map(time);
-        table.row([&[time(hold), rate(readers)][..], &times, &[format!("{ratio:.2}")]].concat());
+        table.row(
+            [
+                &[time(hold), rate(readers)][..],
+                &times,
+                &[format!("{ratio:.2}")],
+            ]
+            .concat(),
+        );
     }
     let about = format!(
         "{READERS} processes are readers of one lock all the time, and one process wants the lock \
@@ -68,17 +75,36 @@ fn measure(context: &Context, hold: Duration) -> (f64, Run) {
     let end = opened + nanos(duration);
     let prefix = format!("versus-redlatch:writer{}", nanos(hold));
     let (kind, hold, every) = (Kind::Contended, nanos(hold), 0);
-    let mut order = Order { kind, prefix, start, end, hold, every, locks_max: usize::MAX };
+    let mut order = Order {
+        kind,
+        prefix,
+        start,
+        end,
+        hold,
+        every,
+        locks_max: usize::MAX,
+    };
     readers.iter_mut().for_each(|reader| reader.begin(&order));
     (order.start, order.hold, order.every) = (opened, nanos(HELD), nanos(EVERY));
     writer[0].begin(&order);
     let writes = writer[0].finish().clients.remove(0);
-    let reads = readers.iter_mut().flat_map(|reader| reader.finish().clients.remove(0));
+    let reads = readers
+        .iter_mut()
+        .flat_map(|reader| reader.finish().clients.remove(0));
     let reads: Vec<Record> = reads.collect();
     context.servers.expect_gone(&order.prefix);
-    let counted = reads.iter().filter(|read| (opened..end).contains(&read.granted)).count();
-    assert!(counted > 0 && !writes.is_empty(), "no reader or no writer had the lock");
-    (counted as f64 / duration.as_secs_f64(), Run::new(&reads, &writes))
+    let counted = reads
+        .iter()
+        .filter(|read| (opened..end).contains(&read.granted))
+        .count();
+    assert!(
+        counted > 0 && !writes.is_empty(),
+        "no reader or no writer had the lock"
+    );
+    (
+        counted as f64 / duration.as_secs_f64(),
+        Run::new(&reads, &writes),
+    )
 }
 
 impl Run {
@@ -92,7 +118,12 @@ impl Run {
             let during =
                 |read: &&Record| read.granted < write.granted && read.releasing > write.asked;
             let during = reads.iter().filter(during);
-            holds.extend(during.clone().map(|read| read.releasing - read.granted).max());
+            holds.extend(
+                during
+                    .clone()
+                    .map(|read| read.releasing - read.granted)
+                    .max(),
+            );
             handoffs.extend(during.map(|read| write.granted - read.releasing).min());
         }
         Self {
@@ -108,12 +139,23 @@ mod tests {
     use super::*;
 
     fn record(asked: u64, granted: u64, releasing: u64) -> Record {
-        Record { asked, granted, releasing, released: releasing, ..Record::default() }
+        Record {
+            asked,
+            granted,
+            releasing,
+            released: releasing,
+            ..Record::default()
+        }
     }
 
     #[test]
     fn the_readers_that_held_the_lock_while_the_writer_waited_count() {
-        let reads = [record(0, 10, 20), record(0, 10, 50), record(30, 35, 60), record(40, 90, 95)];
+        let reads = [
+            record(0, 10, 20),
+            record(0, 10, 50),
+            record(30, 35, 60),
+            record(40, 90, 95),
+        ];
         let run = Run::new(&reads, &[record(30, 62, 70)]);
         let longest = [run.waits, run.holds, run.handoffs].map(|all| all.quantile(1.0));
         assert_eq!(longest, [32, 40, 2].map(Duration::from_nanos));

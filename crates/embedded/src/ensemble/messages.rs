@@ -63,9 +63,19 @@ pub(super) enum Part {
 #[derive(Debug, PartialEq)]
 pub(super) enum ZnodeWrite<'a> {
     Create(NewZnode<'a>),
-    Delete { path: &'a str, version: i32 },
-    SetData { path: &'a str, data: Option<&'a [u8]>, version: i32 },
-    Check { path: &'a str, version: i32 },
+    Delete {
+        path: &'a str,
+        version: i32,
+    },
+    SetData {
+        path: &'a str,
+        data: Option<&'a [u8]>,
+        version: i32,
+    },
+    Check {
+        path: &'a str,
+        version: i32,
+    },
 }
 
 #[derive(Debug, PartialEq)]
@@ -99,14 +109,27 @@ impl<'a> ClientRequest<'a> {
     pub(super) fn is_write(opcode: i32) -> bool {
         use opcode::{CHECK, CREATE, CREATE_CONTAINER, CREATE_TTL, CREATE2};
         use opcode::{DELETE, MULTI, SET_DATA};
-        [CHECK, CREATE, CREATE_CONTAINER, CREATE_TTL, CREATE2, DELETE, MULTI, SET_DATA]
-            .contains(&opcode)
+        [
+            CHECK,
+            CREATE,
+            CREATE_CONTAINER,
+            CREATE_TTL,
+            CREATE2,
+            DELETE,
+            MULTI,
+            SET_DATA,
+        ]
+        .contains(&opcode)
     }
 
     /// Reads the body of a request of this type.
     pub(super) fn decode(opcode: i32, body: &mut Reader<'a>) -> Result<Self, Refusal> {
         let mut read = |part| -> Result<Self, JuteError> {
-            Ok(Self::Read { part, path: body.text()?, watch: body.boolean()? })
+            Ok(Self::Read {
+                part,
+                path: body.text()?,
+                watch: body.boolean()?,
+            })
         };
         Ok(match opcode {
             opcode::EXISTS => read(Part::Stat)?,
@@ -118,7 +141,10 @@ impl<'a> ClientRequest<'a> {
             opcode::MULTI => Self::Multi(read_operations(body)?),
             opcode::AUTH => {
                 let _type = body.int()?;
-                Self::Auth { scheme: body.text()?, credentials: body.buffer()?.unwrap_or_default() }
+                Self::Auth {
+                    scheme: body.text()?,
+                    credentials: body.buffer()?.unwrap_or_default(),
+                }
             }
             opcode::CLOSE_SESSION => Self::CloseSession,
             opcode::CREATE_TTL => {
@@ -157,11 +183,21 @@ impl<'a> ZnodeWrite<'a> {
         Ok(Some(match opcode {
             opcode::CREATE => Self::Create(NewZnode::read(false, body)?),
             opcode::CREATE2 | opcode::CREATE_CONTAINER => Self::Create(NewZnode::read(true, body)?),
-            opcode::DELETE => Self::Delete { path: body.text()?, version: body.int()? },
-            opcode::CHECK => Self::Check { path: body.text()?, version: body.int()? },
+            opcode::DELETE => Self::Delete {
+                path: body.text()?,
+                version: body.int()?,
+            },
+            opcode::CHECK => Self::Check {
+                path: body.text()?,
+                version: body.int()?,
+            },
             opcode::SET_DATA => {
                 let (path, data) = (body.text()?, body.buffer()?);
-                Self::SetData { path, data, version: body.int()? }
+                Self::SetData {
+                    path,
+                    data,
+                    version: body.int()?,
+                }
             }
             _ => return Ok(None),
         }))
@@ -173,7 +209,13 @@ impl<'a> NewZnode<'a> {
         let path = body.text()?;
         let data = body.buffer()?;
         let acl = read_acl(body)?;
-        Ok(Self { path, data, acl, flags: body.int()?, with_stat })
+        Ok(Self {
+            path,
+            data,
+            acl,
+            flags: body.int()?,
+            with_stat,
+        })
     }
 }
 
@@ -185,8 +227,13 @@ fn read_acl<'a>(body: &mut Reader<'a>) -> Result<Vec<AclEntry<'a>>, JuteError> {
         return Ok(Vec::new());
     }
     let count = body.count(12)?;
-    let mut entry =
-        || Ok(AclEntry { permissions: body.int()?, scheme: body.text()?, id: body.text()? });
+    let mut entry = || {
+        Ok(AclEntry {
+            permissions: body.int()?,
+            scheme: body.text()?,
+            id: body.text()?,
+        })
+    };
     (0..count).map(|_| entry()).collect()
 }
 
@@ -206,7 +253,14 @@ pub(super) fn session(session: Option<(i64, Duration, [u8; PASSWORD_LENGTH])>) -
     let (id, timeout, password) = session.unwrap_or((0, Duration::ZERO, [0; PASSWORD_LENGTH]));
     let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
     // The version of the protocol at first, and at last "not only for reading".
-    frame(|frame| _ = frame.int(0).int(timeout_ms).long(id).buffer(&password).boolean(false))
+    frame(|frame| {
+        _ = frame
+            .int(0)
+            .int(timeout_ms)
+            .long(id)
+            .buffer(&password)
+            .boolean(false);
+    })
 }
 
 /// The request with this xid was carried out. The body follows the header.
@@ -223,7 +277,12 @@ const CONNECTED: i32 = 3;
 
 pub(super) fn event(event: &ZnodeEvent) -> Frame {
     // Events have this xid and this zxid.
-    done(-1, -1, |frame| _ = frame.int(event.kind as i32).int(CONNECTED).text(&event.path))
+    done(-1, -1, |frame| {
+        _ = frame
+            .int(event.kind as i32)
+            .int(CONNECTED)
+            .text(&event.path);
+    })
 }
 
 impl Znode {

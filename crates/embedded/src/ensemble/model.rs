@@ -128,7 +128,13 @@ impl Model {
     /// The names of the children of a znode, in their order. `None` if there is no such znode.
     pub(super) fn children(&self, path: &str) -> Option<Vec<String>> {
         let znode = self.tree.znode(path).ok()?;
-        Some(znode.children.iter().map(|name| String::from(&**name)).collect())
+        Some(
+            znode
+                .children
+                .iter()
+                .map(|name| String::from(&**name))
+                .collect(),
+        )
     }
 
     /// Ends a session: its ephemeral znodes go, its connection is closed.
@@ -141,7 +147,10 @@ impl Model {
     fn close_that_of(&mut self, session: i64) {
         let mut connections = self.connections.iter();
         let connection = connections.find(|(_, it)| it.session == Some(session));
-        connection.map(|(id, _)| *id).into_iter().for_each(|id| self.close(id));
+        connection
+            .map(|(id, _)| *id)
+            .into_iter()
+            .for_each(|id| self.close(id));
     }
 
     /// Ends a session, but not its connection.
@@ -169,7 +178,10 @@ impl Model {
         self.zxid += 1;
         let (then, micros) = self.wall_clock;
         let millis = u128::from(micros / 1_000) + now.since(then).as_millis();
-        Stamp { zxid: self.zxid, time_ms: i64::try_from(millis).unwrap_or(i64::MAX) }
+        Stamp {
+            zxid: self.zxid,
+            time_ms: i64::try_from(millis).unwrap_or(i64::MAX),
+        }
     }
 
     fn notify(&mut self, events: &[ZnodeEvent]) {
@@ -182,7 +194,9 @@ impl Model {
 
     /// Sends a reply, or closes the connection if there can be none.
     fn send(&mut self, connection: ConnectionId, reply: Frame) {
-        let Some(bytes) = reply else { return self.close(connection) };
+        let Some(bytes) = reply else {
+            return self.close(connection);
+        };
         self.counts.1 += 1;
         self.outputs.push_back(Output::Send(connection, bytes));
     }
@@ -212,7 +226,9 @@ impl Model {
     pub(super) fn received(&mut self, now: Time, id: ConnectionId, frame: &[u8]) {
         self.advance(now);
         self.counts.0 += 1;
-        let Some(connection) = self.connections.get(&id) else { return };
+        let Some(connection) = self.connections.get(&id) else {
+            return;
+        };
         let served = match connection.session {
             None => self.greet(now, id, frame),
             Some(session) => {
@@ -231,7 +247,10 @@ impl Model {
         let text = match &word {
             b"ruok" => "imok".to_owned(),
             b"srvr" => self.description(),
-            _ => format!("{} is not a command of this server.\n", String::from_utf8_lossy(&word)),
+            _ => format!(
+                "{} is not a command of this server.\n",
+                String::from_utf8_lossy(&word)
+            ),
         };
         self.send(id, Some(text.into_bytes()));
         self.close(id);
@@ -265,7 +284,9 @@ impl Model {
         } else {
             // The former connection is closed in any case, as by ZooKeeper.
             self.close_that_of(resumed);
-            self.sessions.resume(now, resumed, password, timeout).then_some(resumed)
+            self.sessions
+                .resume(now, resumed, password, timeout)
+                .then_some(resumed)
         };
         let granted = session.map(|session| (session, timeout, self.sessions.password(session)));
         self.send(id, messages::session(granted));
@@ -297,12 +318,17 @@ impl Model {
             }
             Ok(ClientRequest::Multi(operations)) => {
                 let results = self.transact(now, id, session, &operations);
-                self.done(id, xid, |frame| write_results(&results, operations.len(), frame));
+                self.done(id, xid, |frame| {
+                    write_results(&results, operations.len(), frame);
+                });
             }
             Ok(ClientRequest::Read { part, path, watch }) => self.read(id, xid, part, path, watch),
             Ok(ClientRequest::Sync(path)) => self.done(id, xid, |frame| _ = frame.text(path)),
             Ok(ClientRequest::Ping) => self.done(id, xid, |_| {}),
-            Ok(ClientRequest::Auth { scheme, credentials }) => {
+            Ok(ClientRequest::Auth {
+                scheme,
+                credentials,
+            }) => {
                 self.authenticate(id, xid, scheme, credentials);
             }
             Ok(ClientRequest::CloseSession) => {
@@ -333,7 +359,10 @@ impl Model {
         operations: &[ZnodeWrite<'_>],
     ) -> Result<Vec<OperationEffect>, (usize, Refusal)> {
         let change = self.next_change(now);
-        let identities = self.connections.get(&id).map_or(&[][..], |it| &it.identities);
+        let identities = self
+            .connections
+            .get(&id)
+            .map_or(&[][..], |it| &it.identities);
         let mut transaction = TreeTransaction::begin(&mut self.tree, change, session, identities);
         let mut outcomes = Vec::new();
         for (index, operation) in operations.iter().enumerate() {
@@ -351,7 +380,9 @@ impl Model {
     }
 
     fn read(&mut self, id: ConnectionId, xid: i32, part: Part, path: &str, watch: bool) {
-        let Some(connection) = self.connections.get(&id) else { return };
+        let Some(connection) = self.connections.get(&id) else {
+            return;
+        };
         if part == Part::Stat && path.contains('\0') {
             return self.refuse(id, xid, Refusal::BadArguments);
         }

@@ -31,9 +31,13 @@ impl SharedModel {
     /// Sends what the model has to send, and closes what it closes.
     fn deliver(&mut self, connections: &mut Connections<EnsembleClient>) {
         loop {
-            let Some(output) = self.lock().poll() else { return };
+            let Some(output) = self.lock().poll() else {
+                return;
+            };
             let (Output::Send(id, _) | Output::Close(id)) = output;
-            let Some((socket, client)) = connections.get_mut(&id.0) else { continue };
+            let Some((socket, client)) = connections.get_mut(&id.0) else {
+                continue;
+            };
             match output {
                 Output::Send(_, bytes) => socket.outbound.extend_from_slice(&bytes),
                 Output::Close(_) => client.is_ending = true,
@@ -137,7 +141,9 @@ impl EnsembleClient {
 
     fn take<S>(&mut self, socket: &mut ClientSocket<S>) -> io::Result<Option<Inbound>> {
         let rest = &socket.inbound[socket.used..];
-        let Some(&word) = rest.first_chunk::<WORD>() else { return Ok(None) };
+        let Some(&word) = rest.first_chunk::<WORD>() else {
+            return Ok(None);
+        };
         if !self.is_greeted && word.iter().all(u8::is_ascii_lowercase) {
             socket.used += WORD;
             return Ok(Some(Inbound::FourLetters(word)));
@@ -147,7 +153,9 @@ impl EnsembleClient {
             return Err(io::ErrorKind::InvalidData.into());
         }
         let found = frame(rest).map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
-        let Some((body, taken)) = found else { return Ok(None) };
+        let Some((body, taken)) = found else {
+            return Ok(None);
+        };
         let inbound = Inbound::Frame(body.to_vec());
         socket.used += taken;
         self.is_greeted = true;
@@ -164,7 +172,9 @@ mod tests {
 
     impl Read for Pieces {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            let Some(piece) = self.0.pop() else { return Err(io::ErrorKind::WouldBlock.into()) };
+            let Some(piece) = self.0.pop() else {
+                return Err(io::ErrorKind::WouldBlock.into());
+            };
             buffer[..piece.len()].copy_from_slice(&piece);
             Ok(piece.len())
         }
@@ -192,20 +202,31 @@ mod tests {
         let stream = [0, 0, 0, 2, 7, 8, 0, 0, 0, 0, 0, 0, 0, 1, 9];
         let expected = [vec![7, 8], vec![], vec![9]].map(Inbound::Frame);
         for cut in 1..stream.len() {
-            assert_eq!(received(&[&stream[..cut], &stream[cut..]]).unwrap(), expected, "{cut}");
+            assert_eq!(
+                received(&[&stream[..cut], &stream[cut..]]).unwrap(),
+                expected,
+                "{cut}"
+            );
         }
     }
 
     #[test]
     fn four_letters_count_at_the_beginning_only() {
-        assert_eq!(received(&[b"ru", b"ok"]).unwrap(), [Inbound::FourLetters(*b"ruok")]);
+        assert_eq!(
+            received(&[b"ru", b"ok"]).unwrap(),
+            [Inbound::FourLetters(*b"ruok")]
+        );
         assert!(received(&[&[0, 0, 0, 0], b"ruok"]).is_err());
         assert!(received(&[b"ru\n\n"]).is_err());
     }
 
     #[test]
     fn long_frames_are_refused_before_they_are_there() {
-        assert!(received(&[&1_048_575_u32.to_be_bytes()]).unwrap().is_empty());
+        assert!(
+            received(&[&1_048_575_u32.to_be_bytes()])
+                .unwrap()
+                .is_empty()
+        );
         assert!(received(&[&1_048_576_u32.to_be_bytes()]).is_err());
         assert!(received(&[&(-1_i32).to_be_bytes()]).is_err());
     }

@@ -26,7 +26,12 @@ struct LiveSession {
 impl Sessions {
     /// No sessions; the first one will have this id.
     pub(super) fn new(tick: Duration, timeouts: RangeInclusive<Duration>, first_id: i64) -> Self {
-        Self { tick, timeouts, next_id: first_id, sessions: BTreeMap::new() }
+        Self {
+            tick,
+            timeouts,
+            next_id: first_id,
+            sessions: BTreeMap::new(),
+        }
     }
 
     /// The timeout that is granted to a client that asks for this one.
@@ -38,7 +43,13 @@ impl Sessions {
     pub(super) fn begin(&mut self, now: Time, timeout: Duration) -> i64 {
         let id = self.next_id;
         self.next_id += 1;
-        self.sessions.insert(id, LiveSession { timeout, ends_at: Time::ZERO });
+        self.sessions.insert(
+            id,
+            LiveSession {
+                timeout,
+                ends_at: Time::ZERO,
+            },
+        );
         self.touch(now, id);
         id
     }
@@ -53,7 +64,9 @@ impl Sessions {
         timeout: Duration,
     ) -> bool {
         let is_right = password == self.password(id);
-        let Some(session) = self.sessions.get_mut(&id).filter(|_| is_right) else { return false };
+        let Some(session) = self.sessions.get_mut(&id).filter(|_| is_right) else {
+            return false;
+        };
         session.timeout = timeout;
         self.touch(now, id);
         true
@@ -98,18 +111,27 @@ impl Sessions {
 
     /// A session whose time has passed. It has not ended until [`end`](Self::end).
     pub(super) fn expired(&self, now: Time) -> Option<i64> {
-        self.next().filter(|(time, _)| *time <= now).map(|(_, id)| id)
+        self.next()
+            .filter(|(time, _)| *time <= now)
+            .map(|(_, id)| id)
     }
 
     fn next(&self) -> Option<(Time, i64)> {
-        self.sessions.iter().map(|(id, session)| (session.ends_at, *id)).min()
+        self.sessions
+            .iter()
+            .map(|(id, session)| (session.ends_at, *id))
+            .min()
     }
 }
 
 /// The first whole tick after `time`.
 fn next_tick(time: Time, tick: Duration) -> Time {
     let tick = u64::try_from(tick.as_nanos()).unwrap_or(u64::MAX).max(1);
-    Time::from_nanos((time.as_nanos() / tick).saturating_add(1).saturating_mul(tick))
+    Time::from_nanos(
+        (time.as_nanos() / tick)
+            .saturating_add(1)
+            .saturating_mul(tick),
+    )
 }
 
 // Watches: who is to be told of the next change of a znode, once.
@@ -132,7 +154,10 @@ pub(super) struct ZnodeEvent {
 
 impl ZnodeEvent {
     pub(super) fn new(kind: EventKind, path: &str) -> Self {
-        Self { kind, path: path.into() }
+        Self {
+            kind,
+            path: path.into(),
+        }
     }
 }
 
@@ -219,7 +244,10 @@ mod tests {
             let mut watches = Watches::default();
             let mut trigger = |kind, watch: &dyn Fn(&mut Watches<u8>)| {
                 watch(&mut watches);
-                watches.trigger(&ZnodeEvent::new(kind, "/a")).into_iter().collect::<Vec<_>>()
+                watches
+                    .trigger(&ZnodeEvent::new(kind, "/a"))
+                    .into_iter()
+                    .collect::<Vec<_>>()
             };
             let nothing = |_: &mut Watches<u8>| {};
             let both = |watches: &mut Watches<u8>| {
@@ -234,8 +262,18 @@ mod tests {
             assert_eq!(trigger(EventKind::Deleted, &nothing), []);
             both(&mut watches);
             watches.forget(1);
-            assert_eq!(watches.trigger(&ZnodeEvent::new(EventKind::Created, "/a")).len(), 0);
-            assert_eq!(watches.trigger(&ZnodeEvent::new(EventKind::Deleted, "/a")).len(), 1);
+            assert_eq!(
+                watches
+                    .trigger(&ZnodeEvent::new(EventKind::Created, "/a"))
+                    .len(),
+                0
+            );
+            assert_eq!(
+                watches
+                    .trigger(&ZnodeEvent::new(EventKind::Deleted, "/a"))
+                    .len(),
+                1
+            );
         }
     }
 }

@@ -40,13 +40,33 @@ pub(super) fn check_path(path: &str) -> Result<(), Refusal> {
 impl Tree {
     /// The tree of a new server: the root, and the znodes of the server itself.
     pub(super) fn new() -> Self {
-        let mut tree = Self { znodes: BTreeMap::new() };
+        let mut tree = Self {
+            znodes: BTreeMap::new(),
+        };
         for path in RESERVED {
-            let read_only = AclGrant { permissions: permission::READ, to: None };
-            let acl = if path.ends_with("config") { vec![read_only] } else { vec![] };
-            let zero = Stamp { zxid: 0, time_ms: 0 };
+            let read_only = AclGrant {
+                permissions: permission::READ,
+                to: None,
+            };
+            let acl = if path.ends_with("config") {
+                vec![read_only]
+            } else {
+                vec![]
+            };
+            let zero = Stamp {
+                zxid: 0,
+                time_ms: 0,
+            };
             // It was never created: its parent does not count it.
-            tree.put(path, Some(Znode::new(zero, Lifetime::Persistent, ZnodeAcl(acl), Some(&[]))));
+            tree.put(
+                path,
+                Some(Znode::new(
+                    zero,
+                    Lifetime::Persistent,
+                    ZnodeAcl(acl),
+                    Some(&[]),
+                )),
+            );
         }
         tree
     }
@@ -104,7 +124,10 @@ impl Tree {
     /// Sets how many children a znode is said to have had: for tests of the counter's end.
     #[cfg(test)]
     pub(super) fn set_creates(&mut self, path: &str, creates: i32) {
-        self.znodes.get_mut(path).expect("a znode of the test").creates = creates;
+        self.znodes
+            .get_mut(path)
+            .expect("a znode of the test")
+            .creates = creates;
     }
 }
 
@@ -178,7 +201,9 @@ impl Znode {
             Lifetime::Persistent | Lifetime::Container => 0,
             Lifetime::Ephemeral(session) => session,
         });
-        frame.int(length(self.data.as_ref().map_or(0, |data| data.len()))).int(children);
+        frame
+            .int(length(self.data.as_ref().map_or(0, |data| data.len())))
+            .int(children);
         frame.long(self.children_zxid);
     }
 }
@@ -227,7 +252,14 @@ impl<'a> TreeTransaction<'a> {
         session: i64,
         identities: &'a [AclIdentity],
     ) -> Self {
-        Self { tree, change, session, identities, undo: Vec::new(), events: Vec::new() }
+        Self {
+            tree,
+            change,
+            session,
+            identities,
+            undo: Vec::new(),
+            events: Vec::new(),
+        }
     }
 
     /// What has happened, in its order.
@@ -237,7 +269,12 @@ impl<'a> TreeTransaction<'a> {
 
     /// The tree is as it was before.
     pub(super) fn roll_back(self) {
-        for Undo { path, former, parent: counts } in self.undo.into_iter().rev() {
+        for Undo {
+            path,
+            former,
+            parent: counts,
+        } in self.undo.into_iter().rev()
+        {
             self.tree.put(&path, former);
             let parent = self.tree.parent(&path);
             (parent.creates, parent.children_zxid) = counts;
@@ -263,7 +300,11 @@ impl<'a> TreeTransaction<'a> {
                 self.delete(path)?;
                 Ok(OperationEffect::Deleted)
             }
-            ZnodeWrite::SetData { path, data, version } => {
+            ZnodeWrite::SetData {
+                path,
+                data,
+                version,
+            } => {
                 check_path(path)?;
                 let mut znode = self.tree.znode(path)?.clone();
                 znode.acl.check(permission::WRITE, self.identities)?;
@@ -272,7 +313,8 @@ impl<'a> TreeTransaction<'a> {
                 znode.modified = self.change;
                 znode.version = znode.version.wrapping_add(1);
                 self.put(path, Some(znode.clone()), |_| {});
-                self.events.push(ZnodeEvent::new(EventKind::DataChanged, path));
+                self.events
+                    .push(ZnodeEvent::new(EventKind::DataChanged, path));
                 Ok(OperationEffect::DataSet(Box::new(znode)))
             }
             ZnodeWrite::Check { path, version } => {
@@ -318,7 +360,8 @@ impl<'a> TreeTransaction<'a> {
             }
         });
         self.events.push(ZnodeEvent::new(EventKind::Created, &path));
-        self.events.push(ZnodeEvent::new(EventKind::ChildrenChanged, parent_path));
+        self.events
+            .push(ZnodeEvent::new(EventKind::ChildrenChanged, parent_path));
         Ok(OperationEffect::Created(path.into(), created))
     }
 
@@ -330,7 +373,8 @@ impl<'a> TreeTransaction<'a> {
         let zxid = self.change.zxid;
         self.put(path, None, |parent| parent.children_zxid = zxid);
         self.events.push(ZnodeEvent::new(EventKind::Deleted, path));
-        self.events.push(ZnodeEvent::new(EventKind::ChildrenChanged, parent));
+        self.events
+            .push(ZnodeEvent::new(EventKind::ChildrenChanged, parent));
         Ok(())
     }
 
@@ -340,7 +384,11 @@ impl<'a> TreeTransaction<'a> {
         let parent = self.tree.parent(path);
         let counts = (parent.creates, parent.children_zxid);
         count(parent);
-        self.undo.push(Undo { path: path.into(), former, parent: counts });
+        self.undo.push(Undo {
+            path: path.into(),
+            former,
+            parent: counts,
+        });
     }
 }
 
@@ -376,7 +424,10 @@ pub(super) struct AclIdentity(Box<str>);
 impl AclIdentity {
     /// The identity of `user:password`: the user, and the SHA-1 of both in Base64.
     pub(super) fn digest(credentials: &[u8]) -> Self {
-        let user = credentials.split(|byte| *byte == b':').next().unwrap_or_default();
+        let user = credentials
+            .split(|byte| *byte == b':')
+            .next()
+            .unwrap_or_default();
         let digest = sha1_smol::Sha1::from(credentials).digest().bytes();
         Self(format!("{}:{}", String::from_utf8_lossy(user), base64(&digest)).into())
     }
@@ -391,7 +442,11 @@ fn base64(bytes: &[u8]) -> String {
         let bits = u32::from_be_bytes([0, group[0], group[1], group[2]]);
         for place in 0..4 {
             let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
-            text.push(if place <= chunk.len() { char::from(digit) } else { '=' });
+            text.push(if place <= chunk.len() {
+                char::from(digit)
+            } else {
+                '='
+            });
         }
     }
     text
@@ -415,8 +470,16 @@ impl ZnodeAcl {
         identities: &[AclIdentity],
     ) -> Result<Self, Refusal> {
         let mut grants = Vec::new();
-        for AclEntry { permissions, scheme, id } in entries {
-            let grant = |to| AclGrant { permissions: *permissions, to };
+        for AclEntry {
+            permissions,
+            scheme,
+            id,
+        } in entries
+        {
+            let grant = |to| AclGrant {
+                permissions: *permissions,
+                to,
+            };
             match *scheme {
                 "world" if *id == "anyone" => grants.push(grant(None)),
                 "digest" if id.split(':').count() == 2 => {
@@ -428,7 +491,11 @@ impl ZnodeAcl {
                 _ => return Err(Refusal::InvalidAcl),
             }
         }
-        if grants.is_empty() { Err(Refusal::InvalidAcl) } else { Ok(Self(grants)) }
+        if grants.is_empty() {
+            Err(Refusal::InvalidAcl)
+        } else {
+            Ok(Self(grants))
+        }
     }
 
     /// Fails unless one of these identities, or everybody, has this permission.
@@ -451,14 +518,35 @@ mod tests {
         for path in ["/", "/a", "/a/b", "/a.b", "/...", "/ä", "/a b"] {
             assert_eq!(check_path(path), Ok(()), "{path}");
         }
-        for path in ["", "a", "/a/", "//", "/a//b", "/.", "/a/..", "/./b", "/\0", "/\u{1f512}"] {
+        for path in [
+            "",
+            "a",
+            "/a/",
+            "//",
+            "/a//b",
+            "/.",
+            "/a/..",
+            "/./b",
+            "/\0",
+            "/\u{1f512}",
+        ] {
             assert_eq!(check_path(path), Err(Refusal::BadArguments), "{path}");
         }
     }
 
     fn create(path: &str, flags: i32) -> ZnodeWrite<'_> {
-        let acl = vec![AclEntry { permissions: 31, scheme: "world", id: "anyone" }];
-        ZnodeWrite::Create(NewZnode { path, data: None, acl, flags, with_stat: false })
+        let acl = vec![AclEntry {
+            permissions: 31,
+            scheme: "world",
+            id: "anyone",
+        }];
+        ZnodeWrite::Create(NewZnode {
+            path,
+            data: None,
+            acl,
+            flags,
+            with_stat: false,
+        })
     }
 
     fn run(
@@ -475,11 +563,21 @@ mod tests {
         run(&mut tree, 1, &create("/a", flags::CONTAINER)).unwrap();
         run(&mut tree, 2, &create("/a/b", flags::EPHEMERAL)).unwrap();
         let before = format!("{:?}", tree.znode("/a").unwrap());
-        let change = Stamp { zxid: 3, time_ms: 0 };
+        let change = Stamp {
+            zxid: 3,
+            time_ms: 0,
+        };
         let mut transaction = TreeTransaction::begin(&mut tree, change, 7, &[]);
         for operation in [
-            ZnodeWrite::SetData { path: "/a", data: Some(b"data"), version: 0 },
-            ZnodeWrite::Delete { path: "/a/b", version: 0 },
+            ZnodeWrite::SetData {
+                path: "/a",
+                data: Some(b"data"),
+                version: 0,
+            },
+            ZnodeWrite::Delete {
+                path: "/a/b",
+                version: 0,
+            },
             create("/a/c", flags::EPHEMERAL),
         ] {
             transaction.run(&operation).unwrap();
@@ -500,10 +598,15 @@ mod tests {
         let mut names = Vec::new();
         for (zxid, name) in (2..).zip(["/a/x", "/a/y", "/a/z"]) {
             let outcome = run(&mut tree, zxid, &create(name, flags::SEQUENTIAL));
-            let Ok(OperationEffect::Created(path, _)) = outcome else { panic!("{outcome:?}") };
+            let Ok(OperationEffect::Created(path, _)) = outcome else {
+                panic!("{outcome:?}")
+            };
             names.push(path);
         }
-        assert_eq!(names, ["/a/x2147483646", "/a/y2147483647", "/a/z2147483647"].map(Box::from));
+        assert_eq!(
+            names,
+            ["/a/x2147483646", "/a/y2147483647", "/a/z2147483647"].map(Box::from)
+        );
     }
 
     #[test]
@@ -512,10 +615,16 @@ mod tests {
         run(&mut tree, 1, &create("/a", 0)).unwrap();
         tree.set_creates("/a", i32::MIN);
         let outcome = run(&mut tree, 2, &create("/a/x", flags::SEQUENTIAL));
-        assert_eq!(outcome, Ok(OperationEffect::Created("/a/x-2147483648".into(), None)));
+        assert_eq!(
+            outcome,
+            Ok(OperationEffect::Created("/a/x-2147483648".into(), None))
+        );
         tree.set_creates("/a", -7);
         let outcome = run(&mut tree, 3, &create("/a/x", flags::SEQUENTIAL));
-        assert_eq!(outcome, Ok(OperationEffect::Created("/a/x-000000007".into(), None)));
+        assert_eq!(
+            outcome,
+            Ok(OperationEffect::Created("/a/x-000000007".into(), None))
+        );
     }
 
     mod acl {
@@ -530,8 +639,13 @@ mod tests {
 
         #[test]
         fn base64_is_padded() {
-            let texts =
-                [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
+            let texts = [
+                ("", ""),
+                ("f", "Zg=="),
+                ("fo", "Zm8="),
+                ("foo", "Zm9v"),
+                ("foob", "Zm9vYg=="),
+            ];
             for (plain, encoded) in texts {
                 assert_eq!(base64(plain.as_bytes()), encoded);
             }

@@ -20,7 +20,8 @@ impl Rig {
 
     fn command(&mut self, words: &[&str]) -> OwnedReply {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        self.node.execute(Time::from_millis(1), &mut self.session, &words)
+        self.node
+            .execute(Time::from_millis(1), &mut self.session, &words)
     }
 
     fn eval(&mut self, source: &str) -> OwnedReply {
@@ -46,7 +47,10 @@ fn a_script_without_end_is_ended() {
         "while true do redis.pcall('PING') end",
     ] {
         let error = rig.error(source);
-        assert!(error.starts_with("ERR embedded nodes run no script for so long"), "{error}");
+        assert!(
+            error.starts_with("ERR embedded nodes run no script for so long"),
+            "{error}"
+        );
         assert!(error.ends_with("on @user_script:1."), "{error}");
     }
     assert_eq!(rig.eval("return 1"), OwnedReply::Integer(1));
@@ -93,7 +97,10 @@ fn a_script_changes_nothing_for_the_next() {
     }
     for rig in [&mut rig, &mut other] {
         let missing = rig.error("return x");
-        assert!(missing.contains("nonexistent global variable 'x'"), "{missing}");
+        assert!(
+            missing.contains("nonexistent global variable 'x'"),
+            "{missing}"
+        );
         let works = "return {('x'):rep(2), redis.call('PING'), #KEYS, math.floor(1.5)}";
         assert!(matches!(rig.eval(works), OwnedReply::Array(found) if found.len() == 4));
     }
@@ -122,7 +129,12 @@ fn a_script_has_a_node_and_a_database_of_its_own() {
 fn a_script_may_have_any_bytes() {
     let mut rig = Rig::new();
     let source: &[u8] = b"return '\xff\x01\\0'";
-    let reply = rig.node.execute(Time::ZERO, &mut rig.session, &[b"EVAL", source, b"0"]);
+    let reply = rig
+        .node
+        .execute(Time::ZERO, &mut rig.session, &[b"EVAL", source, b"0"]);
     assert_eq!(reply, OwnedReply::bulk(&b"\xff\x01\0"[..]));
-    assert!(rig.error("\x1bLua").starts_with("ERR Error compiling script"));
+    assert!(
+        rig.error("\x1bLua")
+            .starts_with("ERR Error compiling script")
+    );
 }

@@ -80,7 +80,11 @@ enum State {
     Resting(Time),
     /// An attempt has begun: its request is to be sent, or has been. If the lock was granted, a
     /// majority must still confirm its fencing token.
-    Asking { request: Request, granted: Option<HeldLock>, is_sent: bool },
+    Asking {
+        request: Request,
+        granted: Option<HeldLock>,
+        is_sent: bool,
+    },
     /// Waiting in the nodes' queue until they tell something, or it is time to ask.
     Waiting(QueueWait),
     /// The operation has an outcome.
@@ -120,7 +124,9 @@ impl Acquire {
 
     /// Is it a share of the lock that is taken, and not all of it?
     pub fn is_shared(&self) -> bool {
-        self.attributes.as_ref().is_some_and(|attributes| attributes.share.is_some())
+        self.attributes
+            .as_ref()
+            .is_some_and(|attributes| attributes.share.is_some())
     }
 
     /// Takes the lock over from `predecessor`, which its holder has given up: in the first attempt,
@@ -163,7 +169,9 @@ impl Acquire {
     /// May what keeps a majority from this caller stay for ever? The nodes' queue tells how long it
     /// lasts, unless it has no ttl. Nothing else tells it.
     pub fn may_last(&self) -> bool {
-        self.place.as_ref().is_none_or(|place| place.state.left.is_none())
+        self.place
+            .as_ref()
+            .is_none_or(|place| place.state.left.is_none())
     }
 
     fn begin(&mut self, now: Time, entropy: Entropy) {
@@ -247,13 +255,18 @@ impl Operation for Acquire {
                 self.give_up_predecessor(now, NodeSet::EMPTY);
                 self.give_up(now, Acquired::NoEntropy);
             }
-            (State::Asking { request, granted, is_sent: true }, Input::Votes(votes)) => {
-                match granted {
-                    Some(held) => self.confirmed(now, held, &request, &votes),
-                    None if request.queue_entry().is_some() => self.asked(now, &request, &votes),
-                    None => self.conclude(now, &request, &votes),
-                }
-            }
+            (
+                State::Asking {
+                    request,
+                    granted,
+                    is_sent: true,
+                },
+                Input::Votes(votes),
+            ) => match granted {
+                Some(held) => self.confirmed(now, held, &request, &votes),
+                None if request.queue_entry().is_some() => self.asked(now, &request, &votes),
+                None => self.conclude(now, &request, &votes),
+            },
             (State::Waiting(_), Input::Reserved(nodes)) => self.reserved(now, nodes),
             (_, Input::Cancelled) => self.abandon(now),
             (state, input) => {
@@ -269,7 +282,9 @@ impl Operation for Acquire {
         }
         match &mut self.state {
             State::Resting(until) => Step::Pause(*until),
-            State::Asking { request, is_sent, .. } => {
+            State::Asking {
+                request, is_sent, ..
+            } => {
                 debug_assert!(!*is_sent, "polled while the nodes are being asked");
                 *is_sent = true;
                 Step::Send(request.clone())

@@ -84,7 +84,9 @@ impl LockId {
     }
 
     pub fn has_more_keys(&self) -> bool {
-        self.attributes.as_ref().is_some_and(|attributes| !attributes.more_keys.is_empty())
+        self.attributes
+            .as_ref()
+            .is_some_and(|attributes| !attributes.more_keys.is_empty())
     }
 
     /// One of several keys, counted from 0, and the others.
@@ -96,7 +98,10 @@ impl LockId {
         let [alone, others] = [alone, others].map(|mut keys| Self {
             key: keys.remove(0),
             token: self.token,
-            attributes: Some(Arc::new(LockAttributes { more_keys: keys, ..attributes.clone() })),
+            attributes: Some(Arc::new(LockAttributes {
+                more_keys: keys,
+                ..attributes.clone()
+            })),
         });
         (alone, others)
     }
@@ -113,9 +118,15 @@ impl LockId {
     /// The same lock with this permit. A lock that is not a permit stays as it is.
     pub fn with_permit(mut self, granted: Option<u32>) -> Self {
         if let Some(Share::Permit { of, .. }) = self.share() {
-            let share = Some(Share::Permit { of, number: granted });
+            let share = Some(Share::Permit {
+                of,
+                number: granted,
+            });
             let attributes = self.attributes.as_deref().cloned().unwrap_or_default();
-            self.attributes = Some(Arc::new(LockAttributes { share, ..attributes }));
+            self.attributes = Some(Arc::new(LockAttributes {
+                share,
+                ..attributes
+            }));
         }
         self
     }
@@ -126,7 +137,9 @@ pub(super) fn keys<'a>(
     first: &'a Arc<[u8]>,
     attributes: &'a Option<Arc<LockAttributes>>,
 ) -> impl Iterator<Item = &'a [u8]> {
-    let more = attributes.iter().flat_map(|attributes| &attributes.more_keys);
+    let more = attributes
+        .iter()
+        .flat_map(|attributes| &attributes.more_keys);
     std::iter::once(first).chain(more).map(|key| &**key)
 }
 
@@ -155,7 +168,10 @@ impl Counters {
     /// node itself counts only with its vote.
     pub fn note(&mut self, node: Node, counter: u64, has_voted: bool) {
         if counter > self.largest {
-            *self = Self { largest: counter, nodes: NodeSet::EMPTY };
+            *self = Self {
+                largest: counter,
+                nodes: NodeSet::EMPTY,
+            };
         }
         if counter == self.largest && has_voted {
             self.nodes.insert(node);
@@ -211,7 +227,11 @@ impl Entropy {
         let mut seed = [0; 8];
         token.copy_from_slice(&bytes[..Token::LEN]);
         seed.copy_from_slice(&bytes[Token::LEN..]);
-        Self { token: Token::new(token), seed: u64::from_le_bytes(seed), wall: 0 }
+        Self {
+            token: Token::new(token),
+            seed: u64::from_le_bytes(seed),
+            wall: 0,
+        }
     }
 
     /// The same random numbers with this wall clock.
@@ -226,13 +246,21 @@ mod tests {
 
     fn lock(attributes: Option<LockAttributes>) -> LockId {
         let (key, token) = (Arc::from(&b"key"[..]), Token::new([7; Token::LEN]));
-        LockId { key, token, attributes: attributes.map(Arc::new) }
+        LockId {
+            key,
+            token,
+            attributes: attributes.map(Arc::new),
+        }
     }
 
     #[test]
     fn only_a_permit_gets_a_number_and_only_that_allocates() {
         let ttl = Some(Ttl::SHORTEST);
-        let of = |share| LockAttributes { share, fence: ttl, ..LockAttributes::default() };
+        let of = |share| LockAttributes {
+            share,
+            fence: ttl,
+            ..LockAttributes::default()
+        };
         for attributes in [None, Some(of(None)), Some(of(Some(Share::Reader)))] {
             let before = lock(attributes);
             let after = before.clone().with_permit(Some(3));
@@ -240,8 +268,14 @@ mod tests {
             let pair = before.attributes.zip(after.attributes);
             assert!(pair.is_none_or(|(before, after)| Arc::ptr_eq(&before, &after)));
         }
-        let any = Share::Permit { of: 4, number: None };
-        let third = Share::Permit { of: 4, number: Some(2) };
+        let any = Share::Permit {
+            of: 4,
+            number: None,
+        };
+        let third = Share::Permit {
+            of: 4,
+            number: Some(2),
+        };
         let held = lock(Some(of(Some(any)))).with_permit(Some(2));
         assert_eq!(held, lock(Some(of(Some(third)))), "the rest stays");
         assert_eq!(held.with_permit(None), lock(Some(of(Some(any)))));

@@ -48,7 +48,12 @@ pub struct Backoff {
 impl Backoff {
     /// Delays below a ceiling that starts at `base` and doubles with each failure up to `cap`.
     pub fn new(base: Duration, cap: Duration, jitter: Jitter) -> Self {
-        Self { base, cap, failures: 0, jitter }
+        Self {
+            base,
+            cap,
+            failures: 0,
+            jitter,
+        }
     }
 
     /// How long to wait after one more failure. `least_ceiling`, such as the time that the failed
@@ -62,7 +67,11 @@ impl Backoff {
     pub fn next_delay_within(&mut self, least_ceiling: Duration, most: Duration) -> Duration {
         let doubled = 2_u32.saturating_pow(self.failures);
         self.failures = self.failures.saturating_add(1);
-        let ceiling = self.base.max(least_ceiling).saturating_mul(doubled).min(self.cap);
+        let ceiling = self
+            .base
+            .max(least_ceiling)
+            .saturating_mul(doubled)
+            .min(self.cap);
         self.jitter.below(ceiling.min(most))
     }
 
@@ -119,11 +128,17 @@ mod tests {
     fn delays_grow_with_the_ceiling() {
         let nth = |seed, nth| {
             let mut backoff = Backoff::new(BASE, CAP, Jitter::from_seed(seed));
-            (0..nth).map(|_| backoff.next_delay(Duration::ZERO)).last().unwrap()
+            (0..nth)
+                .map(|_| backoff.next_delay(Duration::ZERO))
+                .last()
+                .unwrap()
         };
         for (failures, ceiling) in [(1, 2), (2, 4), (3, 8), (6, 64), (9, 100)] {
             let longest = (0..1_000).map(|seed| nth(seed, failures)).max().unwrap();
-            assert!(longest > Duration::from_millis(ceiling) / 10 * 9, "{failures}: {longest:?}");
+            assert!(
+                longest > Duration::from_millis(ceiling) / 10 * 9,
+                "{failures}: {longest:?}"
+            );
         }
     }
 
@@ -164,7 +179,9 @@ mod tests {
     fn the_same_seed_gives_the_same_delays() {
         let delays = |seed| {
             let mut backoff = Backoff::new(BASE, CAP, Jitter::from_seed(seed));
-            (0..5).map(|_| backoff.next_delay(Duration::ZERO)).collect::<Vec<_>>()
+            (0..5)
+                .map(|_| backoff.next_delay(Duration::ZERO))
+                .collect::<Vec<_>>()
         };
         assert_eq!(delays(42), delays(42));
         assert_ne!(delays(42), delays(43));

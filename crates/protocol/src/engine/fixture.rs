@@ -25,13 +25,28 @@ pub(crate) enum Verb {
 impl Request {
     pub(crate) fn verb(&self) -> Verb {
         match &self.command {
-            Command::Claim(Claim { before: Before::Nothing, .. }) => Verb::Acquire,
-            Command::Claim(Claim { before: Before::Predecessor(_), .. }) => Verb::Handoff,
-            Command::Claim(Claim { before: Before::Turn(_), .. }) => Verb::Turn,
-            Command::Keep(Keep { restores: false, .. }) => Verb::Extend,
+            Command::Claim(Claim {
+                before: Before::Nothing,
+                ..
+            }) => Verb::Acquire,
+            Command::Claim(Claim {
+                before: Before::Predecessor(_),
+                ..
+            }) => Verb::Handoff,
+            Command::Claim(Claim {
+                before: Before::Turn(_),
+                ..
+            }) => Verb::Turn,
+            Command::Keep(Keep {
+                restores: false, ..
+            }) => Verb::Extend,
             Command::Keep(Keep { restores: true, .. }) => Verb::Restore,
-            Command::Remove(Removal { is_awaited: true, .. }) => Verb::Release,
-            Command::Remove(Removal { is_awaited: false, .. }) => Verb::Undo,
+            Command::Remove(Removal {
+                is_awaited: true, ..
+            }) => Verb::Release,
+            Command::Remove(Removal {
+                is_awaited: false, ..
+            }) => Verb::Undo,
             Command::Fence(_) => Verb::Fence,
             Command::Ping(_) => Verb::Ping,
             Command::Ask(_) => Verb::Ask,
@@ -95,15 +110,24 @@ pub(super) fn votes_of(votes: &str) -> Votes {
             _ => {}
         }
     }
-    Votes { sent: NodeSet::all(votes.len()), ..Votes::new(tally) }
+    Votes {
+        sent: NodeSet::all(votes.len()),
+        ..Votes::new(tally)
+    }
 }
 
 /// The votes for a fenced lock, with the counter in each node's answer; zero for none.
 pub(super) fn fenced_votes(votes: &str, counters: [u64; 5]) -> Votes {
     let mut votes = votes_of(votes);
-    for (index, counter) in counters.into_iter().enumerate().filter(|(_, counter)| *counter > 0) {
+    for (index, counter) in counters
+        .into_iter()
+        .enumerate()
+        .filter(|(_, counter)| *counter > 0)
+    {
         let node = Node::new(index);
-        votes.counters.note(node, counter, votes.tally.granted.contains(node));
+        votes
+            .counters
+            .note(node, counter, votes.tally.granted.contains(node));
     }
     votes
 }
@@ -142,7 +166,10 @@ pub(super) struct Script<O> {
 
 impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
     pub(super) fn new(operation: O) -> Self {
-        Self { operation, is_waiting: false }
+        Self {
+            operation,
+            is_waiting: false,
+        }
     }
 
     /// The state machine, for what only it has.
@@ -163,13 +190,15 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
     /// Ends a pause. The next step is the caller's to look at.
     pub(super) fn wake(&mut self, now: u64, draw: Entropy) -> &mut Self {
         assert!(self.wait() <= Time::from_millis(now));
-        self.operation.handle(Time::from_millis(now), Input::Attempt(draw));
+        self.operation
+            .handle(Time::from_millis(now), Input::Attempt(draw));
         self
     }
 
     /// Begins an attempt after the deadline.
     pub(super) fn oversleep(&mut self, now: u64, draw: Entropy) {
-        self.operation.handle(Time::from_millis(now), Input::Attempt(draw));
+        self.operation
+            .handle(Time::from_millis(now), Input::Attempt(draw));
     }
 
     /// The nodes' votes. After a wait, those that grant are the nodes that reserve the lock.
@@ -202,7 +231,8 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
     }
 
     pub(super) fn cancel(&mut self, now: u64) -> &mut Self {
-        self.operation.handle(Time::from_millis(now), Input::Cancelled);
+        self.operation
+            .handle(Time::from_millis(now), Input::Cancelled);
         self
     }
 

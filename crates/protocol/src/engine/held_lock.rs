@@ -51,12 +51,21 @@ impl HeldLock {
     /// The removal of its key, which is worth sending for as long as the key may exist.
     pub(super) fn removal(&self) -> Removal {
         let (ttl, waiter) = (self.ttl_longest, self.waiter);
-        Removal { lock: self.id(), ttl, keep_for: None, waiter, is_awaited: false }
+        Removal {
+            lock: self.id(),
+            ttl,
+            keep_for: None,
+            waiter,
+            is_awaited: false,
+        }
     }
 
     /// A request about this lock, to the nodes that may hold it.
     pub(super) fn request(&self, command: Command, now: Time, rules: &Rules) -> Request {
-        Request { nodes: self.nodes, ..Request::to_all(rules, now, command) }
+        Request {
+            nodes: self.nodes,
+            ..Request::to_all(rules, now, command)
+        }
     }
 
     /// When its key will have expired on every node that applied the latest request in time.
@@ -68,7 +77,8 @@ impl HeldLock {
     /// Until when it stays taken if it is left to its ttl now. A lock that its session keeps alive
     /// has no end that an extension gave it: its ttl begins now.
     pub fn stays_until(&self, now: Time, rules: &Rules) -> Time {
-        self.expires_at(rules).min(now.after(self.ttl_longest.as_duration()))
+        self.expires_at(rules)
+            .min(now.after(self.ttl_longest.as_duration()))
     }
 
     /// A removal that no caller waits for.
@@ -78,13 +88,22 @@ impl HeldLock {
 
     /// As [`undo`](Self::undo), but the key stays for `keep_for` from now on, if that is given.
     pub fn undo_after(&self, keep_for: Option<Ttl>, now: Time, rules: &Rules) -> Request {
-        self.request(Command::Remove(Removal { keep_for, ..self.removal() }), now, rules)
+        self.request(
+            Command::Remove(Removal {
+                keep_for,
+                ..self.removal()
+            }),
+            now,
+            rules,
+        )
     }
 
     /// How long the key must stay from now on, so that the lock stays taken for `hold_at_least`
     /// since its request, rounded up to whole milliseconds. `None` if that time has passed.
     pub fn keep_for(&self, hold_at_least: Duration, now: Time) -> Option<Ttl> {
-        let left = hold_at_least.checked_sub(now.since(self.since)).filter(|left| !left.is_zero());
+        let left = hold_at_least
+            .checked_sub(now.since(self.since))
+            .filter(|left| !left.is_zero());
         let rounded_up = left?.saturating_add(Duration::from_nanos(999_999));
         Ttl::from_duration(rounded_up.min(TTL_LIMIT))
     }
@@ -129,15 +148,30 @@ impl Extend {
             outcome = Some(Extended::HeldTooLong(hold));
         } else {
             // All nodes, also those that never had the key: it is restored where it was lost.
-            let keep = Keep { lock: held.id(), ttl, restores: false, reclaims: false };
+            let keep = Keep {
+                lock: held.id(),
+                ttl,
+                restores: false,
+                reclaims: false,
+            };
             let to_all = Request::to_all(&rules, now, Command::Keep(keep));
             // A round that waits for slow nodes, or for connections, leaves time for others, which
             // ask also the nodes that could not be reached.
             let part = now.after(held.valid_until.since(now) / 4);
             let connect_deadline = to_all.connect_deadline.min(part).max(to_all.deadline);
-            request = Some(Request { connect_deadline, ..to_all });
+            request = Some(Request {
+                connect_deadline,
+                ..to_all
+            });
         }
-        Self { rules, held, ttl, started: now, request, outcome }
+        Self {
+            rules,
+            held,
+            ttl,
+            started: now,
+            request,
+            outcome,
+        }
     }
 
     /// Is it over before anything was sent?
@@ -186,9 +220,11 @@ impl Operation for Extend {
     fn poll(&mut self) -> Step<Extended> {
         match self.request.take() {
             Some(request) => Step::Send(request),
-            None => {
-                Step::Done(self.outcome.take().expect("the votes are handled before the next poll"))
-            }
+            None => Step::Done(
+                self.outcome
+                    .take()
+                    .expect("the votes are handled before the next poll"),
+            ),
         }
     }
 }
@@ -216,9 +252,17 @@ impl Release {
     /// The key stays for `keep_for` from now on, if that is given.
     pub fn after(keep_for: Option<Ttl>, rules: &Rules, held: &HeldLock, now: Time) -> Self {
         // The key may still exist, late or not, and a key that stays only blocks other clients.
-        let removal = Removal { keep_for, is_awaited: true, ..held.removal() };
+        let removal = Removal {
+            keep_for,
+            is_awaited: true,
+            ..held.removal()
+        };
         let request = held.request(Command::Remove(removal), now, rules);
-        Self { is_late: now >= held.valid_until, request: Some(request), outcome: None }
+        Self {
+            is_late: now >= held.valid_until,
+            request: Some(request),
+            outcome: None,
+        }
     }
 
     fn conclude(&self, votes: &Votes) -> ReleaseOutcome {
@@ -251,7 +295,10 @@ impl Operation for Release {
     fn poll(&mut self) -> Step<ReleaseOutcome> {
         match self.request.take() {
             Some(request) => Step::Send(request),
-            None => Step::Done(self.outcome.expect("the votes are handled before the next poll")),
+            None => Step::Done(
+                self.outcome
+                    .expect("the votes are handled before the next poll"),
+            ),
         }
     }
 }
@@ -268,14 +315,22 @@ mod tests {
 
     /// Extends a lock that was taken at 0 for 1,000 ms and is valid until 988.
     fn extend(millis: u64, now: u64) -> Script<Extend> {
-        Script::new(Extend::new(rules(5), held_lock(0, 1_000), ttl(millis), Time::from_millis(now)))
+        Script::new(Extend::new(
+            rules(5),
+            held_lock(0, 1_000),
+            ttl(millis),
+            Time::from_millis(now),
+        ))
     }
 
     #[test]
     fn a_confirmed_extension_counts_from_before_the_request() {
         let mut extend = extend(1_000, 500);
         let request = extend.request();
-        assert_eq!((request.verb(), request.nodes), (Verb::Extend, NodeSet::all(5)));
+        assert_eq!(
+            (request.verb(), request.nodes),
+            (Verb::Extend, NodeSet::all(5))
+        );
         let Extended::Confirmed(held) = extend.answer(510, votes_of("yyy--")).done() else {
             panic!()
         };
@@ -325,7 +380,10 @@ mod tests {
 
             let mut script = extend(1_000, 950);
             script.request();
-            assert!(matches!(script.answer(1_000, votes_of(votes)).done(), Extended::Lost(_)));
+            assert!(matches!(
+                script.answer(1_000, votes_of(votes)).done(),
+                Extended::Lost(_)
+            ));
         }
     }
 
@@ -335,7 +393,10 @@ mod tests {
             let mut extend = extend(1_000, 500);
             extend.request();
             assert!(
-                matches!(extend.answer(510, votes_of(votes)).done(), Extended::Lost(_)),
+                matches!(
+                    extend.answer(510, votes_of(votes)).done(),
+                    Extended::Lost(_)
+                ),
                 "{votes}"
             );
         }
@@ -345,9 +406,14 @@ mod tests {
     fn the_release_of_a_lost_lock_stays_pending_for_the_longest_ttl_sent() {
         let mut extend = extend(60_000, 500);
         extend.request();
-        let Extended::Lost(held) = extend.answer(510, votes_of("nnny-")).done() else { panic!() };
+        let Extended::Lost(held) = extend.answer(510, votes_of("nnny-")).done() else {
+            panic!()
+        };
         let undo = held.undo(Time::from_millis(520), &rules(5));
-        assert_eq!((undo.ttl(), undo.nodes), (Some(ttl(60_000)), NodeSet::all(5)));
+        assert_eq!(
+            (undo.ttl(), undo.nodes),
+            (Some(ttl(60_000)), NodeSet::all(5))
+        );
     }
 
     #[test]
@@ -372,7 +438,10 @@ mod tests {
     fn a_confirmation_after_the_old_and_the_new_validity_counts_as_lost() {
         let mut extend = extend(100, 500);
         extend.request();
-        assert!(matches!(extend.answer(988, votes_of("yyyyy")).done(), Extended::Lost(_)));
+        assert!(matches!(
+            extend.answer(988, votes_of("yyyyy")).done(),
+            Extended::Lost(_)
+        ));
     }
 
     #[test]
@@ -383,7 +452,11 @@ mod tests {
             let mut extend = extend(1_000, 970);
             extend.request();
             let outcome = extend.answer(now, votes_of("yyyyy")).done();
-            assert_eq!(matches!(outcome, Extended::Lost(_)), is_lost, "{now}: {outcome:?}");
+            assert_eq!(
+                matches!(outcome, Extended::Lost(_)),
+                is_lost,
+                "{now}: {outcome:?}"
+            );
         }
     }
 
@@ -393,9 +466,17 @@ mod tests {
         // the clock, and not by the nodes' answers.
         let mut extend = extend(1_000, 970);
         extend.request();
-        let Extended::Lost(held) = extend.answer(988, votes_of("yyyyy")).done() else { panic!() };
-        assert_eq!((held.valid_until, held.ttl), (Time::from_millis(988), ttl(1_000)));
-        assert_eq!((held.ttl_longest, held.nodes), (ttl(1_000), NodeSet::all(5)));
+        let Extended::Lost(held) = extend.answer(988, votes_of("yyyyy")).done() else {
+            panic!()
+        };
+        assert_eq!(
+            (held.valid_until, held.ttl),
+            (Time::from_millis(988), ttl(1_000))
+        );
+        assert_eq!(
+            (held.ttl_longest, held.nodes),
+            (ttl(1_000), NodeSet::all(5))
+        );
     }
 
     #[test]
@@ -405,7 +486,12 @@ mod tests {
         let rules = Arc::new(rules);
         let extend = |now| {
             let now = Time::from_millis(now);
-            Script::new(Extend::new(Arc::clone(&rules), held_lock(0, 1_000), ttl(1_000), now))
+            Script::new(Extend::new(
+                Arc::clone(&rules),
+                held_lock(0, 1_000),
+                ttl(1_000),
+                now,
+            ))
         };
         extend(500).request();
         assert!(matches!(extend(501).done(), Extended::HeldTooLong(_)));
@@ -429,22 +515,37 @@ mod tests {
                 ("fffff", ReleaseOutcome::Unanswered),
             ];
             for (votes, expected) in table {
-                let release =
-                    Release::after(None, &rules(5), &held_lock(0, 1_000), Time::from_millis(500));
+                let release = Release::after(
+                    None,
+                    &rules(5),
+                    &held_lock(0, 1_000),
+                    Time::from_millis(500),
+                );
                 let mut script = Script::new(release);
                 assert_eq!(script.request().verb(), Verb::Release);
-                assert_eq!(script.answer(510, votes_of(votes)).done(), expected, "{votes}");
+                assert_eq!(
+                    script.answer(510, votes_of(votes)).done(),
+                    expected,
+                    "{votes}"
+                );
             }
         }
 
         #[test]
         fn an_expired_lock_is_released_too_late_but_released() {
             for votes in ["yyyyy", "nnnnn", "fffff"] {
-                let release =
-                    Release::after(None, &rules(5), &held_lock(0, 1_000), Time::from_millis(988));
+                let release = Release::after(
+                    None,
+                    &rules(5),
+                    &held_lock(0, 1_000),
+                    Time::from_millis(988),
+                );
                 let mut script = Script::new(release);
                 assert_eq!(script.request().verb(), Verb::Release);
-                assert_eq!(script.answer(990, votes_of(votes)).done(), ReleaseOutcome::TooLate);
+                assert_eq!(
+                    script.answer(990, votes_of(votes)).done(),
+                    ReleaseOutcome::TooLate
+                );
             }
         }
 
@@ -465,8 +566,14 @@ mod tests {
                 assert_eq!(keep_for.map(Ttl::as_millis), left);
                 let release = Release::after(keep_for, &rules(5), &held, now);
                 let request = Script::new(release).request();
-                let removal = Removal { keep_for, ..held.removal() };
-                let release = Removal { is_awaited: true, ..removal.clone() };
+                let removal = Removal {
+                    keep_for,
+                    ..held.removal()
+                };
+                let release = Removal {
+                    is_awaited: true,
+                    ..removal.clone()
+                };
                 assert_eq!(request.command, Command::Remove(release));
                 let undo = held.undo_after(keep_for, now, &rules(5));
                 assert_eq!(undo.command, Command::Remove(removal));
@@ -481,7 +588,11 @@ mod tests {
             );
             assert_eq!(held.keep_for(Duration::ZERO, held.since), None);
             let longest = held.keep_for(TTL_LIMIT, held.since).map(Ttl::as_duration);
-            assert_eq!(longest, Some(TTL_LIMIT), "the longest is not taken for none");
+            assert_eq!(
+                longest,
+                Some(TTL_LIMIT),
+                "the longest is not taken for none"
+            );
         }
     }
 }

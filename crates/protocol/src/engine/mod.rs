@@ -105,7 +105,10 @@ impl Rules {
     /// count: the first waiter would miss one reservation after the other, and whoever had the last
     /// one would be served before it.
     pub fn claim_time(&self, quarantine: Duration) -> ClaimTime {
-        let least = self.node_timeout.saturating_add(CLAIM_DELAY).max(3 * CLAIM_DELAY);
+        let least = self
+            .node_timeout
+            .saturating_add(CLAIM_DELAY)
+            .max(3 * CLAIM_DELAY);
         let notified = self.node_timeout.saturating_mul(3).min(least);
         let asking = notified.saturating_add(self.retry_cap.saturating_mul(2));
         let ttl = |time: Duration| {
@@ -118,7 +121,10 @@ impl Rules {
                 CLAIM_TIME_MAX / 2
             })
         };
-        ClaimTime { notified: ttl(notified), asking: ttl(asking) }
+        ClaimTime {
+            notified: ttl(notified),
+            asking: ttl(asking),
+        }
     }
 }
 
@@ -148,7 +154,10 @@ pub struct Votes {
 
 impl Votes {
     pub fn new(tally: Tally) -> Self {
-        Self { tally, ..Self::default() }
+        Self {
+            tally,
+            ..Self::default()
+        }
     }
 }
 

@@ -56,9 +56,21 @@ pub struct Channel {
 impl QueueEntry {
     /// The removal of the waiter from the queues of the lock's keys, and of its last attempt.
     pub fn leave(self) -> Removal {
-        let Self { lock, waiter, ttl, lease, .. } = self;
+        let Self {
+            lock,
+            waiter,
+            ttl,
+            lease,
+            ..
+        } = self;
         let (ttl, waiter) = (ttl.max(lease), Some(waiter));
-        Removal { lock, ttl, keep_for: None, waiter, is_awaited: false }
+        Removal {
+            lock,
+            ttl,
+            keep_for: None,
+            waiter,
+            is_awaited: false,
+        }
     }
 }
 
@@ -166,7 +178,9 @@ impl QueueState {
         let silent = iter::repeat_n(Duration::MAX, nodes - lefts.len());
         // A node that reserves the lock for this waiter is not one of those it waits for.
         let is_called = self.reserved.len() >= quorum(nodes);
-        let awaited = lefts.into_iter().filter(|(is_mine, _)| is_called || !is_mine);
+        let awaited = lefts
+            .into_iter()
+            .filter(|(is_mine, _)| is_called || !is_mine);
         let left = until_quorum(nodes, awaited.map(|(_, left)| left).chain(silent));
         self.left = left.filter(|left| *left < Duration::MAX);
     }
@@ -181,7 +195,15 @@ mod tests {
             let (is_reserved, left) = (*is_reserved, Some(Duration::from_millis(*left)));
             let (place, was_out, is_heard) = (0, false, true);
             let free = PermitSet::default();
-            let view = QueueView { place, is_reserved, lacks: None, was_out, left, is_heard, free };
+            let view = QueueView {
+                place,
+                is_reserved,
+                lacks: None,
+                was_out,
+                left,
+                is_heard,
+                free,
+            };
             (Node::new(index), view)
         };
         let mut state = QueueState::default();
@@ -193,7 +215,11 @@ mod tests {
     fn a_waiter_looks_when_enough_nodes_may_be_free_beside_those_that_reserve_the_lock_for_it() {
         assert_eq!(left(&[(false, 50), (false, 20), (false, 90)]), Some(50));
         assert_eq!(left(&[(true, 300), (false, 20), (false, 90)]), Some(20));
-        assert_eq!(left(&[(true, 300), (true, 200), (false, 90)]), Some(200), "it is its turn");
+        assert_eq!(
+            left(&[(true, 300), (true, 200), (false, 90)]),
+            Some(200),
+            "it is its turn"
+        );
         assert_eq!(left(&[(true, 300), (false, 20)]), Some(20));
         assert_eq!(left(&[(false, 20)]), None, "too few have answered");
     }

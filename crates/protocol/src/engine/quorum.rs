@@ -22,7 +22,10 @@ impl Node {
     /// If `index` is not below [`NODES_MAX`]; the configuration has checked that.
     #[inline]
     pub fn new(index: usize) -> Self {
-        assert!(index < NODES_MAX, "a configuration has at most {NODES_MAX} nodes");
+        assert!(
+            index < NODES_MAX,
+            "a configuration has at most {NODES_MAX} nodes"
+        );
         Self(index as u8)
     }
 
@@ -39,7 +42,11 @@ impl NodeSet {
 
     /// All of the first `nodes` nodes.
     pub fn all(nodes: usize) -> Self {
-        Self(u64::MAX.checked_shr((NODES_MAX - nodes) as u32).unwrap_or(0))
+        Self(
+            u64::MAX
+                .checked_shr((NODES_MAX - nodes) as u32)
+                .unwrap_or(0),
+        )
     }
 
     pub fn insert(&mut self, node: Node) {
@@ -151,7 +158,10 @@ pub struct Tally {
 
 impl Tally {
     pub fn new(nodes: usize) -> Self {
-        Self { nodes, ..Self::default() }
+        Self {
+            nodes,
+            ..Self::default()
+        }
     }
 
     pub fn nodes(&self) -> usize {
@@ -181,12 +191,20 @@ impl Tally {
 
     /// Did a majority carry out the request?
     pub fn granted_by_majority(&self) -> Verdict {
-        judge(self.nodes, self.granted.len(), self.refused.len() + self.failed.len())
+        judge(
+            self.nodes,
+            self.granted.len(),
+            self.refused.len() + self.failed.len(),
+        )
     }
 
     /// Did a majority answer, with a grant or a refusal?
     pub fn answered_by_majority(&self) -> Verdict {
-        judge(self.nodes, self.granted.len() + self.refused.len(), self.failed.len())
+        judge(
+            self.nodes,
+            self.granted.len() + self.refused.len(),
+            self.failed.len(),
+        )
     }
 
     /// Is the outcome of the round decided?
@@ -235,7 +253,11 @@ impl PermitSet {
     }
 
     pub fn contains(&self, number: u32) -> bool {
-        let word = self.0.get((number / 64) as usize).copied().unwrap_or_default();
+        let word = self
+            .0
+            .get((number / 64) as usize)
+            .copied()
+            .unwrap_or_default();
         word & 1 << (number % 64) != 0
     }
 
@@ -289,7 +311,11 @@ mod tests {
             for yes in 0..=nodes {
                 for no in 0..=nodes - yes {
                     let slow = judge_by_enumeration(nodes, yes, no);
-                    assert_eq!(judge(nodes, yes, no), slow, "{nodes} nodes, {yes} yes, {no} no");
+                    assert_eq!(
+                        judge(nodes, yes, no),
+                        slow,
+                        "{nodes} nodes, {yes} yes, {no} no"
+                    );
                 }
             }
         }
@@ -297,7 +323,16 @@ mod tests {
 
     #[test]
     fn a_quorum_is_more_than_half() {
-        let table = [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (6, 4), (7, 4), (64, 33)];
+        let table = [
+            (1, 1),
+            (2, 2),
+            (3, 2),
+            (4, 3),
+            (5, 3),
+            (6, 4),
+            (7, 4),
+            (64, 33),
+        ];
         for (nodes, expected) in table {
             assert_eq!(quorum(nodes), expected);
         }
@@ -347,8 +382,9 @@ mod tests {
 
     /// The codes in which every node that has not voted in `code` has voted too.
     fn completions(nodes: usize, code: usize) -> impl Iterator<Item = usize> {
-        let open: Vec<u32> =
-            (0..nodes as u32).filter(|index| code / 4_usize.pow(*index) % 4 == 0).collect();
+        let open: Vec<u32> = (0..nodes as u32)
+            .filter(|index| code / 4_usize.pow(*index) % 4 == 0)
+            .collect();
         (0..3_usize.pow(open.len() as u32)).map(move |choice| {
             open.iter().enumerate().fold(code, |code, (nth, index)| {
                 code + (1 + choice / 3_usize.pow(nth as u32) % 3) * 4_usize.pow(*index)
@@ -371,7 +407,11 @@ mod tests {
                 let first = (0..=3).find(|now| 2 * voting(*now) > nodes as usize);
                 let slow = first.filter(|now| *now > 0).map(Duration::from_secs);
                 let absent = absent.iter().copied().map(Duration::from_secs);
-                assert_eq!(until_quorum(nodes as usize, absent), slow, "{nodes} nodes, {code}");
+                assert_eq!(
+                    until_quorum(nodes as usize, absent),
+                    slow,
+                    "{nodes} nodes, {code}"
+                );
             }
         }
     }
@@ -381,7 +421,10 @@ mod tests {
         let mut tally = Tally::new(3);
         assert!(tally.cast(Node::new(0), Vote::Failed));
         assert!(!tally.cast(Node::new(0), Vote::Granted));
-        assert!(!tally.cast(Node::new(3), Vote::Granted), "not one of the three");
+        assert!(
+            !tally.cast(Node::new(3), Vote::Granted),
+            "not one of the three"
+        );
         assert_eq!(tally.granted, NodeSet::EMPTY);
     }
 
@@ -403,7 +446,12 @@ mod tests {
             assert!((0..PERMITS_MAX).all(|number| read(&all).contains(number)));
             assert!(!read(&all).contains(PERMITS_MAX));
             assert_eq!(read(""), PermitSet::default());
-            for wrong in [all.clone() + "1", all + "0", "12".to_owned(), "1 ".to_owned()] {
+            for wrong in [
+                all.clone() + "1",
+                all + "0",
+                "12".to_owned(),
+                "1 ".to_owned(),
+            ] {
                 assert_eq!(PermitSet::read(wrong.as_bytes()), None);
             }
         }

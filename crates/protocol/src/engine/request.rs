@@ -204,7 +204,10 @@ impl Question {
 
     /// Is it asked of replicated groups only?
     pub fn is_of_groups(self) -> bool {
-        matches!(self, Self::MinReplicas | Self::Backlog | Self::ClusterSettings | Self::Wait)
+        matches!(
+            self,
+            Self::MinReplicas | Self::Backlog | Self::ClusterSettings | Self::Wait
+        )
     }
 }
 
@@ -255,12 +258,19 @@ impl Request {
     /// The same, in a round that has ended at this time in any case.
     pub fn ending_by(self, time: Time) -> Self {
         let deadline = self.deadline.min(time);
-        Self { deadline, connect_deadline: self.connect_deadline.min(time), ..self }
+        Self {
+            deadline,
+            connect_deadline: self.connect_deadline.min(time),
+            ..self
+        }
     }
 
     /// A request to one node, in a round that begins now.
     pub fn to_one(rules: &Rules, now: Time, node: Node, command: Command) -> Self {
-        Self { nodes: NodeSet::from_iter([node]), ..Self::to_all(rules, now, command) }
+        Self {
+            nodes: NodeSet::from_iter([node]),
+            ..Self::to_all(rules, now, command)
+        }
     }
 
     /// A ping to all nodes.
@@ -296,12 +306,24 @@ impl Request {
 
     /// Does it take the lock in a waiter's turn?
     pub fn is_turn(&self) -> bool {
-        matches!(self.command, Command::Claim(Claim { before: Before::Turn(_), .. }))
+        matches!(
+            self.command,
+            Command::Claim(Claim {
+                before: Before::Turn(_),
+                ..
+            })
+        )
     }
 
     /// Does it extend a lock?
     pub fn is_extension(&self) -> bool {
-        matches!(self.command, Command::Keep(Keep { restores: false, .. }))
+        matches!(
+            self.command,
+            Command::Keep(Keep {
+                restores: false,
+                ..
+            })
+        )
     }
 
     /// Does it remove the key?
@@ -367,7 +389,10 @@ impl Request {
     pub fn waiter(&self) -> Option<Token> {
         match &self.command {
             Command::Queue(QueueEntry { waiter, .. })
-            | Command::Claim(Claim { before: Before::Turn(waiter), .. }) => Some(*waiter),
+            | Command::Claim(Claim {
+                before: Before::Turn(waiter),
+                ..
+            }) => Some(*waiter),
             Command::Remove(removal) => removal.waiter,
             Command::Custom(command) => command.watcher(),
             _ => None,
@@ -377,7 +402,10 @@ impl Request {
     /// The lock that a handoff replaces.
     pub fn predecessor(&self) -> Option<&Predecessor> {
         match &self.command {
-            Command::Claim(Claim { before: Before::Predecessor(before), .. }) => Some(before),
+            Command::Claim(Claim {
+                before: Before::Predecessor(before),
+                ..
+            }) => Some(before),
             _ => None,
         }
     }
@@ -408,7 +436,10 @@ impl Request {
 
     /// The total length of all keys, in bytes.
     pub fn key_bytes(&self) -> usize {
-        let more = self.attributes().into_iter().flat_map(|attributes| &attributes.more_keys);
+        let more = self
+            .attributes()
+            .into_iter()
+            .flat_map(|attributes| &attributes.more_keys);
         self.key().len() + more.map(|key| key.len()).sum::<usize>()
     }
 

@@ -75,9 +75,9 @@ impl Drift {
     /// [`FACTOR_MAX`](Self::FACTOR_MAX).
     pub fn from_factor(factor: f64) -> Option<Self> {
         // Rounded up: the error is on the safe side.
-        (0.0..=Self::FACTOR_MAX)
-            .contains(&factor)
-            .then(|| Self { parts_per_billion: (factor * 1e9).ceil() as u32 })
+        (0.0..=Self::FACTOR_MAX).contains(&factor).then(|| Self {
+            parts_per_billion: (factor * 1e9).ceil() as u32,
+        })
     }
 
     /// How long a lock of this ttl is valid, counted from before its request. Zero if drift and
@@ -100,7 +100,11 @@ impl Drift {
         }
         while long - short > 1 {
             let middle = short + (long - short) / 2;
-            if self.validity(Ttl(middle)) > least { long = middle } else { short = middle }
+            if self.validity(Ttl(middle)) > least {
+                long = middle;
+            } else {
+                short = middle;
+            }
         }
         Some(Ttl(long))
     }
@@ -117,8 +121,14 @@ mod tests {
     #[test]
     fn the_formula_of_the_algorithm_in_literal_numbers() {
         let drift = Drift::from_factor(0.01).unwrap();
-        assert_eq!(drift.validity(millis(10_000)), Duration::from_millis(10_000 - 100 - 2));
-        assert_eq!(drift.validity(millis(100)), Duration::from_millis(100 - 1 - 2));
+        assert_eq!(
+            drift.validity(millis(10_000)),
+            Duration::from_millis(10_000 - 100 - 2)
+        );
+        assert_eq!(
+            drift.validity(millis(100)),
+            Duration::from_millis(100 - 1 - 2)
+        );
         assert_eq!(drift.validity(millis(3)), Duration::from_micros(970));
         assert_eq!(drift.validity(millis(2)), Duration::ZERO);
         assert_eq!(drift.validity(millis(1)), Duration::ZERO);
@@ -145,15 +155,27 @@ mod tests {
     fn a_ttl_is_whole_milliseconds_within_the_limit() {
         assert_eq!(Ttl::from_duration(Duration::ZERO), None);
         assert_eq!(Ttl::from_duration(Duration::from_micros(999)), None);
-        assert_eq!(Ttl::from_duration(Duration::from_micros(1999)).unwrap().as_millis(), 1);
-        assert_eq!(Ttl::from_duration(TTL_LIMIT + Duration::from_nanos(1)), None);
+        assert_eq!(
+            Ttl::from_duration(Duration::from_micros(1999))
+                .unwrap()
+                .as_millis(),
+            1
+        );
+        assert_eq!(
+            Ttl::from_duration(TTL_LIMIT + Duration::from_nanos(1)),
+            None
+        );
         assert_eq!(Ttl::from_duration(Duration::MAX), None);
     }
 
     #[test]
     fn a_limit_beyond_all_ttls_limits_nothing() {
         let ttl = Ttl::from_duration(Duration::from_secs(1)).unwrap();
-        for limit in [TTL_LIMIT, TTL_LIMIT + Duration::from_nanos(1), Duration::MAX] {
+        for limit in [
+            TTL_LIMIT,
+            TTL_LIMIT + Duration::from_nanos(1),
+            Duration::MAX,
+        ] {
             assert_eq!(ttl.at_most(limit), ttl);
         }
         assert_eq!(ttl.at_most(Duration::from_millis(20)).as_millis(), 20);
@@ -177,14 +199,20 @@ mod tests {
                 assert!(drift.validity(Ttl(shortest.0 - 1)) <= least);
             }
         }
-        assert_eq!(Drift::from_factor(0.01).unwrap().shortest_ttl(TTL_LIMIT), None);
+        assert_eq!(
+            Drift::from_factor(0.01).unwrap().shortest_ttl(TTL_LIMIT),
+            None
+        );
     }
 
     #[test]
     fn the_rest_of_a_ttl_never_grows_and_ends() {
         let start = Time::from_millis(1_000);
         assert_eq!(millis(10).left(start, start), Some(millis(10)));
-        assert_eq!(millis(10).left(start, Time::from_millis(1_004)), Some(millis(6)));
+        assert_eq!(
+            millis(10).left(start, Time::from_millis(1_004)),
+            Some(millis(6))
+        );
         assert_eq!(millis(10).left(start, Time::from_millis(1_010)), None);
         assert_eq!(millis(10).left(start, Time::MAX), None);
         assert_eq!(millis(10).left(start, Time::ZERO), Some(millis(10)));

@@ -43,13 +43,20 @@ impl CustomCommand for Listing {
     }
 
     fn for_tag(&self, tag: &Arc<[u8]>) -> Option<Arc<dyn CustomCommand>> {
-        Some(Arc::new(Self { tag: Arc::clone(tag), ..self.clone() }))
+        Some(Arc::new(Self {
+            tag: Arc::clone(tag),
+            ..self.clone()
+        }))
     }
 
     fn call(&self, run: &mut RunScript<'_>) {
         let (cursor, count) = (self.cursor.to_string(), self.count.to_string());
         let pattern = [&self.tag[..], &self.pattern].concat();
-        let kind: &[u8] = if self.registers { b"registers" } else { b"locks" };
+        let kind: &[u8] = if self.registers {
+            b"registers"
+        } else {
+            b"locks"
+        };
         run(&[], &[cursor.as_bytes(), &pattern, count.as_bytes(), kind]);
     }
 
@@ -63,18 +70,27 @@ impl CustomCommand for Listing {
 }
 
 fn page(number: i64, reply: &Reply<'_>, tag: &[u8]) -> Option<KeyPage> {
-    let [Some(Reply::Bulk(next)), keys, None] = list(number, reply)? else { return None };
+    let [Some(Reply::Bulk(next)), keys, None] = list(number, reply)? else {
+        return None;
+    };
     let is_number = next.iter().all(u8::is_ascii_digit);
-    let next = std::str::from_utf8(next).ok().filter(|_| is_number)?.parse().ok()?;
+    let next = std::str::from_utf8(next)
+        .ok()
+        .filter(|_| is_number)?
+        .parse()
+        .ok()?;
     let key = |element| match element {
         Reply::Bulk(key) => Some(key.strip_prefix(tag)?.to_vec()),
         _ => None,
     };
     let keys = match keys? {
         Reply::Null => None,
-        Reply::Array(parts) => {
-            Some(elements_of_parts(&parts)?.into_iter().map(key).collect::<Option<_>>()?)
-        }
+        Reply::Array(parts) => Some(
+            elements_of_parts(&parts)?
+                .into_iter()
+                .map(key)
+                .collect::<Option<_>>()?,
+        ),
         _ => return None,
     };
     Some(KeyPage { next, keys })
@@ -82,8 +98,11 @@ fn page(number: i64, reply: &Reply<'_>, tag: &[u8]) -> Option<KeyPage> {
 
 // A lock is removed by force.
 
-pub const REMOVE: Script =
-    lua_script!("../node/script/waiting.lua", "../node/script/sharing.lua", "remove.lua");
+pub const REMOVE: Script = lua_script!(
+    "../node/script/waiting.lua",
+    "../node/script/sharing.lua",
+    "remove.lua"
+);
 
 /// Removes the key of a lock, whatever token it holds, if its value is one of those that were seen.
 /// What is said is whether it was.
@@ -105,10 +124,13 @@ impl CustomCommand for ForcedRemoval {
 
     fn call(&self, run: &mut RunScript<'_>) {
         let seen: Vec<_> = self.seen.iter().map(Vec::as_slice).collect();
-        let derived: Vec<_> =
-            OF_SHARES.iter().map(|suffix| [&self.key, *suffix].concat()).collect();
-        let keys: Vec<_> =
-            iter::once(&*self.key).chain(derived.iter().map(Vec::as_slice)).collect();
+        let derived: Vec<_> = OF_SHARES
+            .iter()
+            .map(|suffix| [&self.key, *suffix].concat())
+            .collect();
+        let keys: Vec<_> = iter::once(&*self.key)
+            .chain(derived.iter().map(Vec::as_slice))
+            .collect();
         run(&keys, &seen);
     }
 

@@ -51,7 +51,12 @@ impl CustomCommand for Look {
 
     fn in_quarantine(&self, said: Said, left: Duration) -> Said {
         let seen = said.get::<KeySnapshot>().cloned();
-        seen.map_or(said, |seen| Said::new(KeySnapshot { quarantine: Some(left), ..seen }))
+        seen.map_or(said, |seen| {
+            Said::new(KeySnapshot {
+                quarantine: Some(left),
+                ..seen
+            })
+        })
     }
 
     /// Every node is asked for what it has.
@@ -61,7 +66,9 @@ impl CustomCommand for Look {
 }
 
 fn snapshot(number: i64, reply: &Reply<'_>) -> Option<KeySnapshot> {
-    let Reply::Array(list) = reply else { return None };
+    let Reply::Array(list) = reply else {
+        return None;
+    };
     let elements: Vec<_> = list.iter().collect();
     let [
         first,
@@ -103,18 +110,28 @@ fn pairs<T>(
     read: impl Fn(Reply<'_>, Reply<'_>) -> Option<T>,
 ) -> Option<Vec<T>> {
     let elements = elements_of_parts(list)?;
-    elements.chunks(2).map(|pair| read(pair[0], *pair.get(1)?)).collect()
+    elements
+        .chunks(2)
+        .map(|pair| read(pair[0], *pair.get(1)?))
+        .collect()
 }
 
 /// A holder of a shared lock: its member and its ttl.
 fn holder(member: Reply<'_>, left: Reply<'_>) -> Option<HolderSnapshot> {
-    let (Reply::Bulk(member), Reply::Integer(left)) = (member, left) else { return None };
-    Some(HolderSnapshot { member: member.to_vec(), left })
+    let (Reply::Bulk(member), Reply::Integer(left)) = (member, left) else {
+        return None;
+    };
+    Some(HolderSnapshot {
+        member: member.to_vec(),
+        left,
+    })
 }
 
 /// A waiter in a queue, if it is one: its name and the value of its lease.
 fn waiter(name: Reply<'_>, lease: Reply<'_>) -> Option<Option<WaiterSnapshot>> {
-    let (Reply::Bulk(name), Reply::Bulk(lease)) = (name, lease) else { return None };
+    let (Reply::Bulk(name), Reply::Bulk(lease)) = (name, lease) else {
+        return None;
+    };
     Some(WaiterSnapshot::read(name, lease))
 }
 
@@ -156,7 +173,9 @@ pub struct HolderSnapshot {
 /// Does not show the value: knowledge of the token in it is enough to release the share.
 impl fmt::Debug for HolderSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HolderSnapshot").field("left", &self.left).finish_non_exhaustive()
+        f.debug_struct("HolderSnapshot")
+            .field("left", &self.left)
+            .finish_non_exhaustive()
     }
 }
 
@@ -184,7 +203,12 @@ impl WaiterSnapshot {
             None => (head, None),
         };
         let since = since.parse().ok()?;
-        Some(Self { name, since, permits, owner })
+        Some(Self {
+            name,
+            since,
+            permits,
+            owner,
+        })
     }
 }
 

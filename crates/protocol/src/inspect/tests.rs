@@ -23,14 +23,22 @@ fn words<const N: usize>(words: [&str; N]) -> Vec<Vec<u8>> {
 }
 
 fn read<T: Clone + 'static>(command: &dyn CustomCommand, bytes: &str) -> Option<(Vote, T)> {
-    let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
+    let (reply, _) = decode(bytes.as_bytes())
+        .expect("RESP")
+        .expect("a whole reply");
     let (vote, said) = command.read(NUMBER, &reply)?.expect("it is about no vote");
     Some((vote, said.get::<T>().expect("what it says").clone()))
 }
 
 fn listing(cursor: u64, registers: bool) -> Listing {
     let (pattern, tag) = (Arc::from(&b"job:*"[..]), Arc::default());
-    Listing { pattern, cursor, count: 500, registers, tag }
+    Listing {
+        pattern,
+        cursor,
+        count: 500,
+        registers,
+        tag,
+    }
 }
 
 fn page(bytes: &str) -> Option<KeyPage> {
@@ -38,13 +46,21 @@ fn page(bytes: &str) -> Option<KeyPage> {
 }
 
 fn snapshot(bytes: &str) -> Option<KeySnapshot> {
-    read(&Look { key: Arc::from(&b"key"[..]) }, bytes).map(|(_, seen)| seen)
+    read(
+        &Look {
+            key: Arc::from(&b"key"[..]),
+        },
+        bytes,
+    )
+    .map(|(_, seen)| seen)
 }
 
 #[test]
 fn each_command_has_a_number_of_its_own() {
     let (key, seen) = (Arc::from(&b"key"[..]), Arc::from([]));
-    let look = Look { key: Arc::clone(&key) };
+    let look = Look {
+        key: Arc::clone(&key),
+    };
     let commands: [&dyn CustomCommand; 3] =
         [&ForcedRemoval { key, seen }, &look, &listing(0, true)];
     for ((command, number), script) in commands.iter().zip(FIRST..).zip(ALL) {
@@ -55,17 +71,31 @@ fn each_command_has_a_number_of_its_own() {
 #[test]
 fn the_bytes_that_nodes_get_are_those_that_are_written_down() {
     let line = |(name, script): (&&str, &Script)| {
-        assert_eq!(script.sha1, sha1_smol::Sha1::from(script.source).digest().to_string());
+        assert_eq!(
+            script.sha1,
+            sha1_smol::Sha1::from(script.source).digest().to_string()
+        );
         format!("{name} {} {}\n", script.sha1, script.source.len())
     };
-    let all: String = ["remove", "inspect", "scan"].iter().zip(&ALL).map(line).collect();
-    assert_eq!(all, include_str!("digests.txt"), "name, digest and bytes of each script");
+    let all: String = ["remove", "inspect", "scan"]
+        .iter()
+        .zip(&ALL)
+        .map(line)
+        .collect();
+    assert_eq!(
+        all,
+        include_str!("digests.txt"),
+        "name, digest and bytes of each script"
+    );
 }
 
 #[test]
 fn a_forced_removal_sends_the_values_that_were_read() {
     let seen = Arc::from([b"one".to_vec(), b"two".to_vec()]);
-    let removal = ForcedRemoval { key: Arc::from(&b"key"[..]), seen };
+    let removal = ForcedRemoval {
+        key: Arc::from(&b"key"[..]),
+        seen,
+    };
     let keys = [
         "key",
         "key:redlatch:queue",
@@ -155,10 +185,15 @@ fn no_other_reply_is_a_snapshot() {
 
 #[test]
 fn a_snapshot_says_for_how_long_the_grants_of_the_node_do_not_count() {
-    let look = Look { key: Arc::from(&b"key"[..]) };
+    let look = Look {
+        key: Arc::from(&b"key"[..]),
+    };
     let (left, seen) = (Duration::from_secs(9), KeySnapshot::default());
     let said = look.in_quarantine(Said::new(seen), left);
-    assert_eq!(said.get::<KeySnapshot>().expect("a snapshot").quarantine, Some(left));
+    assert_eq!(
+        said.get::<KeySnapshot>().expect("a snapshot").quarantine,
+        Some(left)
+    );
 }
 
 #[test]
@@ -170,7 +205,10 @@ fn a_snapshot_has_the_holders_and_what_waiters_want() {
     let waiter = |lease: &str| format!("$20\r\n{name}\r\n${}\r\n{lease}\r\n", lease.len());
     let wishes = ["12", "13s0", "14s1024", "15s", "16sx", "s4", "17s-1"];
     let owners = ["me", "me", "s5", "", "me", "me", "me"];
-    let leases = wishes.iter().zip(owners).map(|(wish, owner)| format!("{wish} 9 9 c {owner}"));
+    let leases = wishes
+        .iter()
+        .zip(owners)
+        .map(|(wish, owner)| format!("{wish} 9 9 c {owner}"));
     let more = ["18s4 9 9 c", "19s4 9 9  ", "", "22s4s4 9 9 c me"].map(str::to_owned);
     let leases: Vec<String> = leases.chain(more).collect();
     // Each list comes in parts.
@@ -182,15 +220,32 @@ fn a_snapshot_has_the_holders_and_what_waiters_want() {
     let holders = "*2\r\n*2\r\n$3\r\n:ab\r\n:80\r\n*2\r\n$7\r\ngarbage\r\n:90\r\n";
     let seen = snapshot(&list(&waiters, holders)).expect("a snapshot");
     assert_eq!((seen.value.as_deref(), seen.left), (Some(SHARED), 90));
-    assert_eq!((seen.is_string, seen.waiter_count, seen.holder_count), (true, 0, 300));
-    let found: Vec<_> =
-        seen.waiters.iter().map(|it| (it.since, it.permits, it.owner.as_slice())).collect();
-    let expected: [(u64, Option<u32>, &[u8]); 4] =
-        [(12, None, b"me"), (13, Some(0), b"me"), (14, Some(1_024), b"s5"), (19, Some(4), b"")];
+    assert_eq!(
+        (seen.is_string, seen.waiter_count, seen.holder_count),
+        (true, 0, 300)
+    );
+    let found: Vec<_> = seen
+        .waiters
+        .iter()
+        .map(|it| (it.since, it.permits, it.owner.as_slice()))
+        .collect();
+    let expected: [(u64, Option<u32>, &[u8]); 4] = [
+        (12, None, b"me"),
+        (13, Some(0), b"me"),
+        (14, Some(1_024), b"s5"),
+        (19, Some(4), b""),
+    ];
     assert_eq!(found, expected);
-    let found: Vec<_> = seen.holders.iter().map(|it| (&it.member[..], it.left)).collect();
+    let found: Vec<_> = seen
+        .holders
+        .iter()
+        .map(|it| (&it.member[..], it.left))
+        .collect();
     assert_eq!(found, [(&b":ab"[..], 80), (b"garbage", 90)]);
-    assert!(!format!("{:?}", seen.holders).contains("97"), "a value could release the share");
+    assert!(
+        !format!("{:?}", seen.holders).contains("97"),
+        "a value could release the share"
+    );
 
     for holders in [
         "*1\r\n*1\r\n$3\r\n:ab\r\n",
@@ -222,16 +277,29 @@ fn a_snapshot_has_the_waiters_of_clients() {
          $10\r\n13 100 9  \r\n*0\r\n:200\r\n:0\r\n"
     );
     let snapshot = snapshot(&list).expect("a snapshot");
-    let waiters = snapshot.waiters.iter().map(|it| (it.name, it.since, &it.owner[..]));
+    let waiters = snapshot
+        .waiters
+        .iter()
+        .map(|it| (it.name, it.since, &it.owner[..]));
     assert_eq!(snapshot.waiter_count, 200);
     let token = Token::new([b'W'; Token::LEN]);
-    assert_eq!(waiters.collect::<Vec<_>>(), [(token, 12, &b"m x"[..]), (token, 13, b"")]);
+    assert_eq!(
+        waiters.collect::<Vec<_>>(),
+        [(token, 12, &b"m x"[..]), (token, 13, b"")]
+    );
 }
 
 #[test]
 fn every_script_says_why_it_may_arrive_late() {
-    for file in [include_str!("inspect.lua"), include_str!("scan.lua"), include_str!("remove.lua")]
-    {
-        assert!(file.lines().any(|line| line.starts_with("-- Late, or once more, as ")), "{file}");
+    for file in [
+        include_str!("inspect.lua"),
+        include_str!("scan.lua"),
+        include_str!("remove.lua"),
+    ] {
+        assert!(
+            file.lines()
+                .any(|line| line.starts_with("-- Late, or once more, as ")),
+            "{file}"
+        );
     }
 }

@@ -91,10 +91,18 @@ impl KnownScripts {
             return Form::Digest;
         }
         let is_removal = request.is_removal();
-        let known = if is_removal { self.removing } else { self.lasting };
+        let known = if is_removal {
+            self.removing
+        } else {
+            self.lasting
+        };
         let bit = Self::bit(request);
         let is_forgotten = is_tracked || is_removal && self.forgets_removals;
-        if known & bit == bit && !is_forgotten { Form::Digest } else { Form::Source }
+        if known & bit == bit && !is_forgotten {
+            Form::Digest
+        } else {
+            Form::Source
+        }
     }
 
     /// The form in which a removal is sent that is about to be sent by its digest, if it is not
@@ -164,7 +172,10 @@ pub fn encode(request: &Request, form: Form, number: u64, tag: &[u8], out: &mut 
 
 /// The same, but the number does not follow yet.
 pub(super) fn encode_without_number(request: &Request, form: Form, tag: &[u8], out: &mut Vec<u8>) {
-    request.command.of_node().encode(ScriptCall { form, tag }, out);
+    request
+        .command
+        .of_node()
+        .encode(ScriptCall { form, tag }, out);
 }
 
 /// The value of this lock's keys.
@@ -250,11 +261,17 @@ impl NodeReply {
     }
 
     pub fn failed(problem: NodeError) -> Self {
-        Self { problem: Some(problem), ..Self::of(Vote::Failed) }
+        Self {
+            problem: Some(problem),
+            ..Self::of(Vote::Failed)
+        }
     }
 
     pub fn saying(vote: Vote, said: Said) -> Self {
-        Self { said: Some(said), ..Self::of(vote) }
+        Self {
+            said: Some(said),
+            ..Self::of(vote)
+        }
     }
 }
 
@@ -323,19 +340,32 @@ pub fn read_member(member: &[u8]) -> Option<(Option<u32>, &[u8])> {
     let (digits, value) = (&member[..colon], &member[colon + 1..]);
     // `parse` would also accept a sign.
     let is_number = digits.iter().all(u8::is_ascii_digit);
-    let number = || std::str::from_utf8(digits).ok()?.parse().ok().filter(|_| is_number);
-    let permit = if digits.is_empty() { None } else { Some(number()?) };
+    let number = || {
+        std::str::from_utf8(digits)
+            .ok()?
+            .parse()
+            .ok()
+            .filter(|_| is_number)
+    };
+    let permit = if digits.is_empty() {
+        None
+    } else {
+        Some(number()?)
+    };
     Some((permit, value))
 }
 
 /// What a waiter waits for, in the value of its lease: nothing for the exclusive lock.
 pub(in crate::node) fn requested_mode(lock: &LockId) -> String {
-    lock.share().map_or_else(String::new, |share| format!("s{}", share.permits()))
+    lock.share()
+        .map_or_else(String::new, |share| format!("s{}", share.permits()))
 }
 
 /// The number of the permit in the words of scripts: nothing for a reader, or for any permit.
 pub(in crate::node) fn requested_permit(share: Share) -> String {
-    share.permit().map_or_else(String::new, |number| number.to_string())
+    share
+        .permit()
+        .map_or_else(String::new, |number| number.to_string())
 }
 
 // Requests about the queue of a lock, and the names that the scripts give to its keys.
@@ -350,7 +380,9 @@ const CHANNEL: &[u8] = b"redlatch:";
 
 /// Is this value of a lock's key a reservation, and no lock?
 pub fn is_reservation(value: &[u8]) -> bool {
-    let rest = value.strip_prefix(RESERVED).and_then(|rest| rest.get(Token::LEN..));
+    let rest = value
+        .strip_prefix(RESERVED)
+        .and_then(|rest| rest.get(Token::LEN..));
     rest.is_some_and(|digits| digits.iter().all(u8::is_ascii_digit))
 }
 

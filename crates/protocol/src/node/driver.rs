@@ -165,7 +165,10 @@ pub struct Driver<'a, C, S> {
 
 impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
     pub fn new(conversation: &'a mut C, sockets: &'a mut S) -> Self {
-        Self { conversation, sockets }
+        Self {
+            conversation,
+            sockets,
+        }
     }
 
     /// Continues after another thread drove the conversation, which may have left output to this
@@ -255,7 +258,9 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
     /// the reply. A connection with bytes that are not a reply to any command is closed by that.
     fn read_before(&mut self, must_be_read: impl Fn(&mut C, Node) -> bool) {
         let all = self.nodes();
-        let nodes: NodeSet = all.filter(|node| must_be_read(self.conversation, *node)).collect();
+        let nodes: NodeSet = all
+            .filter(|node| must_be_read(self.conversation, *node))
+            .collect();
         if nodes.is_empty() {
             return;
         }

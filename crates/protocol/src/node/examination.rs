@@ -107,13 +107,19 @@ impl Examination {
                 self.hears_master = info_field(info, "master_link_status").map(|it| it == "up");
                 let replicas = number("connected_slaves").and_then(|it| u32::try_from(it).ok());
                 self.role = match info_field(info, "role") {
-                    Some("master") => Some(Role::Master { replicas: replicas.unwrap_or(0) }),
+                    Some("master") => Some(Role::Master {
+                        replicas: replicas.unwrap_or(0),
+                    }),
                     Some("slave" | "replica") => Some(Role::Replica),
                     _ => None,
                 };
                 // The count of what replicas were sent is kept until the server ends, but may be 0.
                 // The backlog is kept for an hour, and so is the offset at a promotion (or -1).
-                let traces = ["master_repl_offset", "repl_backlog_active", "second_repl_offset"];
+                let traces = [
+                    "master_repl_offset",
+                    "repl_backlog_active",
+                    "second_repl_offset",
+                ];
                 let traces = traces.map(flag);
                 let has_replicated = traces.contains(&Some(true));
                 self.persistence.has_replicated = traces[0].map(|_| has_replicated);
@@ -169,12 +175,20 @@ impl Examination {
             Question::Fsync => persistence.fsync = said.fsync,
             Question::Snapshots => persistence.snapshots = said.snapshots,
             Question::MinReplicas => {
-                let FailoverSettings { min_replicas, max_lag, .. } = read.failover;
+                let FailoverSettings {
+                    min_replicas,
+                    max_lag,
+                    ..
+                } = read.failover;
                 (self.failover.min_replicas, self.failover.max_lag) = (min_replicas, max_lag);
             }
             Question::Backlog => self.failover.backlog_ttl = read.failover.backlog_ttl,
             Question::ClusterSettings => {
-                let FailoverSettings { cluster_timeout, replica_migration, .. } = read.failover;
+                let FailoverSettings {
+                    cluster_timeout,
+                    replica_migration,
+                    ..
+                } = read.failover;
                 self.failover.cluster_timeout = cluster_timeout;
                 self.failover.replica_migration = replica_migration;
             }
@@ -205,7 +219,10 @@ fn setting<'a>(list: &Elements<'a>, name: &str) -> Option<Option<&'a [u8]>> {
         let (Reply::Bulk(found), Reply::Bulk(text)) = (found, elements.next()?) else {
             return None;
         };
-        if !found.get(..stem.len()).is_some_and(|start| start.eq_ignore_ascii_case(stem)) {
+        if !found
+            .get(..stem.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(stem))
+        {
             return None;
         }
         value = value.or(found.eq_ignore_ascii_case(name.as_bytes()).then_some(text));
@@ -235,7 +252,10 @@ fn time(list: &Elements<'_>) -> Option<u64> {
     };
     let (seconds, micros) = (part()?, part()?);
     let is_whole = elements.next().is_none() && micros < 1_000_000;
-    seconds.checked_mul(1_000_000)?.checked_add(micros).filter(|_| is_whole)
+    seconds
+        .checked_mul(1_000_000)?
+        .checked_add(micros)
+        .filter(|_| is_whole)
 }
 
 // Whether a node keeps what it has answered, so that it may vote on registers after a restart.
@@ -424,7 +444,11 @@ pub struct ClockDifference {
 
 impl fmt::Display for ClockDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { by, is_ahead, error } = self;
+        let Self {
+            by,
+            is_ahead,
+            error,
+        } = self;
         match is_ahead {
             _ if by <= error => write!(f, "no difference (±{error:.1?})"),
             true => write!(f, "{by:.1?} (±{error:.1?}) ahead"),
@@ -447,7 +471,10 @@ impl NodeStatus {
     #[must_use]
     #[doc(hidden)]
     pub fn wall_micros(&self, now: Time) -> Option<u64> {
-        let ClockReading { micros, between: (sent, read) } = self.clock_reading?;
+        let ClockReading {
+            micros,
+            between: (sent, read),
+        } = self.clock_reading?;
         let since = now.since(sent.after(read.since(sent) / 2)).as_micros();
         Some(micros.saturating_add(u64::try_from(since).unwrap_or(u64::MAX)))
     }
@@ -461,7 +488,11 @@ impl ClockReading {
         let age = u64::try_from(now.since(sent.after(error)).as_micros()).unwrap_or(u64::MAX);
         let here = wall_micros.saturating_sub(age);
         let by = Duration::from_micros(self.micros.abs_diff(here));
-        ClockDifference { by, is_ahead: self.micros > here, error }
+        ClockDifference {
+            by,
+            is_ahead: self.micros > here,
+            error,
+        }
     }
 }
 

@@ -38,34 +38,75 @@ pub(super) fn request(verb: Verb, owner: u8, now: Time) -> Request {
 
 /// The lock `key` of the token that is made of twenty times `owner`.
 pub(super) fn lock(owner: u8) -> LockId {
-    LockId { key: Arc::from(&b"key"[..]), token: Token::new([owner; Token::LEN]), attributes: None }
+    LockId {
+        key: Arc::from(&b"key"[..]),
+        token: Token::new([owner; Token::LEN]),
+        attributes: None,
+    }
 }
 
 /// This share of the lock `key`.
 pub(super) fn share(owner: u8, share: Share) -> LockId {
-    let attributes = LockAttributes { share: Some(share), ..LockAttributes::default() };
-    LockId { attributes: Some(Arc::new(attributes)), ..lock(owner) }
+    let attributes = LockAttributes {
+        share: Some(share),
+        ..LockAttributes::default()
+    };
+    LockId {
+        attributes: Some(Arc::new(attributes)),
+        ..lock(owner)
+    }
 }
 
 /// A request about this lock, to three nodes, with a ttl of a second. A handoff is from a lock of
 /// the token that is made of zeros.
 pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
-    let rules = Rules::new(3, crate::engine::Drift::from_factor(0.01).expect("a usual factor"));
+    let rules = Rules::new(
+        3,
+        crate::engine::Drift::from_factor(0.01).expect("a usual factor"),
+    );
     let (key, ttl) = (Arc::clone(&lock.key), ttl(1_000));
-    let claim = |lock, before| Command::Claim(Claim { lock, ttl, fence: 50, before });
+    let claim = |lock, before| {
+        Command::Claim(Claim {
+            lock,
+            ttl,
+            fence: 50,
+            before,
+        })
+    };
     let removal = |lock, is_awaited| {
-        Command::Remove(Removal { lock, ttl, keep_for: None, waiter: None, is_awaited })
+        Command::Remove(Removal {
+            lock,
+            ttl,
+            keep_for: None,
+            waiter: None,
+            is_awaited,
+        })
     };
     let command = match verb {
         Verb::Acquire => claim(lock, Before::Nothing),
         Verb::Handoff => {
             let (token, attributes) = (Token::new([0; Token::LEN]), None);
-            let before = Predecessor { token, attributes, waiter: None, ttl_longest: ttl };
+            let before = Predecessor {
+                token,
+                attributes,
+                waiter: None,
+                ttl_longest: ttl,
+            };
             claim(lock, Before::Predecessor(before))
         }
         Verb::Turn => claim(lock, Before::Turn(Token::new([WAITER; Token::LEN]))),
-        Verb::Extend => Command::Keep(Keep { lock, ttl, restores: false, reclaims: false }),
-        Verb::Restore => Command::Keep(Keep { lock, ttl, restores: true, reclaims: false }),
+        Verb::Extend => Command::Keep(Keep {
+            lock,
+            ttl,
+            restores: false,
+            reclaims: false,
+        }),
+        Verb::Restore => Command::Keep(Keep {
+            lock,
+            ttl,
+            restores: true,
+            reclaims: false,
+        }),
         Verb::Release => removal(lock, true),
         Verb::Undo => removal(lock, false),
         Verb::Fence => Command::Fence(Fence { lock, fence: 50 }),
@@ -85,9 +126,18 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
                 channel: None,
             })
         }
-        Verb::Listen => Command::Listen(Listen { key, step: ListenStep::Read(lock.token) }),
-        Verb::Reign => Command::Reign(Reign { key, step: ReignStep::Check }),
-        Verb::Custom => Command::Custom(Arc::new(Probe { key, ..Probe::default() })),
+        Verb::Listen => Command::Listen(Listen {
+            key,
+            step: ListenStep::Read(lock.token),
+        }),
+        Verb::Reign => Command::Reign(Reign {
+            key,
+            step: ReignStep::Check,
+        }),
+        Verb::Custom => Command::Custom(Arc::new(Probe {
+            key,
+            ..Probe::default()
+        })),
     };
     Request::to_all(&rules, now, command)
 }
@@ -106,14 +156,23 @@ pub(super) struct Probe {
 impl Default for Probe {
     fn default() -> Self {
         let key = Arc::from(&b"key"[..]);
-        Self { key, watcher: None, is_look: false, is_accept: false, asks_all: false }
+        Self {
+            key,
+            watcher: None,
+            is_look: false,
+            is_accept: false,
+            asks_all: false,
+        }
     }
 }
 
 impl Probe {
     /// The request to three nodes.
     pub(super) fn request(self, now: Time) -> Request {
-        Request { command: Command::Custom(Arc::new(self)), ..request(Verb::Custom, 1, now) }
+        Request {
+            command: Command::Custom(Arc::new(self)),
+            ..request(Verb::Custom, 1, now)
+        }
     }
 }
 
@@ -139,7 +198,9 @@ impl CustomCommand for Probe {
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
-        let Reply::Array(list) = reply else { return None };
+        let Reply::Array(list) = reply else {
+            return None;
+        };
         let is_answer = list.iter().next() == Some(Reply::Integer(number));
         is_answer.then(|| Ok((Vote::Granted, Said::new(number))))
     }
@@ -161,7 +222,12 @@ impl CustomCommand for Probe {
 pub(super) fn queue_wait(waiter: u8, now: Time) -> QueueWait {
     let waiter = Token::new([waiter; Token::LEN]);
     let until = now.after(Duration::from_millis(50));
-    QueueWait { key: Arc::from(&b"key"[..]), waiter, watches: false, until }
+    QueueWait {
+        key: Arc::from(&b"key"[..]),
+        waiter,
+        watches: false,
+        until,
+    }
 }
 
 /// The request by which the lock of `before` becomes that of `owner`.
@@ -181,8 +247,18 @@ fn taking_over(before: u8, mut request: Request) -> Request {
 
 /// A request about a fenced lock, whose counters have a ttl of an hour.
 pub(super) fn fenced(verb: Verb, owner: u8, now: Time) -> Request {
-    let attributes = LockAttributes { fence: Some(ttl(3_600_000)), ..LockAttributes::default() };
-    about(verb, LockId { attributes: Some(Arc::new(attributes)), ..lock(owner) }, now)
+    let attributes = LockAttributes {
+        fence: Some(ttl(3_600_000)),
+        ..LockAttributes::default()
+    };
+    about(
+        verb,
+        LockId {
+            attributes: Some(Arc::new(attributes)),
+            ..lock(owner)
+        },
+        now,
+    )
 }
 
 /// The removal of a key of this many bytes.
@@ -192,7 +268,14 @@ pub(super) fn removal(key_length: usize) -> Request {
 
 /// A request about a key of this many bytes.
 pub(super) fn long(verb: Verb, key_length: usize, now: Time) -> Request {
-    about(verb, LockId { key: Arc::from(vec![b'k'; key_length]), ..lock(1) }, now)
+    about(
+        verb,
+        LockId {
+            key: Arc::from(vec![b'k'; key_length]),
+            ..lock(1)
+        },
+        now,
+    )
 }
 
 /// The answer to `INFO server` of a server that was started so long ago.
@@ -205,7 +288,10 @@ pub(super) fn info(run_id: &str, uptime: u64) -> String {
 
 /// The answers to a greeting without password, database and name.
 pub(super) fn greeting(run_id: &str, uptime: u64) -> String {
-    format!("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n{}", info(run_id, uptime))
+    format!(
+        "%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n{}",
+        info(run_id, uptime)
+    )
 }
 
 /// As `greeting`, from a server that reports the connection's id.
@@ -225,7 +311,11 @@ pub(super) struct ScriptedSession {
 
 impl ScriptedSession {
     pub(super) fn new(options: SessionOptions) -> Self {
-        Self { session: Session::new(options), now: at(0), sent: Vec::new() }
+        Self {
+            session: Session::new(options),
+            now: at(0),
+            sent: Vec::new(),
+        }
     }
 
     /// Connected and greeted, with nothing left to be written.
@@ -244,12 +334,17 @@ impl ScriptedSession {
     }
 
     pub(super) fn send(&mut self, serial: u64, verb: Verb) {
-        self.session.send(self.now, Some(ticket(serial)), request(verb, serial as u8, self.now));
+        self.session.send(
+            self.now,
+            Some(ticket(serial)),
+            request(verb, serial as u8, self.now),
+        );
     }
 
     /// Sends a request that no round waits for.
     pub(super) fn post(&mut self, owner: u8, verb: Verb) {
-        self.session.send(self.now, None, request(verb, owner, self.now));
+        self.session
+            .send(self.now, None, request(verb, owner, self.now));
     }
 
     /// Receives this text after all pending output has been written.
@@ -260,7 +355,8 @@ impl ScriptedSession {
 
     pub(super) fn lose(&mut self) {
         self.sent.clear();
-        self.session.closed(self.now, NodeError::Disconnected("gone".to_owned()));
+        self.session
+            .closed(self.now, NodeError::Disconnected("gone".to_owned()));
     }
 
     pub(super) fn pass(&mut self, millis: u64) {
@@ -291,7 +387,10 @@ impl ScriptedSession {
 
     /// The answers by serial number and vote.
     pub(super) fn votes(&mut self) -> Vec<(u64, Vote)> {
-        self.answers().iter().map(|answer| (answer.ticket.serial, answer.reply.vote)).collect()
+        self.answers()
+            .iter()
+            .map(|answer| (answer.ticket.serial, answer.reply.vote))
+            .collect()
     }
 
     /// The error of the only answer.

@@ -45,7 +45,11 @@ pub(super) struct Flight {
 impl Flight {
     /// No commands yet. The first gets the number `number + 1`. `tag` stands before each key.
     pub(super) fn after(number: u64, tag: Arc<[u8]>) -> Self {
-        Self { number, tag, ..Self::default() }
+        Self {
+            number,
+            tag,
+            ..Self::default()
+        }
     }
 
     /// Is there room for one more command? Half of the room is reserved for removals, so that every
@@ -75,7 +79,14 @@ impl Flight {
         request.encode(form, number, &self.tag, output);
         let size = output.len() - start;
         self.command_bytes += size;
-        self.commands.push_back(InFlight { ticket, request, form, number, sent_at: now, size });
+        self.commands.push_back(InFlight {
+            ticket,
+            request,
+            form,
+            number,
+            sent_at: now,
+            size,
+        });
     }
 
     /// The number of the next command.
@@ -91,7 +102,10 @@ impl Flight {
     /// Has the command of the next answer been written completely? A reply that arrives before that
     /// is not an answer to it.
     pub(super) fn is_next_written(&self) -> bool {
-        let behind = self.commands.front().map_or(0, |next| self.command_bytes - next.size);
+        let behind = self
+            .commands
+            .front()
+            .map_or(0, |next| self.command_bytes - next.size);
         self.output().len() <= behind
     }
 
@@ -104,12 +118,17 @@ impl Flight {
 
     /// The request of the next answer, if its command has been written completely.
     pub(super) fn next(&self) -> Option<&Request> {
-        self.commands.front().map(|next| &*next.request).filter(|_| self.is_next_written())
+        self.commands
+            .front()
+            .map(|next| &*next.request)
+            .filter(|_| self.is_next_written())
     }
 
     /// Is a command of this kind in flight?
     pub(super) fn has(&self, is_meant: impl Fn(&SharedRequest) -> bool) -> bool {
-        self.commands.iter().any(|command| is_meant(&command.request))
+        self.commands
+            .iter()
+            .any(|command| is_meant(&command.request))
     }
 
     /// When the oldest unanswered command was written.
@@ -174,12 +193,21 @@ impl<T> RequestQueue<T> {
         let place = self.next_place;
         self.next_place += 1;
         self.bytes += request.key_bytes();
-        self.queued.insert(place, Queued { ticket, request, item });
+        self.queued.insert(
+            place,
+            Queued {
+                ticket,
+                request,
+                item,
+            },
+        );
         self.places.extend(ticket.map(|ticket| (ticket, place)));
     }
 
     pub(super) fn first(&self) -> Option<&Request> {
-        self.queued.first_key_value().map(|(_, first)| &*first.request)
+        self.queued
+            .first_key_value()
+            .map(|(_, first)| &*first.request)
     }
 
     /// Removes and returns the first request.
@@ -208,7 +236,10 @@ impl<T> RequestQueue<T> {
     /// Marks all requests as not waited for. Returns the tickets that waited.
     pub(super) fn unwait_all(&mut self) -> Vec<Ticket> {
         self.places.clear();
-        self.queued.values_mut().filter_map(|it| it.ticket.take()).collect()
+        self.queued
+            .values_mut()
+            .filter_map(|it| it.ticket.take())
+            .collect()
     }
 
     /// Drops the requests for which `is_kept` is false. Returns the tickets that waited for them.
@@ -261,7 +292,11 @@ mod tests {
             flight.pop();
             let rest = flight.output().len() / 2;
             flight.wrote(rest + 1);
-            assert!(flight.output.capacity() < 200_000, "{}", flight.output.capacity());
+            assert!(
+                flight.output.capacity() < 200_000,
+                "{}",
+                flight.output.capacity()
+            );
         }
         assert!(!flight.output().is_empty());
     }
@@ -280,7 +315,9 @@ mod tests {
         }
 
         fn all(queue: &mut RequestQueue<char>) -> Vec<(Option<Ticket>, char)> {
-            let all = std::iter::from_fn(|| queue.pop()).map(|it| (it.ticket, it.item)).collect();
+            let all = std::iter::from_fn(|| queue.pop())
+                .map(|it| (it.ticket, it.item))
+                .collect();
             assert!(queue.is_empty() && queue.places.is_empty() && queue.bytes == 0);
             all
         }

@@ -42,9 +42,12 @@ pub fn tag_of(slot: u16) -> String {
         let digit = |place| char::from(DIGITS[number / 36_usize.pow(length - place - 1) % 36]);
         (0..length).map(digit).collect::<String>()
     };
-    let words =
-        [3, 4].into_iter().flat_map(|length| (0..36_usize.pow(length)).map(move |n| (length, n)));
-    let found = words.map(word).find(|word| slot_of(word.as_bytes()) == slot);
+    let words = [3, 4]
+        .into_iter()
+        .flat_map(|length| (0..36_usize.pow(length)).map(move |n| (length, n)));
+    let found = words
+        .map(word)
+        .find(|word| slot_of(word.as_bytes()) == slot);
     format!("{{{}}}", found.unwrap_or_default())
 }
 
@@ -52,7 +55,11 @@ pub fn tag_of(slot: u16) -> String {
 fn slot_of(key: &[u8]) -> u16 {
     let crc = key.iter().fold(0_u16, |crc, byte| {
         (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
-            if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 }
+            if crc & 0x8000 == 0 {
+                crc << 1
+            } else {
+                crc << 1 ^ 0x1021
+            }
         })
     });
     crc % 16_384
@@ -114,7 +121,9 @@ impl ReignAnswer {
                 Self::greeted(number, reply)
             }
             ReignStep::Wait { .. } => {
-                let Reply::Integer(count) = reply else { return None };
+                let Reply::Integer(count) = reply else {
+                    return None;
+                };
                 usize::try_from(*count).ok().map(Self::Acknowledged)
             }
             ReignStep::Check => {
@@ -123,9 +132,17 @@ impl ReignAnswer {
                 let is_master = elements.next()? == Reply::Bulk(b"master");
                 let id = bytes(elements.next()?).unwrap_or_default();
                 let offset = number_of(&elements.next()?);
-                let Reply::Array(replicas) = elements.next()? else { return None };
+                let Reply::Array(replicas) = elements.next()? else {
+                    return None;
+                };
                 let replicas = replicas.iter().map(|offset| number_of(&offset)).collect();
-                Some(Self::Checked(Checked { marker, is_master, id, offset, replicas }))
+                Some(Self::Checked(Checked {
+                    marker,
+                    is_master,
+                    id,
+                    offset,
+                    replicas,
+                }))
             }
         }
     }
@@ -136,29 +153,44 @@ impl ReignAnswer {
             return Some(Self::NotMaster);
         }
         let mut elements = elements(number, reply)?;
-        let Some(marker) = elements.next() else { return Some(Self::Hidden) };
+        let Some(marker) = elements.next() else {
+            return Some(Self::Hidden);
+        };
         let (Reply::Bulk(_), Reply::Integer(now)) = (elements.next()?, elements.next()?) else {
             return None;
         };
         let now = Duration::from_millis(u64::try_from(now).ok()?);
-        Some(Self::Greeted { marker: bytes(marker).unwrap_or_default(), now })
+        Some(Self::Greeted {
+            marker: bytes(marker).unwrap_or_default(),
+            now,
+        })
     }
 }
 
 /// The elements of a list behind this number.
 fn elements<'a>(number: i64, reply: &Reply<'a>) -> Option<impl Iterator<Item = Reply<'a>>> {
-    let Reply::Array(list) = reply else { return None };
+    let Reply::Array(list) = reply else {
+        return None;
+    };
     let mut elements = list.iter();
     (elements.next()? == Reply::Integer(number)).then_some(elements)
 }
 
 fn bytes(element: Reply<'_>) -> Option<Vec<u8>> {
-    if let Reply::Bulk(bytes) = element { Some(bytes.to_vec()) } else { None }
+    if let Reply::Bulk(bytes) = element {
+        Some(bytes.to_vec())
+    } else {
+        None
+    }
 }
 
 /// Zero for what is no offset: it vouches for nothing.
 fn number_of(element: &Reply<'_>) -> u64 {
-    if let Reply::Integer(number) = element { u64::try_from(*number).unwrap_or(0) } else { 0 }
+    if let Reply::Integer(number) = element {
+        u64::try_from(*number).unwrap_or(0)
+    } else {
+        0
+    }
 }
 
 /// A reign, as it was greeted on a connection.
@@ -204,12 +236,23 @@ impl Reign {
             return Err(NodeError::ReignChanged);
         };
         // The server's clock was read before this client's: the reign is at least that old now.
-        let since = std::str::from_utf8(since).ok().and_then(|digits| digits.parse().ok());
+        let since = std::str::from_utf8(since)
+            .ok()
+            .and_then(|digits| digits.parse().ok());
         let age = since.map(|since| (clock.saturating_sub(Duration::from_millis(since)), now));
         let (marker, id) = (marker.clone(), id.to_vec());
         let (writes, vouched_at, acknowledged) = (VecDeque::new(), None, None);
         let (waited, confirmed_at) = (None, sent_at);
-        Ok(Self { marker, id, age, confirmed_at, writes, vouched_at, waited, acknowledged })
+        Ok(Self {
+            marker,
+            id,
+            age,
+            confirmed_at,
+            writes,
+            vouched_at,
+            waited,
+            acknowledged,
+        })
     }
 
     /// The answer to the confirmation of this reign.
@@ -218,11 +261,17 @@ impl Reign {
     ///
     /// Why no vote of this server can count.
     pub fn confirmed(self, now: Time, answer: &ReignAnswer) -> Result<Self, NodeError> {
-        let Self { marker, age, id, .. } = Self::greeted(now, self.confirmed_at, answer)?;
+        let Self {
+            marker, age, id, ..
+        } = Self::greeted(now, self.confirmed_at, answer)?;
         if id != self.id {
             return Err(NodeError::ReignChanged);
         }
-        Ok(Self { marker, age, ..self })
+        Ok(Self {
+            marker,
+            age,
+            ..self
+        })
     }
 
     /// The server's name for it.
@@ -237,14 +286,19 @@ impl Reign {
 
     /// The last word of the marker.
     pub fn nonce(&self) -> &[u8] {
-        self.marker.rsplit(|byte| *byte == b' ').next().unwrap_or_default()
+        self.marker
+            .rsplit(|byte| *byte == b' ')
+            .next()
+            .unwrap_or_default()
     }
 
     /// The first digits of an earlier reign's name, if one is known: locks that were granted in it
     /// may still be held.
     pub fn former(&self) -> Option<String> {
         let nonce = String::from_utf8_lossy(self.nonce());
-        nonce.split_once("after").map(|(_, former)| former.to_owned())
+        nonce
+            .split_once("after")
+            .map(|(_, former)| former.to_owned())
     }
 
     /// Has the marker no time yet, and has a majority of the group vouched for the reign?
@@ -271,7 +325,9 @@ impl Reign {
 
     /// How old the reign is at least.
     pub fn age(&self, now: Time) -> Duration {
-        self.age.map_or(Duration::ZERO, |(age, at)| age.saturating_add(now.since(at)))
+        self.age.map_or(Duration::ZERO, |(age, at)| {
+            age.saturating_add(now.since(at))
+        })
     }
 
     /// Judges the votes before a check that was written at `sent_at`, and answered at `now`. The
@@ -311,24 +367,42 @@ impl Reign {
         answer: &Checked,
     ) -> Result<(), NodeError> {
         let grain = options.bound / WRITES;
-        let is_new = |at| self.writes.back().is_none_or(|(_, last)| at >= last.after(grain));
+        let is_new = |at| {
+            self.writes
+                .back()
+                .is_none_or(|(_, last)| at >= last.after(grain))
+        };
         // An offset of zero is none: every replica has passed it.
         let wrote_at = wrote_at.filter(|at| is_new(*at) && answer.offset > 0);
         self.writes.extend(wrote_at.map(|at| (answer.offset, at)));
         let by = |offset: u64| answer.replicas.iter().filter(|it| **it >= offset).count();
-        let vouched = self.writes.iter().rev().find(|(offset, _)| by(*offset) >= majority);
+        let vouched = self
+            .writes
+            .iter()
+            .rev()
+            .find(|(offset, _)| by(*offset) >= majority);
         self.vouched_at = self.vouched_at.max(vouched.map(|(_, at)| *at));
-        while self.writes.front().is_some_and(|(_, at)| now > at.after(options.bound)) {
+        while self
+            .writes
+            .front()
+            .is_some_and(|(_, at)| now > at.after(options.bound))
+        {
             self.writes.pop_front();
         }
         let waited = self.waited.filter(|(_, at)| now <= at.after(options.bound));
         let passed = self.writes.front().map(|(offset, _)| by(*offset));
         self.acknowledged = passed.max(waited.map(|(count, _)| count));
-        if self.vouched_at.is_some_and(|at| now <= at.after(options.bound)) {
+        if self
+            .vouched_at
+            .is_some_and(|at| now <= at.after(options.bound))
+        {
             return Ok(());
         }
         let vouched_by = self.writes.back().map_or(0, |(offset, _)| by(*offset));
-        Err(NodeError::NotVouched { wanted: majority, vouched_by })
+        Err(NodeError::NotVouched {
+            wanted: majority,
+            vouched_by,
+        })
     }
 
     /// Must the group vouch again for votes that are written now?
@@ -346,7 +420,10 @@ impl Reign {
             epoch: epoch.and_then(|digits| digits.parse().ok()).unwrap_or(0),
             former: self.former(),
             is_adopted: self.is_adopted(),
-            age: self.age.filter(|_| !self.is_adopted()).map(|_| self.age(now)),
+            age: self
+                .age
+                .filter(|_| !self.is_adopted())
+                .map(|_| self.age(now)),
             acknowledged: self.acknowledged,
             vouched_ago: self.vouched_at.map(|at| now.since(at)),
         }
@@ -375,7 +452,10 @@ impl NodeError {
     /// node answers for ever, a group answers for as long as a failover or a move of a slot takes.
     pub fn in_group(error: ServerError) -> Self {
         // Old servers wrap the error of a script in another.
-        let mut words = error.text.split(' ').map(|word| word.trim_start_matches('-'));
+        let mut words = error
+            .text
+            .split(' ')
+            .map(|word| word.trim_start_matches('-'));
         match words.find(|word| GROUP_CODES.contains(word)) {
             Some("CLUSTERDOWN") => Self::ClusterDown(error.text),
             Some("ASK" | "TRYAGAIN") => Self::SlotMoving(error.text),
@@ -387,8 +467,14 @@ impl NodeError {
     }
 }
 
-const GROUP_CODES: [&str; 6] =
-    ["CLUSTERDOWN", "ASK", "TRYAGAIN", "MOVED", "READONLY", "MASTERDOWN"];
+const GROUP_CODES: [&str; 6] = [
+    "CLUSTERDOWN",
+    "ASK",
+    "TRYAGAIN",
+    "MOVED",
+    "READONLY",
+    "MASTERDOWN",
+];
 
 const NON_LOCAL_KEY: &str = "attempted to access a non local key";
 

@@ -62,7 +62,9 @@ impl Credentials {
 
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Credentials").field("database", &self.database).finish_non_exhaustive()
+        f.debug_struct("Credentials")
+            .field("database", &self.database)
+            .finish_non_exhaustive()
     }
 }
 
@@ -119,13 +121,23 @@ impl Handshake {
         }
         ask(Stage::Hello, &[b"HELLO", b"3"]);
         if credentials.database != 0 {
-            ask(Stage::Select, &[b"SELECT", credentials.database.to_string().as_bytes()]);
+            ask(
+                Stage::Select,
+                &[b"SELECT", credentials.database.to_string().as_bytes()],
+            );
         }
         if let Some(name) = &credentials.client_name {
             ask(Stage::SetName, &[b"CLIENT", b"SETNAME", name.as_bytes()]);
         }
         ask(Stage::Info, &[b"INFO", b"server"]);
-        Self { stages, next: 0, infos: 1, identity: Identity::default(), stale, problem: None }
+        Self {
+            stages,
+            next: 0,
+            infos: 1,
+            identity: Identity::default(),
+            stale,
+            problem: None,
+        }
     }
 
     /// Handles the next answer, and appends further commands to `out`. Returns `Ok(None)` as long
@@ -169,7 +181,10 @@ impl Handshake {
         if let Some(problem) = self.problem.take() {
             return Err(problem);
         }
-        Ok(Some((std::mem::take(&mut self.identity), std::mem::take(&mut self.stale))))
+        Ok(Some((
+            std::mem::take(&mut self.identity),
+            std::mem::take(&mut self.stale),
+        )))
     }
 
     /// Did this greeting end with an invalid answer to `CLIENT KILL ID`, which this server may give
@@ -185,8 +200,10 @@ impl Handshake {
 
     fn refused(&mut self, stage: Stage, error: ServerError) {
         let is_busy = error.kind == ServerErrorKind::Busy;
-        let is_unwanted =
-            matches!(error.kind, ServerErrorKind::Authentication | ServerErrorKind::TooManyClients);
+        let is_unwanted = matches!(
+            error.kind,
+            ServerErrorKind::Authentication | ServerErrorKind::TooManyClients
+        );
         let is_fatal = match stage {
             Stage::Auth | Stage::Select => true,
             Stage::Hello | Stage::SetName => is_unwanted,
@@ -227,10 +244,20 @@ impl Handshake {
             // answer to the greeting must not count as the end of a connection.
             (Stage::End, Reply::Integer(0..=1)) => Ok(()),
             (Stage::Info, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
-                let Identity { connection, is_resp3, kind, .. } = self.identity;
+                let Identity {
+                    connection,
+                    is_resp3,
+                    kind,
+                    ..
+                } = self.identity;
                 let identity = Identity::from_info(text).presentable(secret);
                 let kind = identity.kind.or(kind);
-                self.identity = Identity { connection, is_resp3, kind, ..identity };
+                self.identity = Identity {
+                    connection,
+                    is_resp3,
+                    kind,
+                    ..identity
+                };
                 Ok(())
             }
             _ => Err(unexpected()),
@@ -273,7 +300,9 @@ impl Introduction {
         let mut introduction = Self::default();
         let mut elements = list.iter();
         while let Some(name) = elements.next() {
-            let (Reply::Bulk(name) | Reply::Simple(name)) = name else { return None };
+            let (Reply::Bulk(name) | Reply::Simple(name)) = name else {
+                return None;
+            };
             match (name, elements.next()?) {
                 (b"proto", Reply::Integer(version)) => introduction.protocol = Some(version),
                 (b"id", Reply::Integer(id)) => introduction.connection = u64::try_from(id).ok(),
@@ -290,7 +319,11 @@ impl Introduction {
     /// Does the answer's type fit its protocol version? A list that is no map is RESP2, and must
     /// report that version, because it could be an answer to another command.
     pub(super) fn fits(&self, is_resp3: bool) -> bool {
-        if is_resp3 { self.protocol.is_none_or(|it| it == 3) } else { self.protocol == Some(2) }
+        if is_resp3 {
+            self.protocol.is_none_or(|it| it == 3)
+        } else {
+            self.protocol == Some(2)
+        }
     }
 }
 
@@ -325,13 +358,19 @@ impl Identity {
     /// The identity as it may be shown. `run_id` is only compared, so it keeps its bytes.
     pub(super) fn presentable(self, secret: Option<&[u8]>) -> Self {
         let shown = |text: Option<String>| text.map(|text| presentable(text.as_bytes(), secret));
-        Self { server: shown(self.server), version: shown(self.version), ..self }
+        Self {
+            server: shown(self.server),
+            version: shown(self.version),
+            ..self
+        }
     }
 }
 
 /// The value of a field in the answer to `INFO`.
 pub(super) fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
-    let mut fields = info.lines().filter_map(|line| line.trim_end().split_once(':'));
+    let mut fields = info
+        .lines()
+        .filter_map(|line| line.trim_end().split_once(':'));
     let (_, value) = fields.find(|(key, _)| *key == name)?;
     Some(value).filter(|value| !value.is_empty() && value.len() <= 128)
 }

@@ -154,7 +154,10 @@ impl fmt::Display for NodeError {
             Self::OtherProcess => f.write_str(OTHER_PROCESS),
             Self::ReignChanged => f.write_str("the group has had another master meanwhile"),
             Self::NotVouched { wanted, vouched_by } => {
-                write!(f, "{vouched_by} of {wanted} replicas have acknowledged the master's writes")
+                write!(
+                    f,
+                    "{vouched_by} of {wanted} replicas have acknowledged the master's writes"
+                )
             }
             Self::NoMaster(text) => write!(f, "no master: {text}"),
             Self::LookupRefused(text) => write!(f, "the master cannot be looked up: {text}"),
@@ -271,7 +274,10 @@ impl TlsError {
     /// An error with these details, which may be from the server.
     #[must_use]
     pub fn new(kind: TlsErrorKind, text: &str) -> Self {
-        Self { kind, text: presentable(text.as_bytes(), None) }
+        Self {
+            kind,
+            text: presentable(text.as_bytes(), None),
+        }
     }
 }
 
@@ -279,7 +285,11 @@ impl fmt::Display for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = self.kind.words();
         match (words.is_empty(), self.text.is_empty()) {
-            (_, true) => f.write_str(if words.is_empty() { "unknown error" } else { words }),
+            (_, true) => f.write_str(if words.is_empty() {
+                "unknown error"
+            } else {
+                words
+            }),
             (true, false) => f.write_str(&self.text),
             (false, false) => write!(f, "{words} ({})", self.text),
         }
@@ -363,8 +373,16 @@ const BEGINNINGS: [(&[u8], &[u8], OtherProtocol); 14] = [
     (b"000 ", b"999 ", OtherProtocol::Smtp),
     (b"000-", b"999-", OtherProtocol::Smtp),
     // A frame of type SETTINGS or GOAWAY: its length, type, flags and stream 0.
-    (b"\0\0\0\x04\0\0\0\0\0", b"\0\0\xff\x04\xff\0\0\0\0", OtherProtocol::Http2),
-    (b"\0\0\0\x07\0\0\0\0\0", b"\0\0\xff\x07\xff\0\0\0\0", OtherProtocol::Http2),
+    (
+        b"\0\0\0\x04\0\0\0\0\0",
+        b"\0\0\xff\x04\xff\0\0\0\0",
+        OtherProtocol::Http2,
+    ),
+    (
+        b"\0\0\0\x07\0\0\0\0\0",
+        b"\0\0\xff\x07\xff\0\0\0\0",
+        OtherProtocol::Http2,
+    ),
     // A packet: its length and number, then version 10 of the protocol and the server's version,
     // or an error.
     (b"\x08\0\0\0\x0a0", b"\xff\0\0\0\x0a9", OtherProtocol::MySql),
@@ -395,7 +413,9 @@ impl OtherProtocol {
     #[must_use]
     pub fn recognise(first_bytes: &[u8]) -> Option<Self> {
         let mut alike = alike(first_bytes);
-        alike.find(|(length, _)| first_bytes.len() >= *length).map(|(_, protocol)| protocol)
+        alike
+            .find(|(length, _)| first_bytes.len() >= *length)
+            .map(|(_, protocol)| protocol)
     }
 }
 
@@ -405,7 +425,10 @@ fn alike(bytes: &[u8]) -> impl Iterator<Item = (usize, OtherProtocol)> {
         let mut limits = low.iter().zip(*high).zip(bytes);
         limits.all(|((low, high), byte)| (low..=high).contains(&byte))
     };
-    BEGINNINGS.iter().filter(is_alike).map(|(low, _, protocol)| (low.len(), *protocol))
+    BEGINNINGS
+        .iter()
+        .filter(is_alike)
+        .map(|(low, _, protocol)| (low.len(), *protocol))
 }
 
 impl fmt::Display for OtherProtocol {
@@ -437,10 +460,19 @@ mod tests {
             text(TlsErrorKind::WrongName, "it is for a.example"),
             "TLS: the server's certificate is for another name (it is for a.example)"
         );
-        assert_eq!(text(TlsErrorKind::Expired, ""), "TLS: the server's certificate has expired");
-        assert_eq!(text(TlsErrorKind::Other, "decrypt error"), "TLS: decrypt error");
+        assert_eq!(
+            text(TlsErrorKind::Expired, ""),
+            "TLS: the server's certificate has expired"
+        );
+        assert_eq!(
+            text(TlsErrorKind::Other, "decrypt error"),
+            "TLS: decrypt error"
+        );
         assert_eq!(text(TlsErrorKind::Other, ""), "TLS: unknown error");
-        assert_eq!(text(TlsErrorKind::Other, "a\nb\u{202e}"), "TLS: a\\nb\\u{202e}");
+        assert_eq!(
+            text(TlsErrorKind::Other, "a\nb\u{202e}"),
+            "TLS: a\\nb\\u{202e}"
+        );
         assert!(text(TlsErrorKind::WrongName, &"x".repeat(10_000)).len() < 400);
     }
 
@@ -468,18 +500,33 @@ mod tests {
             (b"220 mail.example.org ESMTP", OtherProtocol::Smtp),
             (b"220-FTP server", OtherProtocol::Smtp),
             (b"\x4a\0\0\0\x0a8.0.36\0\x08", OtherProtocol::MySql),
-            (b"\x5f\0\0\0\x0a5.5.5-10.11.6-MariaDB-0+deb12u1\0", OtherProtocol::MySql),
+            (
+                b"\x5f\0\0\0\x0a5.5.5-10.11.6-MariaDB-0+deb12u1\0",
+                OtherProtocol::MySql,
+            ),
             (b":\0\0\0\x0a8.0", OtherProtocol::MySql),
             (b"+\0\0\0\x0a8.0", OtherProtocol::MySql),
             (b"$\0\0\0\x0a8.0", OtherProtocol::MySql),
-            (b"\x17\0\0\0\xff\x10\x04Too many connections", OtherProtocol::MySql),
-            (b"E\0\0\0\x8cSFATAL\0VFATAL\0C0A000\0", OtherProtocol::Postgres),
+            (
+                b"\x17\0\0\0\xff\x10\x04Too many connections",
+                OtherProtocol::MySql,
+            ),
+            (
+                b"E\0\0\0\x8cSFATAL\0VFATAL\0C0A000\0",
+                OtherProtocol::Postgres,
+            ),
             (b"ERROR\r\nERROR\r\n", OtherProtocol::Memcached),
             (b"CLIENT_ERROR line too long\r\n", OtherProtocol::Memcached),
             (b"SERVER_ERROR out of memory\r\n", OtherProtocol::Memcached),
             (b"AMQP\0\0\x09\x01", OtherProtocol::Amqp),
-            (b"\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x80", OtherProtocol::Http2),
-            (b"\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01", OtherProtocol::Http2),
+            (
+                b"\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x80",
+                OtherProtocol::Http2,
+            ),
+            (
+                b"\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01",
+                OtherProtocol::Http2,
+            ),
         ];
 
         #[test]
@@ -491,7 +538,10 @@ mod tests {
                 for length in 1..bytes.len() {
                     let recognised = OtherProtocol::recognise(&bytes[..length]);
                     assert!(recognised.is_none_or(|it| it == expected), "{bytes:?}");
-                    assert_ne!(recognised.is_some(), OtherProtocol::may_begin(&bytes[..length]));
+                    assert_ne!(
+                        recognised.is_some(),
+                        OtherProtocol::may_begin(&bytes[..length])
+                    );
                 }
             }
         }
@@ -517,7 +567,15 @@ mod tests {
                     assert_eq!(OtherProtocol::recognise(bytes), None);
                 }
             }
-            for bytes in [&b""[..], b"HX", b"22x", b"\x13+", b"\x19\x03", b"\x16+", b"\x16\x02"] {
+            for bytes in [
+                &b""[..],
+                b"HX",
+                b"22x",
+                b"\x13+",
+                b"\x19\x03",
+                b"\x16+",
+                b"\x16\x02",
+            ] {
                 assert!(
                     !OtherProtocol::may_begin(bytes) && OtherProtocol::recognise(bytes).is_none()
                 );

@@ -21,18 +21,44 @@ const PENDING_BYTES_MAX: usize = IN_FLIGHT_BYTES_MAX;
 /// The removal that a node must get if it has not, or may not have, carried out this request. For a
 /// handoff this is the predecessor's removal, because no other request removes its key.
 pub(super) fn removal_if_unanswered(request: SharedRequest) -> Option<SharedRequest> {
-    let undo = |lock, ttl, waiter| Removal { lock, ttl, keep_for: None, waiter, is_awaited: false };
+    let undo = |lock, ttl, waiter| Removal {
+        lock,
+        ttl,
+        keep_for: None,
+        waiter,
+        is_awaited: false,
+    };
     let removal = match &request.command {
         Command::Remove(_) => return Some(request),
-        Command::Claim(Claim { lock, before: Before::Predecessor(before), .. }) => {
-            let Predecessor { token, attributes, waiter, ttl_longest } = before.clone();
-            undo(LockId { key: Arc::clone(&lock.key), token, attributes }, ttl_longest, waiter)
+        Command::Claim(Claim {
+            lock,
+            before: Before::Predecessor(before),
+            ..
+        }) => {
+            let Predecessor {
+                token,
+                attributes,
+                waiter,
+                ttl_longest,
+            } = before.clone();
+            undo(
+                LockId {
+                    key: Arc::clone(&lock.key),
+                    token,
+                    attributes,
+                },
+                ttl_longest,
+                waiter,
+            )
         }
         // It would have withdrawn the failed attempt. The waiter stays in the queue.
         Command::Queue(QueueEntry { lock, ttl, .. }) => undo(lock.clone(), *ttl, None),
         _ => return None,
     };
-    Some(Request::into(Request { command: Command::Remove(removal), ..*request }))
+    Some(Request::into(Request {
+        command: Command::Remove(removal),
+        ..*request
+    }))
 }
 
 /// The pending removals of one node, each with the time when its key will have expired by itself.
@@ -58,7 +84,11 @@ impl PendingReleases {
     ) -> Vec<Ticket> {
         let lifetime = request.ttl().map_or(Duration::ZERO, Ttl::as_duration);
         let until = now.after(lifetime);
-        self.expires_at = if self.queue.is_empty() { until } else { self.expires_at.min(until) };
+        self.expires_at = if self.queue.is_empty() {
+            until
+        } else {
+            self.expires_at.min(until)
+        };
         self.queue.push(ticket, request, until);
         if is_well {
             // If the node stops answering, the removals in flight become pending too.
@@ -66,7 +96,10 @@ impl PendingReleases {
             let bytes = self.queue.bytes + 2 * IN_FLIGHT_BYTES_MAX;
             self.peak = (self.peak.0.max(number), self.peak.1.max(bytes));
         }
-        let (number, bytes) = (self.peak.0.max(PENDING_MAX), self.peak.1.max(PENDING_BYTES_MAX));
+        let (number, bytes) = (
+            self.peak.0.max(PENDING_MAX),
+            self.peak.1.max(PENDING_BYTES_MAX),
+        );
         let mut given_up = Vec::new();
         while self.queue.len() > number || self.queue.bytes > bytes {
             given_up.extend(self.take().and_then(|oldest| oldest.ticket));
@@ -82,7 +115,9 @@ impl PendingReleases {
 
     /// Has `flight` room for the oldest removal?
     pub(super) fn has_room_for_next(&self, flight: &Flight) -> bool {
-        self.queue.first().is_some_and(|oldest| flight.has_room(oldest))
+        self.queue
+            .first()
+            .is_some_and(|oldest| flight.has_room(oldest))
     }
 
     /// Drops the removals whose keys have expired. Returns the tickets that still waited for them.
@@ -116,8 +151,11 @@ mod tests {
         for length in [1, 64 * 1024, 7] {
             for _ in 0..2 * PENDING_MAX {
                 pending_releases.add(at(0), None, removal(length).into(), false);
-                let bytes: usize =
-                    pending_releases.queue.iter().map(|pending| pending.request.key().len()).sum();
+                let bytes: usize = pending_releases
+                    .queue
+                    .iter()
+                    .map(|pending| pending.request.key().len())
+                    .sum();
                 assert_eq!(bytes, pending_releases.queue.bytes);
                 assert!(bytes <= PENDING_BYTES_MAX && pending_releases.queue.len() <= PENDING_MAX);
                 assert!(!pending_releases.queue.is_empty(), "the latest is kept");

@@ -32,7 +32,11 @@ impl NodeReport {
     #[doc(hidden)]
     #[must_use]
     pub fn new(url: Arc<str>, answer: NodeAnswer) -> Self {
-        Self { url, answer, former_reign: None }
+        Self {
+            url,
+            answer,
+            former_reign: None,
+        }
     }
 
     /// Is the node a replicated group, by its URL?
@@ -46,7 +50,10 @@ impl NodeReport {
 impl fmt::Display for NodeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.url, self.answer)?;
-        if !matches!(self.answer, NodeAnswer::Failed(NodeError::Quarantined { .. })) {
+        if !matches!(
+            self.answer,
+            NodeAnswer::Failed(NodeError::Quarantined { .. })
+        ) {
             return Ok(());
         }
         match &self.former_reign {
@@ -207,7 +214,10 @@ impl NodeStatus {
     /// The statuses of nodes to which no request can be sent.
     #[doc(hidden)]
     pub fn of_unreachable(urls: &[Arc<str>], error: &NodeError) -> Vec<Self> {
-        let status = |url| Self { last_error: Some(error.clone()), ..Self::unknown(url) };
+        let status = |url| Self {
+            last_error: Some(error.clone()),
+            ..Self::unknown(url)
+        };
         urls.iter().map(status).collect()
     }
 
@@ -348,7 +358,10 @@ pub struct ChangeRecorder {
 
 impl ChangeRecorder {
     pub fn new(node_timeout: Duration) -> Self {
-        Self { node_timeout, ..Self::default() }
+        Self {
+            node_timeout,
+            ..Self::default()
+        }
     }
 
     pub fn greeted(&mut self, node: Node, name: &Arc<str>) {
@@ -388,7 +401,10 @@ impl ChangeRecorder {
     }
 
     pub fn record(&mut self, name: &Arc<str>, state: NodeState) {
-        self.changes.push(NodeChange { url: Arc::clone(name), state });
+        self.changes.push(NodeChange {
+            url: Arc::clone(name),
+            state,
+        });
     }
 }
 
@@ -398,7 +414,9 @@ mod tests {
 
     #[test]
     fn a_quarantine_has_the_reason_of_the_node_that_is_in_it() {
-        let answer = NodeAnswer::Failed(NodeError::Quarantined { left: Duration::from_secs(5) });
+        let answer = NodeAnswer::Failed(NodeError::Quarantined {
+            left: Duration::from_secs(5),
+        });
         let text = |url: &str| NodeReport::new(url.into(), answer.clone()).to_string();
         let groups = [
             "redis+sentinel://s1:26379/locks/0",
@@ -414,13 +432,24 @@ mod tests {
             );
         }
         let former_reign = Some("5d41402a".to_owned());
-        let known =
-            NodeReport { former_reign, ..NodeReport::new(groups[0].into(), answer.clone()) };
+        let known = NodeReport {
+            former_reign,
+            ..NodeReport::new(groups[0].into(), answer.clone())
+        };
         let known = known.to_string();
-        assert!(known.contains("5d41402a") && !known.contains("adopt"), "{known}");
-        for url in ["redis://h:6379/0", "unix:///run/failover=true/redis.sock?db=0"] {
+        assert!(
+            known.contains("5d41402a") && !known.contains("adopt"),
+            "{known}"
+        );
+        for url in [
+            "redis://h:6379/0",
+            "unix:///run/failover=true/redis.sock?db=0",
+        ] {
             let plain = text(url);
-            assert!(plain.contains("restart_guard") && !plain.contains("group"), "{plain}");
+            assert!(
+                plain.contains("restart_guard") && !plain.contains("group"),
+                "{plain}"
+            );
         }
     }
 

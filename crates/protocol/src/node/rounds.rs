@@ -108,8 +108,12 @@ impl<W> Rounds<W> {
         let slot = self.vacancy();
         self.await_until(request.deadline);
         let is_kept = request.is_extension() || request.is_turn() || request.share().is_some();
-        let token = request.token().filter(|_| is_kept && request.is_to_restore());
-        self.propagation.kept.extend(token.map(|token| (token, slot)));
+        let token = request
+            .token()
+            .filter(|_| is_kept && request.is_to_restore());
+        self.propagation
+            .kept
+            .extend(token.map(|token| (token, slot)));
         let entry = &mut self.entries[slot];
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
@@ -147,13 +151,18 @@ impl<W> Rounds<W> {
 
     /// The waiters of the open rounds, and the callers that wait in the nodes' queue.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
-        let rounds = self.entries.iter().filter_map(|entry| entry.waiter.as_ref());
+        let rounds = self
+            .entries
+            .iter()
+            .filter_map(|entry| entry.waiter.as_ref());
         rounds.chain(self.waits.callers())
     }
 
     fn status(&self, now: Time) -> Vec<NodeStatus> {
         let with_trips = self.sessions.iter().zip(&self.round_trips);
-        with_trips.map(|(session, trip)| session.status(now, *trip)).collect()
+        with_trips
+            .map(|(session, trip)| session.status(now, *trip))
+            .collect()
     }
 
     /// Counts the answers of one node's session.
@@ -369,9 +378,10 @@ impl<W> Conversation for Rounds<W> {
 
     fn is_crowded(&self, next: Next<'_, Self>) -> bool {
         match next {
-            Next::Order(Order::Round(request)) | Next::Message(Message::Post(request)) => {
-                self.sessions.iter().any(|session| session.is_crowded(request))
-            }
+            Next::Order(Order::Round(request)) | Next::Message(Message::Post(request)) => self
+                .sessions
+                .iter()
+                .any(|session| session.is_crowded(request)),
             _ => false,
         }
     }
@@ -389,7 +399,9 @@ impl<W> Conversation for Rounds<W> {
         let rounds = (self.awaited > 0).then_some(self.ends_at);
         let deadlines = rounds.into_iter().chain(self.waits.next_end());
         let deadlines = deadlines.chain(self.propagation.retries_at);
-        deadlines.chain(self.sessions.iter().filter_map(Session::next_deadline)).min()
+        deadlines
+            .chain(self.sessions.iter().filter_map(Session::next_deadline))
+            .min()
     }
 
     fn tick(&mut self, now: Time) {
@@ -404,7 +416,9 @@ impl<W> Conversation for Rounds<W> {
     }
 
     fn is_draining(&mut self, now: Time) -> bool {
-        self.sessions.iter().any(|session| session.has_removals(now))
+        self.sessions
+            .iter()
+            .any(|session| session.has_removals(now))
     }
 }
 

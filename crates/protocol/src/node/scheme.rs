@@ -79,8 +79,18 @@ impl Scheme {
     #[must_use]
     pub fn split(url: &str) -> Option<(Self, &str)> {
         let (name, rest) = url.split_once("://")?;
-        let known = SCHEMES.iter().find(|(known, ..)| known.eq_ignore_ascii_case(name));
-        known.map(|(_, place, is_tls)| (Self { place: *place, is_tls: *is_tls }, rest))
+        let known = SCHEMES
+            .iter()
+            .find(|(known, ..)| known.eq_ignore_ascii_case(name));
+        known.map(|(_, place, is_tls)| {
+            (
+                Self {
+                    place: *place,
+                    is_tls: *is_tls,
+                },
+                rest,
+            )
+        })
     }
 
     /// May URLs with this scheme name several hosts, between commas?
@@ -103,14 +113,20 @@ mod tests {
             ("redis://h:6379/0", NodeKind::Server),
             ("VALKEYS://u:***@h:6379/0?server_name=x", NodeKind::Server),
             ("redis://h?failover=true", NodeKind::Group),
-            ("rediss://h:6379/0?server_name=x&failover=true&replicas=1", NodeKind::Group),
+            (
+                "rediss://h:6379/0?server_name=x&failover=true&replicas=1",
+                NodeKind::Group,
+            ),
             ("redis://h?failover=false", NodeKind::Server),
             ("redis+sentinel://s:26379/name/0", NodeKind::Group),
             ("rediss-cluster://h:6379?slots=0", NodeKind::Group),
             ("ZK://h1,h2/locks", NodeKind::Ensemble),
             ("zks://h1", NodeKind::Ensemble),
             // What only looks like it.
-            ("unix:///run/failover=true/redis.sock?db=0", NodeKind::Server),
+            (
+                "unix:///run/failover=true/redis.sock?db=0",
+                NodeKind::Server,
+            ),
             ("unix:///zk:/a?db=0", NodeKind::Server),
             ("redis://failover=true:6379/0", NodeKind::Server),
         ] {
@@ -124,10 +140,18 @@ mod tests {
     #[test]
     fn each_scheme_stands_in_the_list_once_and_its_secure_one_beside_it() {
         for (index, (name, place, is_tls)) in SCHEMES.iter().enumerate() {
-            assert!(SCHEMES[index + 1..].iter().all(|(other, ..)| other != name), "{name}");
-            let secure = SCHEMES.iter().any(|(_, other, is_tls)| other == place && *is_tls);
+            assert!(
+                SCHEMES[index + 1..].iter().all(|(other, ..)| other != name),
+                "{name}"
+            );
+            let secure = SCHEMES
+                .iter()
+                .any(|(_, other, is_tls)| other == place && *is_tls);
             assert!(secure || *place == SchemePlace::Path, "{name}");
-            assert_eq!(Scheme::split(&format!("{name}://a")).unwrap().0.is_tls, *is_tls);
+            assert_eq!(
+                Scheme::split(&format!("{name}://a")).unwrap().0.is_tls,
+                *is_tls
+            );
         }
     }
 }

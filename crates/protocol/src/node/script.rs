@@ -200,7 +200,10 @@ impl ScriptCall<'_> {
     ) {
         let count = lock.keys().count() * (1 + suffixes.len());
         let derived = |suffix| lock.keys().map(move |key| Word::Derived(key, suffix));
-        let keys = lock.keys().map(Word::Key).chain(suffixes.iter().copied().flat_map(derived));
+        let keys = lock
+            .keys()
+            .map(Word::Key)
+            .chain(suffixes.iter().copied().flat_map(derived));
         self.write(script, (count, keys), arguments.iter().copied(), out);
     }
 
@@ -228,7 +231,9 @@ impl ScriptCall<'_> {
             Form::Digest => ("EVALSHA", script.sha1),
             Form::Source => ("EVAL", script.source),
         };
-        let words = [verb, name].map(|word| Word::Bytes(word.as_bytes())).into_iter();
+        let words = [verb, name]
+            .map(|word| Word::Bytes(word.as_bytes()))
+            .into_iter();
         let words = words.chain([Word::Number(count as u64)]);
         let all = 4 + count + arguments.len();
         encode_words(out, all, self.tag, words.chain(keys).chain(arguments));
@@ -283,7 +288,9 @@ fn refusal(number: i64, reply: &Reply<'_>) -> Option<NodeReply> {
 
 /// The elements that follow the number in a script's list.
 pub fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'a>>; 3]> {
-    let Reply::Array(list) = reply else { return None };
+    let Reply::Array(list) = reply else {
+        return None;
+    };
     let mut elements = list.iter();
     let is_answer = list.len() <= 4 && elements.next() == Some(Reply::Integer(number));
     is_answer.then(|| [elements.next(), elements.next(), elements.next()])
@@ -293,7 +300,9 @@ pub fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'a>>; 3]
 pub fn elements_of_parts<'a>(parts: &Elements<'a>) -> Option<Vec<Reply<'a>>> {
     let mut elements = Vec::new();
     for part in parts.iter() {
-        let Reply::Array(part) = part else { return None };
+        let Reply::Array(part) = part else {
+            return None;
+        };
         elements.extend(part.iter());
     }
     Some(elements)

@@ -87,7 +87,11 @@ fn quotes_escaped(text: &[u8], end: usize, forms: &[&[u8]], code: usize) -> bool
     }
     let quoting = Quoting::new(&unescaped.bytes, code);
     let shown = unescaped.starts.partition_point(|start| *start < end);
-    (0..shown).any(|at| forms.iter().any(|secret| quoting.quote_at(at, secret).is_some()))
+    (0..shown).any(|at| {
+        forms
+            .iter()
+            .any(|secret| quoting.quote_at(at, secret).is_some())
+    })
 }
 
 impl<'a> Quoting<'a> {
@@ -95,7 +99,11 @@ impl<'a> Quoting<'a> {
         let is_punctuation =
             |byte: &u8| matches!(byte, b'.' | b',' | b';' | b':' | b'!' | b' ' | b'\t');
         let last = text.iter().rposition(|byte| !is_punctuation(byte));
-        Self { text, code, punctuation: last.map_or(0, |last| last + 1) }
+        Self {
+            text,
+            code,
+            punctuation: last.map_or(0, |last| last + 1),
+        }
     }
 
     /// Does the text quote the secret, or the beginning of it, from `at` on and beyond the code?
@@ -171,7 +179,11 @@ mod tests {
     #[test]
     fn a_short_password_takes_no_letters_out_of_words() {
         for secret in ["p", "s", "per", "mission", "us", "o", "1"] {
-            assert_eq!(shown(PERMISSIONS, secret).as_deref(), Some(PERMISSIONS), "{secret}");
+            assert_eq!(
+                shown(PERMISSIONS, secret).as_deref(),
+                Some(PERMISSIONS),
+                "{secret}"
+            );
         }
         let port = "MOVED 7000 10.0.0.12:6379";
         for secret in ["7", "00", "37", "70"] {
@@ -181,22 +193,35 @@ mod tests {
 
     #[test]
     fn a_text_with_a_word_that_is_the_password_is_not_shown() {
-        for secret in
-            ["no", "user", "permissions", "permission", "get", "'get'", "'", "no permissions"]
-        {
+        for secret in [
+            "no",
+            "user",
+            "permissions",
+            "permission",
+            "get",
+            "'get'",
+            "'",
+            "no permissions",
+        ] {
             assert_eq!(shown(PERMISSIONS, secret), None, "{secret}");
         }
         for secret in ["6379", "7000", "12:6379", "10.0"] {
             assert_eq!(shown("MOVED 7000 10.0.0.12:6379", secret), None, "{secret}");
         }
         for secret in ["p", "pass", "correct horse", "letters-only"] {
-            for text in
-                [format!("ERR {secret}"), format!("{secret} is odd"), format!("a='{secret}'")]
-            {
+            for text in [
+                format!("ERR {secret}"),
+                format!("{secret} is odd"),
+                format!("a='{secret}'"),
+            ] {
                 assert_eq!(shown(&text, secret), None, "{text}");
             }
         }
-        assert_eq!(shown("ERR xcorrecthorsex", "correcthorse"), None, "too long to be chance");
+        assert_eq!(
+            shown("ERR xcorrecthorsex", "correcthorse"),
+            None,
+            "too long to be chance"
+        );
     }
 
     #[test]
@@ -207,12 +232,21 @@ mod tests {
                 assert_eq!(shown(&text, secret), Some(format!("{before}***{behind}")));
             }
         }
-        assert_eq!(shown("ERR a4b", "4b"), None, "stars for so little say what it is");
+        assert_eq!(
+            shown("ERR a4b", "4b"),
+            None,
+            "stars for so little say what it is"
+        );
     }
 
     #[test]
     fn the_beginning_of_a_password_is_not_shown_where_a_quotation_ends() {
-        for secret in ["s3cr:et-w0rd", "secretwords", "12345678901", "se cret\"words"] {
+        for secret in [
+            "s3cr:et-w0rd",
+            "secretwords",
+            "12345678901",
+            "se cret\"words",
+        ] {
             for length in CUT_MIN..secret.len() {
                 let cut = &secret[..length];
                 for text in [
@@ -232,19 +266,36 @@ mod tests {
         // No ordinary word, so it was the password also where no quotation ends.
         assert_eq!(shown("ERR AUTH s3cr is wrong", "s3cr:et"), None);
         // Ordinary words, and beginnings that are too short.
-        for text in ["ERR the password is wrong", "ERR passwords are wrong", "ERR bad 'pa'"] {
+        for text in [
+            "ERR the password is wrong",
+            "ERR passwords are wrong",
+            "ERR bad 'pa'",
+        ] {
             assert_eq!(shown(text, "password-of-mine").as_deref(), Some(text));
         }
     }
 
     #[test]
     fn a_password_in_another_case_is_not_shown() {
-        assert_eq!(shown("ERR no HUNTER2 here", "hunter2").as_deref(), Some("ERR no *** here"));
-        assert_eq!(shown("ERR no hunter2 here", "HuNtEr2").as_deref(), Some("ERR no *** here"));
-        for text in ["ERR bad 'CORRECT HORSE'", "ERR correct+horse", "ERR bad 'Correct H"] {
+        assert_eq!(
+            shown("ERR no HUNTER2 here", "hunter2").as_deref(),
+            Some("ERR no *** here")
+        );
+        assert_eq!(
+            shown("ERR no hunter2 here", "HuNtEr2").as_deref(),
+            Some("ERR no *** here")
+        );
+        for text in [
+            "ERR bad 'CORRECT HORSE'",
+            "ERR correct+horse",
+            "ERR bad 'Correct H",
+        ] {
             assert_eq!(shown(text, "correct horse"), None, "{text}");
         }
-        assert_eq!(shown("ERR unknown command 'AUTH' 'S3CR", "s3cr:et-w0rd"), None);
+        assert_eq!(
+            shown("ERR unknown command 'AUTH' 'S3CR", "s3cr:et-w0rd"),
+            None
+        );
     }
 
     #[test]
@@ -272,7 +323,10 @@ mod tests {
             }
         }
         // The password itself may have escapes in it.
-        assert_eq!(shown("ERR no a%41b9 here", "a%41b9").as_deref(), Some("ERR no *** here"));
+        assert_eq!(
+            shown("ERR no a%41b9 here", "a%41b9").as_deref(),
+            Some("ERR no *** here")
+        );
         assert_eq!(shown("ERR 'a\\\"b9' here", "a\"b9"), None);
         // Escapes of other things are shown as they are.
         let other = "ERR 100%25 of \\x00 and %41";
@@ -286,7 +340,11 @@ mod tests {
             let (text, secret) = (unit.repeat(64 * 1024), format!("{}b", unit.repeat(500)));
             let _ = without(text.as_bytes(), secret.as_bytes(), 0, 300);
         }
-        assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
+        assert!(
+            start.elapsed() < std::time::Duration::from_secs(20),
+            "{:?}",
+            start.elapsed()
+        );
     }
 
     #[test]
@@ -302,8 +360,14 @@ mod tests {
     #[test]
     fn arguments_are_left_out_unless_the_password_says_so_itself() {
         let text = "ERR unknown command 'LOGIN', with args beginning with: 'words'";
-        assert_eq!(shown(text, "words").as_deref(), Some("ERR unknown command 'LOGIN'"));
+        assert_eq!(
+            shown(text, "words").as_deref(),
+            Some("ERR unknown command 'LOGIN'")
+        );
         let secret = "4, with args beginning with b";
-        assert_eq!(shown(&format!("ERR {secret} no"), secret).as_deref(), Some("ERR *** no"));
+        assert_eq!(
+            shown(&format!("ERR {secret} no"), secret).as_deref(),
+            Some("ERR *** no")
+        );
     }
 }

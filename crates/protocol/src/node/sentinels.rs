@@ -21,7 +21,9 @@ pub struct SentinelAnswer {
 impl SentinelAnswer {
     /// Reads names and values in turn. `None` if this is no such answer.
     pub fn read(reply: &Reply<'_>) -> Option<Self> {
-        let (Reply::Array(list) | Reply::Map(list)) = reply else { return None };
+        let (Reply::Array(list) | Reply::Map(list)) = reply else {
+            return None;
+        };
         let (mut answer, mut elements) = (Self::default(), list.iter());
         while let (Some(Reply::Bulk(name)), Some(Reply::Bulk(value))) =
             (elements.next(), elements.next())
@@ -58,7 +60,10 @@ pub(super) fn warnings(status: &NodeStatus, is_alone: bool) -> Vec<NodeWarning> 
         return Vec::new();
     };
     let silent = named - answers.len();
-    let silent = (silent > 0).then_some(NodeWarning::SentinelsSilent { silent, named: *named });
+    let silent = (silent > 0).then_some(NodeWarning::SentinelsSilent {
+        silent,
+        named: *named,
+    });
     let mut warnings: Vec<_> = silent.into_iter().collect();
     // Of differing answers, the worst counts.
     let most = |of: fn(&SentinelAnswer) -> u32| answers.iter().map(of).max().unwrap_or(0);
@@ -69,12 +74,22 @@ pub(super) fn warnings(status: &NodeStatus, is_alone: bool) -> Vec<NodeWarning> 
     }
     let (listed, connected) = (most(|it| it.replicas), status.role);
     let is_said = connected == Some(Role::Master { replicas: listed }) || answers.is_empty();
-    let differs = options.replicas.filter(|named| *named != listed && !is_said);
+    let differs = options
+        .replicas
+        .filter(|named| *named != listed && !is_said);
     warnings.extend(differs.map(|named| NodeWarning::ReplicasListed { named, listed }));
     let GroupOptions { bound, max_ttl, .. } = **options;
-    let down_after = answers.iter().map(|it| it.down_after).max().unwrap_or_default();
+    let down_after = answers
+        .iter()
+        .map(|it| it.down_after)
+        .max()
+        .unwrap_or_default();
     if is_alone && !answers.is_empty() && down_after.saturating_add(bound) >= max_ttl * 2 / 3 {
-        warnings.push(NodeWarning::KeptLocksEnd { down_after, bound, max_ttl });
+        warnings.push(NodeWarning::KeptLocksEnd {
+            down_after,
+            bound,
+            max_ttl,
+        });
     }
     warnings
 }

@@ -23,7 +23,10 @@ impl ServerError {
     pub fn parse(reply: &[u8], secret: Option<&[u8]>) -> Self {
         let text = String::from_utf8_lossy(reply);
         let kind = ServerErrorKind::of(&text);
-        Self { kind, text: presentable(reply, secret) }
+        Self {
+            kind,
+            text: presentable(reply, secret),
+        }
     }
 
     /// Does the server not know the script of this request?
@@ -136,12 +139,24 @@ pub enum ServerErrorKind {
 
 /// The codes at the beginning of an error reply, and their meaning.
 const CODES: [(&[&str], ServerErrorKind); 9] = [
-    (&["NOAUTH", "WRONGPASS", "DENIED"], ServerErrorKind::Authentication),
+    (
+        &["NOAUTH", "WRONGPASS", "DENIED"],
+        ServerErrorKind::Authentication,
+    ),
     (&["NOPERM"], ServerErrorKind::NoPermission),
-    (&["LOADING", "BUSY", "UNKILLABLE", "TRYAGAIN"], ServerErrorKind::Busy),
-    (&["MISCONF", "OOM", "NOREPLICAS"], ServerErrorKind::WriteRefused),
+    (
+        &["LOADING", "BUSY", "UNKILLABLE", "TRYAGAIN"],
+        ServerErrorKind::Busy,
+    ),
+    (
+        &["MISCONF", "OOM", "NOREPLICAS"],
+        ServerErrorKind::WriteRefused,
+    ),
     (&["READONLY", "MASTERDOWN"], ServerErrorKind::Replica),
-    (&["MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN"], ServerErrorKind::Cluster),
+    (
+        &["MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN"],
+        ServerErrorKind::Cluster,
+    ),
     (&["WRONGTYPE"], ServerErrorKind::WrongType),
     (&["FENCE"], ServerErrorKind::Counter),
     // These are answered by the client itself, and so are of no other kind.
@@ -156,27 +171,57 @@ const BEGINNINGS: [(&str, ServerErrorKind); 20] = [
     ("ERR max number of clients", ServerErrorKind::TooManyClients),
     ("ERR unknown command", ServerErrorKind::UnknownCommand),
     // Of scripts: Redis, and Valkey from 8 on.
-    ("ERR Unknown Redis command called from", ServerErrorKind::UnknownCommand),
-    ("ERR Unknown command called from", ServerErrorKind::UnknownCommand),
-    ("ERR This Redis command is not allowed from script", ServerErrorKind::UnknownCommand),
-    ("ERR This Valkey command is not allowed from script", ServerErrorKind::UnknownCommand),
+    (
+        "ERR Unknown Redis command called from",
+        ServerErrorKind::UnknownCommand,
+    ),
+    (
+        "ERR Unknown command called from",
+        ServerErrorKind::UnknownCommand,
+    ),
+    (
+        "ERR This Redis command is not allowed from script",
+        ServerErrorKind::UnknownCommand,
+    ),
+    (
+        "ERR This Valkey command is not allowed from script",
+        ServerErrorKind::UnknownCommand,
+    ),
     // A script that has read the clock. Before version 5.
-    ("ERR Write commands not allowed after non deterministic", ServerErrorKind::UnknownCommand),
-    ("ERR Script attempted to access a non local key", ServerErrorKind::Cluster),
+    (
+        "ERR Write commands not allowed after non deterministic",
+        ServerErrorKind::UnknownCommand,
+    ),
+    (
+        "ERR Script attempted to access a non local key",
+        ServerErrorKind::Cluster,
+    ),
     // Envoy as a proxy.
     ("unsupported command", ServerErrorKind::UnknownCommand),
     // Servers before version 6 have no codes for these.
-    ("ERR operation not permitted", ServerErrorKind::Authentication),
+    (
+        "ERR operation not permitted",
+        ServerErrorKind::Authentication,
+    ),
     ("ERR invalid password", ServerErrorKind::Authentication),
     ("ERR Client sent AUTH", ServerErrorKind::Authentication),
     ("ERR AUTH", ServerErrorKind::Authentication),
-    ("ERR wrong number of arguments for 'auth'", ServerErrorKind::Authentication),
-    ("ERR Operation against a key holding the wrong kind of value", ServerErrorKind::WrongType),
+    (
+        "ERR wrong number of arguments for 'auth'",
+        ServerErrorKind::Authentication,
+    ),
+    (
+        "ERR Operation against a key holding the wrong kind of value",
+        ServerErrorKind::WrongType,
+    ),
     ("ERR invalid DB index", ServerErrorKind::NoSuchDatabase),
     ("ERR DB index", ServerErrorKind::NoSuchDatabase),
     ("ERR SELECT is not allowed", ServerErrorKind::NoSuchDatabase),
     // The user may run the script, but not the commands in it. Version 7.0, and later ones.
-    ("ERR The user executing the script can't", ServerErrorKind::NoPermission),
+    (
+        "ERR The user executing the script can't",
+        ServerErrorKind::NoPermission,
+    ),
     ("ERR ACL failure in script", ServerErrorKind::NoPermission),
 ];
 
@@ -211,7 +256,9 @@ impl ServerErrorKind {
                 let without = |words: &str| inner.starts_with(words.trim_start_matches("ERR "));
                 BEGINNINGS.iter().find(|(words, _)| without(words))
             };
-            let mut inner = text.split(": ").map(|inner| inner.trim_start_matches("ERR "));
+            let mut inner = text
+                .split(": ")
+                .map(|inner| inner.trim_start_matches("ERR "));
             if let Some((_, kind)) = inner.find_map(begins) {
                 return *kind;
             }
@@ -266,7 +313,10 @@ impl Unescaped {
     /// Decodes `\x2d`, `\055`, `\u002d`, `\u{2d}`, `%2d`, and a backslash before any other
     /// character.
     pub(super) fn of(text: &[u8]) -> Self {
-        let mut unescaped = Self { bytes: Vec::new(), starts: Vec::new() };
+        let mut unescaped = Self {
+            bytes: Vec::new(),
+            starts: Vec::new(),
+        };
         let mut at = 0;
         while at < text.len() {
             let (bytes, length) = escape(&text[at..]).unwrap_or((vec![text[at]], 1));
@@ -281,7 +331,13 @@ impl Unescaped {
 /// The bytes for which the escape at the beginning of the text stands, and its length.
 fn escape(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     let byte = |digits: &[u8], radix| Some(vec![number(digits, radix)?.try_into().ok()?]);
-    let character = |digits| Some(char::from_u32(number(digits, 16)?)?.to_string().into_bytes());
+    let character = |digits| {
+        Some(
+            char::from_u32(number(digits, 16)?)?
+                .to_string()
+                .into_bytes(),
+        )
+    };
     Some(match text {
         [b'%', rest @ ..] => (byte(rest.get(..2)?, 16)?, 3),
         [b'\\', b'x', rest @ ..] if number(rest.get(..2)?, 16).is_some() => {
@@ -303,7 +359,9 @@ fn escape(text: &[u8]) -> Option<(Vec<u8>, usize)> {
 
 /// A number of digits only.
 fn number(digits: &[u8], radix: u32) -> Option<u32> {
-    let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
+    let digits = std::str::from_utf8(digits)
+        .ok()
+        .filter(|digits| !digits.starts_with('+'))?;
     u32::from_str_radix(digits, radix).ok()
 }
 
@@ -324,7 +382,14 @@ mod tests {
                 assert_eq!(kind(&format!("{code}S some words")), ServerErrorKind::Other);
             }
         }
-        for text in ["", "ERR", "ERR  two  spaces", "err lower", "ERRNOAUTH", " NOAUTH"] {
+        for text in [
+            "",
+            "ERR",
+            "ERR  two  spaces",
+            "err lower",
+            "ERRNOAUTH",
+            " NOAUTH",
+        ] {
             assert_eq!(kind(text), ServerErrorKind::Other, "{text:?}");
         }
     }
@@ -358,13 +423,22 @@ mod tests {
     #[test]
     fn the_errors_of_real_servers_are_recognised() {
         let table = [
-            ("ERR max number of clients reached", ServerErrorKind::TooManyClients),
+            (
+                "ERR max number of clients reached",
+                ServerErrorKind::TooManyClients,
+            ),
             (
                 "ERR unknown command 'FOO', with args beginning with: ",
                 ServerErrorKind::UnknownCommand,
             ),
-            ("unsupported command 'time'", ServerErrorKind::UnknownCommand),
-            ("ERR DB index is out of range", ServerErrorKind::NoSuchDatabase),
+            (
+                "unsupported command 'time'",
+                ServerErrorKind::UnknownCommand,
+            ),
+            (
+                "ERR DB index is out of range",
+                ServerErrorKind::NoSuchDatabase,
+            ),
             (
                 "ERR The user executing the script can't run this command or subcommand script: \
                  1ccb475e, on @user_script:4.",
@@ -406,7 +480,10 @@ mod tests {
                 "NOPERM ACL failure in script: User lock has no permissions to access the 'a' key",
                 ServerErrorKind::NoPermission,
             ),
-            ("ERR Client sent AUTH, but no password is set", ServerErrorKind::Authentication),
+            (
+                "ERR Client sent AUTH, but no password is set",
+                ServerErrorKind::Authentication,
+            ),
             (
                 "ERR AUTH <password> called without any password configured for the default user.",
                 ServerErrorKind::Authentication,
@@ -453,12 +530,18 @@ mod tests {
 
     #[test]
     fn the_errors_of_redis_before_version_4_are_recognised() {
-        assert_eq!(kind("ERR invalid DB index"), ServerErrorKind::NoSuchDatabase);
+        assert_eq!(
+            kind("ERR invalid DB index"),
+            ServerErrorKind::NoSuchDatabase
+        );
         // Redis 2.6 has no code for it.
         let wrong = "ERR Operation against a key holding the wrong kind of value";
         let script = "ERR Error running script (call to f_e0): @user_script:1: ";
         assert_eq!(kind(wrong), ServerErrorKind::WrongType);
-        assert_eq!(kind(&format!("{script}{wrong}")), ServerErrorKind::WrongType);
+        assert_eq!(
+            kind(&format!("{script}{wrong}")),
+            ServerErrorKind::WrongType
+        );
     }
 
     #[test]
@@ -478,28 +561,51 @@ mod tests {
         assert_eq!(word.kind, ServerErrorKind::NoPermission);
         let letter = ServerError::parse(b"NOPERM no permissions", Some(b"p"));
         assert_eq!(letter.text, "NOPERM no permissions");
-        assert_eq!(presentable(b"a no", Some(b"no")), "(not shown: it may quote a secret)");
+        assert_eq!(
+            presentable(b"a no", Some(b"no")),
+            "(not shown: it may quote a secret)"
+        );
     }
 
     #[test]
     fn any_text_is_made_presentable() {
         let long = ServerError::parse("ERR \u{e9}".repeat(1_000).as_bytes(), None);
         assert!(long.text.len() <= ServerError::TEXT_MAX);
-        assert_eq!(ServerError::parse(b"ERR \xff\xfe", None).text, "ERR \u{fffd}\u{fffd}");
-        assert_eq!(ServerError::parse(b"ERR a\tb\x1b[31m", None).text, "ERR a\\tb\\u{1b}[31m");
-        assert_eq!(ServerError::parse(b"ERR \"a\\b\"", None).text, "ERR \"a\\b\"");
+        assert_eq!(
+            ServerError::parse(b"ERR \xff\xfe", None).text,
+            "ERR \u{fffd}\u{fffd}"
+        );
+        assert_eq!(
+            ServerError::parse(b"ERR a\tb\x1b[31m", None).text,
+            "ERR a\\tb\\u{1b}[31m"
+        );
+        assert_eq!(
+            ServerError::parse(b"ERR \"a\\b\"", None).text,
+            "ERR \"a\\b\""
+        );
         assert_eq!(ServerError::parse(b"ERR a", Some(b"")).text, "ERR a");
     }
 
     #[test]
     fn characters_that_change_how_a_text_is_seen_are_escaped() {
-        let marks = [0x61c, 0x200e, 0x200f, 0x2028, 0x2029, 0x2060, 0xfeff, 0xad, 0x180e];
-        let ranges = [0x00..=0x1f, 0x7f..=0x9f, 0x200b..=0x200d, 0x202a..=0x202e, 0x2066..=0x2069];
+        let marks = [
+            0x61c, 0x200e, 0x200f, 0x2028, 0x2029, 0x2060, 0xfeff, 0xad, 0x180e,
+        ];
+        let ranges = [
+            0x00..=0x1f,
+            0x7f..=0x9f,
+            0x200b..=0x200d,
+            0x202a..=0x202e,
+            0x2066..=0x2069,
+        ];
         for code in marks.into_iter().chain(ranges.into_iter().flatten()) {
             let character = char::from_u32(code).expect("no surrogate");
             let text = ServerError::parse(format!("ERR a{character}b").as_bytes(), None).text;
             assert_eq!(text, format!("ERR a{}b", character.escape_default()));
-            assert!(!text.contains(character) && text.len() > "ERR a b".len(), "{code:x}");
+            assert!(
+                !text.contains(character) && text.len() > "ERR a b".len(),
+                "{code:x}"
+            );
             let text = quoted(format!("a{character}b").as_bytes(), None);
             assert_eq!(text, format!("\"a{}b\"", character.escape_default()));
         }
@@ -515,8 +621,15 @@ mod tests {
                 let text = ServerError::parse(long.as_bytes(), None).text;
                 assert!(text.len() <= ServerError::TEXT_MAX, "{filler:?}");
                 assert!(text.len() > ServerError::TEXT_MAX - 10, "{filler:?}");
-                assert_eq!(text.matches("\\u{").count(), text.matches('}').count(), "{text}");
-                assert!(!text.ends_with('\\') && !text.contains('\u{fffd}'), "{text}");
+                assert_eq!(
+                    text.matches("\\u{").count(),
+                    text.matches('}').count(),
+                    "{text}"
+                );
+                assert!(
+                    !text.ends_with('\\') && !text.contains('\u{fffd}'),
+                    "{text}"
+                );
                 let text = quoted(long.as_bytes(), None);
                 assert!(text.len() <= ServerError::TEXT_MAX + 2, "{filler:?}");
             }
@@ -527,16 +640,28 @@ mod tests {
     fn a_password_of_odd_characters_is_blotted_out_too() {
         let text = |reply: &[u8], secret: &[u8]| ServerError::parse(reply, Some(secret)).text;
         let secret = "p\u{202e}w\u{1b}".as_bytes();
-        assert_eq!(text(&[b"ERR '", secret, b"' is odd"].concat(), secret), "ERR '***' is odd");
+        assert_eq!(
+            text(&[b"ERR '", secret, b"' is odd"].concat(), secret),
+            "ERR '***' is odd"
+        );
         // A server writes blanks for line breaks, so that its reply stays one line.
-        assert_eq!(text(b"ERR 'p  w\n' is odd", b"p\r\nw\n"), "ERR '***' is odd");
+        assert_eq!(
+            text(b"ERR 'p  w\n' is odd", b"p\r\nw\n"),
+            "ERR '***' is odd"
+        );
         assert_eq!(text(b"ERR 'p  w ' is odd", b"p\r\nw\n"), "ERR '***' is odd");
-        assert_eq!(text(b"ERR 'p\r\nw\n' is odd", b"p\r\nw\n"), "ERR '***' is odd");
+        assert_eq!(
+            text(b"ERR 'p\r\nw\n' is odd", b"p\r\nw\n"),
+            "ERR '***' is odd"
+        );
         // Invalid UTF-8 is found even if it would be decoded together with its neighbours.
         assert_eq!(text(b"ERR pw\xc3\xa9", b"pw\xc3"), "ERR ***\u{fffd}");
         assert_eq!(text("ERR pw\u{fffd}".as_bytes(), b"pw\xc3"), "ERR ***");
         let secret = b"4, with args beginning with b";
-        assert_eq!(text(&[b"ERR ", &secret[..], b" no"].concat(), secret), "ERR *** no");
+        assert_eq!(
+            text(&[b"ERR ", &secret[..], b" no"].concat(), secret),
+            "ERR *** no"
+        );
         let late = [&b"x".repeat(ServerError::TEXT_MAX - 2)[..], b"s3cret"].concat();
         assert!(!text(&late, b"s3cret").contains("s3"));
     }

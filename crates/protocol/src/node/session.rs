@@ -74,7 +74,9 @@ pub struct SessionOptions {
 impl SessionOptions {
     /// What stands before each key on this node.
     fn tag(&self) -> Arc<[u8]> {
-        self.group.as_ref().map_or_else(Arc::default, |group| Arc::clone(&group.tag))
+        self.group
+            .as_ref()
+            .map_or_else(Arc::default, |group| Arc::clone(&group.tag))
     }
 
     /// Is this node a slot of a cluster?
@@ -153,7 +155,10 @@ pub struct Session {
 }
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one for each node, not one per command")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each node, not one per command"
+)]
 enum State {
     Down { retry_at: Time },
     Connecting { since: Time, phase: Phase },
@@ -169,7 +174,9 @@ impl Session {
             // Far enough from the numbers of any other client, and from what a script can count.
             flight: Flight::after(options.seed >> 24, options.tag()),
             options,
-            state: State::Down { retry_at: Time::ZERO },
+            state: State::Down {
+                retry_at: Time::ZERO,
+            },
             connection: Connection::default(),
             server: LastServer::default(),
             group: Group::default(),
@@ -232,7 +239,11 @@ impl Session {
         let problem = self.of_announced(problem);
         // No pause if an idle connection was closed: servers restart, and close idle connections.
         let was_idle = std::mem::take(&mut self.connection.is_proven) && self.flight.is_empty();
-        let pause = if was_idle { Duration::ZERO } else { self.backoff.next_delay(Duration::ZERO) };
+        let pause = if was_idle {
+            Duration::ZERO
+        } else {
+            self.backoff.next_delay(Duration::ZERO)
+        };
         // The pause counts from the failure, of which the next call may learn long after: what
         // leaves a round unanswered has failed by its end.
         let retry_at = self.silent_at().map_or(now, |at| at.min(now)).after(pause);
@@ -252,7 +263,10 @@ impl Session {
             self.lose(now, command.ticket, command.request, &problem, true);
         }
         self.lose_unchecked(now, &problem);
-        while let Some(Queued { ticket, request, .. }) = self.waiting.pop() {
+        while let Some(Queued {
+            ticket, request, ..
+        }) = self.waiting.pop()
+        {
             self.lose(now, ticket, request, &problem, false);
         }
         for ticket in self.pending_releases.queue.unwait_all() {

@@ -57,7 +57,11 @@ impl SharedRequest {
 impl From<Request> for SharedRequest {
     fn from(request: Request) -> Self {
         let script = script_of(&request);
-        Self(Arc::new(Inner { request, script, text: Vec::new() }))
+        Self(Arc::new(Inner {
+            request,
+            script,
+            text: Vec::new(),
+        }))
     }
 }
 
@@ -84,7 +88,9 @@ impl LastRequests {
     /// Shares a request, and encodes it once.
     pub(super) fn share(&mut self, request: Request) -> SharedRequest {
         for _ in 0..TRIES {
-            let Some(mut oldest) = self.0.pop_front() else { break };
+            let Some(mut oldest) = self.0.pop_front() else {
+                break;
+            };
             if let Some(inner) = Arc::get_mut(&mut oldest.0) {
                 *inner = Inner::new(request, std::mem::take(&mut inner.text));
                 return self.keep(oldest);
@@ -108,6 +114,10 @@ impl Inner {
         if request.nodes.len() > 1 {
             encode_without_number(&request, Form::Digest, b"", &mut text);
         }
-        Self { script: script_of(&request), request, text }
+        Self {
+            script: script_of(&request),
+            request,
+            text,
+        }
     }
 }

@@ -41,7 +41,9 @@ struct StaleConnection {
 impl StaleConnections {
     /// Adds a connection to this server, which was given up with commands unanswered.
     pub fn add(&mut self, server: &Identity) {
-        let (Some(run_id), Some(id)) = (server.run_id.clone(), server.connection) else { return };
+        let (Some(run_id), Some(id)) = (server.run_id.clone(), server.connection) else {
+            return;
+        };
         if self.connections.len() == STALE_MAX {
             self.connections.remove(0);
         }

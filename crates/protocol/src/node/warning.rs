@@ -184,7 +184,11 @@ impl fmt::Display for NodeWarning {
                  locks that are held, and another client can acquire them; set it to noeviction"
             ),
             Self::MemoryShort { used, max } => {
-                let verb = if used < max { "soon refuses" } else { "refuses" };
+                let verb = if used < max {
+                    "soon refuses"
+                } else {
+                    "refuses"
+                };
                 write!(
                     f,
                     "{used} of {max} bytes of memory are used: the server {verb} locks; raise \
@@ -222,7 +226,10 @@ impl fmt::Display for NodeWarning {
                 "this node and {url} both run on this machine, and fail together: good for trying \
                  things out; otherwise use a machine for each node"
             ),
-            Self::SameHost { url, is_here: false } => write!(
+            Self::SameHost {
+                url,
+                is_here: false,
+            } => write!(
                 f,
                 "this node has the same address as {url}: if they run on one machine, they fail \
                  together; use a machine for each node"
@@ -263,7 +270,11 @@ impl NodeWarning {
                     ),
                 }
             }
-            Self::BoundShort { setting, needed, bound } => write!(
+            Self::BoundShort {
+                setting,
+                needed,
+                bound,
+            } => write!(
                 f,
                 "{setting} lets a server that is cut off grant locks for {needed:?}, and \
                  failover_bound is {bound:?}: lower that setting, or raise failover_bound in all \
@@ -327,7 +338,11 @@ impl NodeWarning {
                  down or slow, do not know it, or refuse the user (+sentinel|master); without a \
                  majority there is no failover"
             ),
-            Self::KeptLocksEnd { down_after, bound, max_ttl } => write!(
+            Self::KeptLocksEnd {
+                down_after,
+                bound,
+                max_ttl,
+            } => write!(
                 f,
                 "a failover takes {down_after:?} (down-after-milliseconds) and failover_bound, \
                  {bound:?}, and two thirds of the longest ttl, {max_ttl:?}, are no longer: locks \
@@ -377,13 +392,19 @@ pub fn judge(statuses: &mut [NodeStatus], standards: Standards, now: Time, wall_
     for index in 0..count {
         let (earlier, rest) = statuses.split_at_mut(index);
         let status = &mut rest[0];
-        status.clock = status.clock_reading.map(|it| it.difference(now, wall_micros));
+        status.clock = status
+            .clock_reading
+            .map(|it| it.difference(now, wall_micros));
         status.warnings = of_server(status, standards);
         // With three nodes or more, the others go on.
-        status.warnings.extend(sentinels::warnings(status, count < 3));
+        status
+            .warnings
+            .extend(sentinels::warnings(status, count < 3));
         status.warnings.extend(same_host(earlier, status));
         let is_alone = count > 1 && status.role == Some(Role::Standalone);
-        status.warnings.extend(is_alone.then_some(NodeWarning::Standalone));
+        status
+            .warnings
+            .extend(is_alone.then_some(NodeWarning::Standalone));
     }
 }
 
@@ -391,11 +412,19 @@ fn of_server(status: &NodeStatus, standards: Standards) -> Vec<NodeWarning> {
     let memory = &status.memory;
     let max = memory.max.filter(|max| *max > 0);
     // Without a limit, the policy never applies.
-    let policy = memory.policy.as_ref().filter(|policy| max.is_some() && *policy != "noeviction");
-    let evicts = policy.map(|policy| NodeWarning::Evicts { policy: policy.clone() });
+    let policy = memory
+        .policy
+        .as_ref()
+        .filter(|policy| max.is_some() && *policy != "noeviction");
+    let evicts = policy.map(|policy| NodeWarning::Evicts {
+        policy: policy.clone(),
+    });
     let is_short = |(used, max): &(u64, u64)| *used >= *max - *max / 10;
     // A server that evicts is not short of memory.
-    let short = memory.used.zip(max).filter(|it| policy.is_none() && is_short(it));
+    let short = memory
+        .used
+        .zip(max)
+        .filter(|it| policy.is_none() && is_short(it));
     let short = short.map(|(used, max)| NodeWarning::MemoryShort { used, max });
     let replication = match status.role {
         _ if status.group_options.is_some() => None,
@@ -409,12 +438,22 @@ fn of_server(status: &NodeStatus, standards: Standards) -> Vec<NodeWarning> {
     let cluster = is_cluster.then_some(NodeWarning::Cluster);
     let allowed = standards.allowed;
     let is_off = |clock: &ClockDifference| clock.by > allowed.saturating_add(clock.error);
-    let clock = status.clock.filter(is_off).map(|clock| NodeWarning::ClockOff { clock, allowed });
-    let loss = status.persistence.crash_loss().filter(|_| !standards.restart_guard);
+    let clock = status
+        .clock
+        .filter(is_off)
+        .map(|clock| NodeWarning::ClockOff { clock, allowed });
+    let loss = status
+        .persistence
+        .crash_loss()
+        .filter(|_| !standards.restart_guard);
     let loss = loss.filter(|loss| *loss != CrashLoss::Nothing);
     let forgets = loss.map(|loss| NodeWarning::Forgets { loss });
     let of_server = [evicts, short, replication, cluster, clock, forgets];
-    of_server.into_iter().flatten().chain(of_group(status)).collect()
+    of_server
+        .into_iter()
+        .flatten()
+        .chain(of_group(status))
+        .collect()
 }
 
 /// How long after the last acknowledgement that was in time a master still takes writes, besides
@@ -429,31 +468,46 @@ fn of_group(status: &NodeStatus) -> Vec<NodeWarning> {
     };
     let (settings, bound) = (status.failover, options.bound);
     let named = options.replicas.filter(|named| *named != replicas);
-    let differ = named.map(|named| NodeWarning::ReplicasDiffer { named, connected: replicas });
+    let differ = named.map(|named| NodeWarning::ReplicasDiffer {
+        named,
+        connected: replicas,
+    });
     // What a majority vouches for needs no bound of the servers.
     let is_bounded_by_servers = options.replicas.is_none();
     let is_cluster = status.is_cluster == Some(true);
     let known = replicas.max(replicas_known(status));
-    let lag = settings.min_replicas.zip(settings.max_lag).map(|(wanted, lag)| {
-        let is_enough = wanted >= u64::from(known.div_ceil(2)) && !lag.is_zero();
-        is_enough.then_some(lag + LAG_GRAIN)
-    });
+    let lag = settings
+        .min_replicas
+        .zip(settings.max_lag)
+        .map(|(wanted, lag)| {
+            let is_enough = wanted >= u64::from(known.div_ceil(2)) && !lag.is_zero();
+            is_enough.then_some(lag + LAG_GRAIN)
+        });
     let (setting, needed) = match is_cluster {
         true => ("cluster-node-timeout", settings.cluster_timeout.map(Some)),
         false => ("min-replicas-max-lag", lag.filter(|_| known > 0)),
     };
-    let of_bound = needed.filter(|_| is_bounded_by_servers).and_then(|needed| match needed {
-        None => Some(NodeWarning::NoBound { replicas: known }),
-        Some(needed) if needed > bound => Some(NodeWarning::BoundShort { setting, needed, bound }),
-        Some(_) => None,
-    });
+    let of_bound = needed
+        .filter(|_| is_bounded_by_servers)
+        .and_then(|needed| match needed {
+            None => Some(NodeWarning::NoBound { replicas: known }),
+            Some(needed) if needed > bound => Some(NodeWarning::BoundShort {
+                setting,
+                needed,
+                bound,
+            }),
+            Some(_) => None,
+        });
     let moves = settings.replica_migration == Some(true) && is_cluster;
     let moves = (moves && options.replicas.is_some()).then_some(NodeWarning::ReplicasMove);
     let after = settings.backlog_ttl.filter(|after| !after.is_zero());
     let backlog = after.map(|after| NodeWarning::BacklogEnds { after });
     let is_refused = settings.may_wait == Some(false) && options.replicas.is_some();
     let wait = is_refused.then_some(NodeWarning::WaitRefused);
-    [of_bound, differ, moves, wait, backlog].into_iter().flatten().collect()
+    [of_bound, differ, moves, wait, backlog]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// How many replicas the group has that may be away now: after a failover the former master is, and
@@ -469,7 +523,10 @@ fn same_host(earlier: &[NodeStatus], status: &NodeStatus) -> Option<NodeWarning>
     let host = status.host?;
     let is_same = |other: &&NodeStatus| other.host.is_some_and(|other| other.is_same(host));
     let first = earlier.iter().find(is_same)?;
-    Some(NodeWarning::SameHost { url: Arc::clone(&first.url), is_here: host.is_here })
+    Some(NodeWarning::SameHost {
+        url: Arc::clone(&first.url),
+        is_here: host.is_here,
+    })
 }
 
 /// The machine of a node, as the connection shows it.
@@ -483,12 +540,18 @@ pub struct Host {
 
 impl Host {
     /// This machine: the connection is no network connection.
-    pub const HERE: Self = Self { address: None, is_here: true };
+    pub const HERE: Self = Self {
+        address: None,
+        is_here: true,
+    };
 
     /// The other end of a network connection between these addresses.
     pub fn at(peer: IpAddr, own: Option<IpAddr>) -> Self {
         let (peer, own) = (peer.to_canonical(), own.map(|own| own.to_canonical()));
-        Self { address: Some(peer), is_here: peer.is_loopback() || own == Some(peer) }
+        Self {
+            address: Some(peer),
+            is_here: peer.is_loopback() || own == Some(peer),
+        }
     }
 
     fn is_same(self, other: Self) -> bool {

@@ -128,9 +128,16 @@ mod tests {
         let checked = |node| kinds.map(|said| WrongServer::check(node, said));
         assert_eq!(
             checked(NodeKind::Slot),
-            [Some(WrongServer::NoCluster), None, Some(WrongServer::HidesCluster)]
+            [
+                Some(WrongServer::NoCluster),
+                None,
+                Some(WrongServer::HidesCluster)
+            ]
         );
-        assert_eq!(checked(NodeKind::Group), [None, Some(WrongServer::Cluster), None]);
+        assert_eq!(
+            checked(NodeKind::Group),
+            [None, Some(WrongServer::Cluster), None]
+        );
         assert_eq!(checked(NodeKind::Plain), [None, None, None]);
         for node in [NodeKind::Slot, NodeKind::Group, NodeKind::Plain] {
             let problem = WrongServer::check(node, Some(ServerKind::Sentinel));

@@ -72,7 +72,9 @@ impl Decoder {
     /// just returned `None`.
     pub fn begun(&self, input: &[u8]) -> Option<u8> {
         let is_within = self.body.is_some() || !self.levels.is_outermost();
-        input.get(if is_within { self.value } else { self.scanned }).copied()
+        input
+            .get(if is_within { self.value } else { self.scanned })
+            .copied()
     }
 
     fn next<'a>(&mut self, input: &'a [u8]) -> Result<Option<(Reply<'a>, usize)>, ProtocolError> {
@@ -102,7 +104,9 @@ impl Decoder {
             return Err(ProtocolError::ReplyTooLarge);
         }
         let start = self.scanned;
-        let Some(&type_byte) = input.get(start) else { return Ok(Scanned::Starved) };
+        let Some(&type_byte) = input.get(start) else {
+            return Ok(Scanned::Starved);
+        };
         check_type(type_byte)?;
         if self.levels.is_outermost() {
             // The header of an attribute too; that of the value it prefixes overwrites it.
@@ -110,7 +114,9 @@ impl Decoder {
         } else if type_byte == b'>' {
             return Err(ProtocolError::NestedPush);
         }
-        let Some(line) = self.scan_line(input, start + 1)? else { return Ok(Scanned::Starved) };
+        let Some(line) = self.scan_line(input, start + 1)? else {
+            return Ok(Scanned::Starved);
+        };
         match header(type_byte, line)? {
             Header::Value(reply) => Ok(Scanned::Value(reply)),
             Header::Body(length) => {
@@ -118,7 +124,10 @@ impl Decoder {
                 if self.scanned + length + CRLF.len() > REPLY_MAX {
                     return Err(ProtocolError::ReplyTooLarge);
                 }
-                self.body = Some(Body { length, verbatim: type_byte == b'=' });
+                self.body = Some(Body {
+                    length,
+                    verbatim: type_byte == b'=',
+                });
                 Ok(Scanned::Opened)
             }
             Header::Items(count) => self.levels.enter(count, type_byte == b'|'),
@@ -162,7 +171,9 @@ impl Decoder {
 
     fn scan_body(&mut self, input: &[u8], body: Body) -> Result<Scanned<'static>, ProtocolError> {
         let end = self.scanned + body.length;
-        let Some(rest) = input.get(end..) else { return Ok(Scanned::Starved) };
+        let Some(rest) = input.get(end..) else {
+            return Ok(Scanned::Starved);
+        };
         let tail = &rest[..CRLF.len().min(rest.len())];
         if !CRLF.starts_with(tail) {
             return Err(ProtocolError::MissingCrlf);
@@ -192,16 +203,20 @@ pub fn decode(input: &[u8]) -> Result<Option<(Reply<'_>, usize)>, ProtocolError>
 /// Reads a reply whose bytes, without attributes before it, were scanned. Errors that it could
 /// return were already returned by the scan.
 fn read(bytes: &[u8]) -> Result<Reply<'_>, ProtocolError> {
-    let line_end = bytes.windows(CRLF.len()).position(|pair| pair == CRLF).unwrap_or(bytes.len());
+    let line_end = bytes
+        .windows(CRLF.len())
+        .position(|pair| pair == CRLF)
+        .unwrap_or(bytes.len());
     let (type_byte, line) = (bytes[0], &bytes[1..line_end]);
     let rest = bytes.get(line_end + CRLF.len()..).unwrap_or_default();
     Ok(match (type_byte, header(type_byte, line)?) {
         (_, Header::Value(reply)) => reply,
         (b'$', Header::Body(length)) => Reply::Bulk(&rest[..length]),
         (b'!', Header::Body(length)) => Reply::Error(&rest[..length]),
-        (_, Header::Body(length)) => {
-            Reply::Verbatim { format: [rest[0], rest[1], rest[2]], text: &rest[4..length] }
-        }
+        (_, Header::Body(length)) => Reply::Verbatim {
+            format: [rest[0], rest[1], rest[2]],
+            text: &rest[4..length],
+        },
         (b'%', Header::Items(count)) => Reply::Map(Elements::new(rest, count)),
         (b'~', Header::Items(count)) => Reply::Set(Elements::new(rest, count)),
         (b'>', Header::Items(count)) => Reply::Push(Elements::new(rest, count)),
@@ -258,9 +273,16 @@ impl Levels {
             return Err(ProtocolError::TooDeep);
         };
         if count == 0 {
-            return Ok(if attribute { Scanned::Opened } else { Scanned::Done });
+            return Ok(if attribute {
+                Scanned::Opened
+            } else {
+                Scanned::Done
+            });
         }
-        *level = OpenLevel { missing: count, attribute };
+        *level = OpenLevel {
+            missing: count,
+            attribute,
+        };
         self.open += 1;
         Ok(Scanned::Opened)
     }
@@ -333,13 +355,20 @@ mod tests {
 
     #[test]
     fn a_bare_carriage_return_or_line_feed_is_an_error_before_the_line_ends() {
-        assert_eq!(decode(b"+O\r"), Ok(None), "it may be the first half of the CRLF");
+        assert_eq!(
+            decode(b"+O\r"),
+            Ok(None),
+            "it may be the first half of the CRLF"
+        );
         assert_eq!(decode(b"+O\rK"), Err(ProtocolError::BareCarriageReturn));
         assert_eq!(decode(b"+O\r\r"), Err(ProtocolError::BareCarriageReturn));
         assert_eq!(decode(b"+O\n"), Err(ProtocolError::BareLineFeed));
         let mut decoder = Decoder::new();
         assert_eq!(decoder.decode(b"+O\r"), Ok(None));
-        assert_eq!(decoder.decode(b"+O\rK"), Err(ProtocolError::BareCarriageReturn));
+        assert_eq!(
+            decoder.decode(b"+O\rK"),
+            Err(ProtocolError::BareCarriageReturn)
+        );
     }
 
     #[test]
@@ -352,7 +381,11 @@ mod tests {
             (b"\rx", ProtocolError::BareCarriageReturn),
         ] {
             assert_eq!(decode(&line(end)), Err(fault.clone()), "{end:?}");
-            assert_eq!(decode(&line(&[end, b"\n"].concat())), Err(fault), "{end:?} and more");
+            assert_eq!(
+                decode(&line(&[end, b"\n"].concat())),
+                Err(fault),
+                "{end:?} and more"
+            );
         }
     }
 
@@ -369,7 +402,10 @@ mod tests {
         #[test]
         fn a_value_completes_each_level_whose_last_value_it_is() {
             let mut levels = Levels::default();
-            assert!(!levels.value_done(), "a value outside any aggregate is the reply");
+            assert!(
+                !levels.value_done(),
+                "a value outside any aggregate is the reply"
+            );
             assert_eq!(levels.enter(2, false), Ok(Scanned::Opened));
             assert!(levels.value_done());
             assert_eq!(levels.enter(1, false), Ok(Scanned::Opened));

@@ -64,7 +64,11 @@ impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownType(byte) => {
-                write!(f, "unknown type byte 0x{byte:02x} '{}'", byte.escape_ascii())
+                write!(
+                    f,
+                    "unknown type byte 0x{byte:02x} '{}'",
+                    byte.escape_ascii()
+                )
             }
             Self::BareCarriageReturn => write!(f, "carriage return without line feed in a line"),
             Self::BareLineFeed => write!(f, "line feed without carriage return in a line"),
@@ -88,7 +92,11 @@ impl fmt::Display for ProtocolError {
             Self::EmptyPush => write!(f, "push without elements"),
             Self::NestedPush => write!(f, "push inside another value"),
             Self::Streamed(byte) => {
-                write!(f, "streamed value after '{}' is not supported", byte.escape_ascii())
+                write!(
+                    f,
+                    "streamed value after '{}' is not supported",
+                    byte.escape_ascii()
+                )
             }
         }
     }
@@ -107,17 +115,26 @@ mod tests {
         // The first byte of a TLS alert.
         assert_eq!(text(0x15), "unknown type byte 0x15 '\\x15'");
         for byte in 0..=u8::MAX {
-            let faults = [ProtocolError::UnknownType(byte), ProtocolError::BadLength(byte)];
+            let faults = [
+                ProtocolError::UnknownType(byte),
+                ProtocolError::BadLength(byte),
+            ];
             for fault in faults.into_iter().chain([ProtocolError::Streamed(byte)]) {
                 let text = fault.to_string();
-                assert!(text.bytes().all(|shown| matches!(shown, b' '..=b'~')), "{text:?}");
+                assert!(
+                    text.bytes().all(|shown| matches!(shown, b' '..=b'~')),
+                    "{text:?}"
+                );
             }
         }
     }
 
     #[test]
     fn limits_are_named_in_the_text() {
-        let text = ProtocolError::BulkTooLong { length: 536_870_913 }.to_string();
+        let text = ProtocolError::BulkTooLong {
+            length: 536_870_913,
+        }
+        .to_string();
         assert_eq!(text, "string of 536870913 bytes, more than 65536");
     }
 }

@@ -95,10 +95,17 @@ pub(super) fn integer(text: &[u8]) -> Option<i64> {
     }
     let value = digits.iter().try_fold(0_u64, |value, byte| {
         let digit = byte.wrapping_sub(b'0');
-        value.checked_mul(10)?.checked_add(digit.into()).filter(|_| digit < 10)
+        value
+            .checked_mul(10)?
+            .checked_add(digit.into())
+            .filter(|_| digit < 10)
     })?;
     // -i64::MIN does not fit.
-    if text[0] == b'-' { 0_i64.checked_sub_unsigned(value) } else { value.try_into().ok() }
+    if text[0] == b'-' {
+        0_i64.checked_sub_unsigned(value)
+    } else {
+        value.try_into().ok()
+    }
 }
 
 /// A length or count: digits only. A number that does not fit becomes `u64::MAX`, which is above
@@ -107,7 +114,11 @@ pub(super) fn length(text: &[u8]) -> Option<u64> {
     if !is_canonical(text) {
         return None;
     }
-    let add = |value: u64, byte: &u8| value.saturating_mul(10).saturating_add((byte - b'0').into());
+    let add = |value: u64, byte: &u8| {
+        value
+            .saturating_mul(10)
+            .saturating_add((byte - b'0').into())
+    };
     Some(text.iter().fold(0, add))
 }
 
@@ -127,7 +138,11 @@ pub(super) fn double(text: &[u8]) -> Option<f64> {
     if let [b'e' | b'E', exponent @ ..] = rest {
         rest = after_digits(unsigned(exponent))?;
     }
-    if rest.is_empty() { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
+    if rest.is_empty() {
+        std::str::from_utf8(text).ok()?.parse().ok()
+    } else {
+        None
+    }
 }
 
 /// Is this a big number: an optional sign, then any number of digits?
@@ -150,7 +165,11 @@ fn unsigned(text: &[u8]) -> &[u8] {
 /// The rest after the digits that `text` starts with; `None` if it starts with no digit.
 fn after_digits(text: &[u8]) -> Option<&[u8]> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    if digits == 0 { None } else { Some(&text[digits..]) }
+    if digits == 0 {
+        None
+    } else {
+        Some(&text[digits..])
+    }
 }
 
 #[cfg(test)]
@@ -168,11 +187,20 @@ mod tests {
     #[test]
     fn lengths_and_counts_up_to_the_limits_are_accepted() {
         assert_eq!(header(b'$', b"65536"), Ok(Header::Body(BULK_MAX)));
-        assert_eq!(header(b'$', b"65537"), Err(ProtocolError::BulkTooLong { length: 65537 }));
+        assert_eq!(
+            header(b'$', b"65537"),
+            Err(ProtocolError::BulkTooLong { length: 65537 })
+        );
         assert_eq!(header(b'*', b"64"), Ok(Header::Items(ELEMENTS_MAX)));
-        assert_eq!(header(b'*', b"65"), Err(ProtocolError::TooManyElements { count: 65 }));
+        assert_eq!(
+            header(b'*', b"65"),
+            Err(ProtocolError::TooManyElements { count: 65 })
+        );
         assert_eq!(header(b'%', b"64"), Ok(Header::Items(2 * ELEMENTS_MAX)));
-        assert_eq!(header(b'%', b"65"), Err(ProtocolError::TooManyElements { count: 65 }));
+        assert_eq!(
+            header(b'%', b"65"),
+            Err(ProtocolError::TooManyElements { count: 65 })
+        );
     }
 
     #[test]
@@ -202,7 +230,9 @@ mod tests {
             assert_eq!(integer(b"10"), Some(10));
             assert_eq!(integer(b"9223372036854775807"), Some(i64::MAX));
             assert_eq!(integer(b"-9223372036854775808"), Some(i64::MIN));
-            for text in ["", "-", "+", "--1", "+-1", " 1", "1 ", "1.0", "1e3", "0x1", "\u{661}"] {
+            for text in [
+                "", "-", "+", "--1", "+-1", " 1", "1 ", "1.0", "1e3", "0x1", "\u{661}",
+            ] {
                 assert_eq!(integer(text.as_bytes()), None, "{text:?}");
             }
             for text in ["-0", "00", "01", "007", "-01", "+01", "-00"] {
@@ -220,7 +250,9 @@ mod tests {
             assert_eq!(length(b"18446744073709551615"), Some(u64::MAX));
             assert_eq!(length(b"18446744073709551616"), Some(u64::MAX));
             assert_eq!(length(&[b'9'; 4096]), Some(u64::MAX));
-            for text in ["", "-0", "-1", "+1", " 1", "1 ", "?", "00", "01", "05", "0018"] {
+            for text in [
+                "", "-0", "-1", "+1", " 1", "1 ", "?", "00", "01", "05", "0018",
+            ] {
                 assert_eq!(length(text.as_bytes()), None, "{text:?}");
             }
         }
@@ -242,19 +274,30 @@ mod tests {
                 assert_eq!(double(text.as_bytes()), Some(value), "{text:?}");
             }
             assert!(double(b"nan").is_some_and(f64::is_nan));
-            for text in
-                ["", "+", ".", "1.", ".5", "1e", "1e+", "1.2.3", "1,5", "abc", "3.14x", "1 "]
-            {
+            for text in [
+                "", "+", ".", "1.", ".5", "1e", "1e+", "1.2.3", "1,5", "abc", "3.14x", "1 ",
+            ] {
                 assert_eq!(double(text.as_bytes()), None, "{text:?}");
             }
-            for text in ["infinity", "+inf", "INF", "NaN", "-nan", "3.14\u{0}159", "0x1p3", "1_0"] {
+            for text in [
+                "infinity",
+                "+inf",
+                "INF",
+                "NaN",
+                "-nan",
+                "3.14\u{0}159",
+                "0x1p3",
+                "1_0",
+            ] {
                 assert_eq!(double(text.as_bytes()), None, "{text:?}");
             }
         }
 
         #[test]
         fn big_numbers_are_digits() {
-            assert!(is_big_number(b"3492890328409238509324850943850943825024385"));
+            assert!(is_big_number(
+                b"3492890328409238509324850943850943825024385"
+            ));
             assert!(is_big_number(b"0"));
             assert!(is_big_number(b"+1"));
             assert!(is_big_number(b"-10"));

@@ -79,7 +79,12 @@ const CRLF: &[u8; 2] = b"\r\n";
 /// the arguments here; servers take up to 512 MiB each. A command without arguments is an empty
 /// array, to which servers do not reply.
 pub fn encode_command(out: &mut Vec<u8>, args: &[&[u8]]) {
-    encode_words(out, args.len(), b"", args.iter().map(|arg| Word::Bytes(arg)));
+    encode_words(
+        out,
+        args.len(),
+        b"",
+        args.iter().map(|arg| Word::Bytes(arg)),
+    );
 }
 
 /// An argument of a command. A number is written in decimal digits.
@@ -112,7 +117,10 @@ where
         }
         written += 1;
     });
-    debug_assert!((written..=written + 1).contains(&count), "the caller counts its words");
+    debug_assert!(
+        (written..=written + 1).contains(&count),
+        "the caller counts its words"
+    );
 }
 
 /// Appends a number as the last argument of a command.
@@ -184,7 +192,11 @@ mod tests {
             let word = vec![b'w'; length];
             let one = [format!("${length}\r\n").as_bytes(), &word, b"\r\n"].concat();
             let all = [format!("*{length}\r\n").as_bytes(), &one.repeat(length)].concat();
-            assert_eq!(encoded(&vec![&word[..]; length]), all, "{length} words of {length} bytes");
+            assert_eq!(
+                encoded(&vec![&word[..]; length]),
+                all,
+                "{length} words of {length} bytes"
+            );
         }
     }
 

@@ -132,7 +132,9 @@ mod tests {
         assert_eq!(array.len(), 3);
         let mut iter = array.iter();
         assert_eq!(iter.left.len(), 3);
-        let Some(Reply::Array(inner)) = iter.next() else { panic!("not an array") };
+        let Some(Reply::Array(inner)) = iter.next() else {
+            panic!("not an array")
+        };
         assert!(inner.iter().eq([Reply::Integer(1), Reply::Bulk(b"ab")]));
         assert_eq!(iter.next(), Some(Reply::Simple(b"v")));
         assert_eq!(iter.next(), Some(Reply::NullArray));
@@ -142,13 +144,19 @@ mod tests {
     #[test]
     fn a_map_has_two_elements_for_every_pair() {
         let map = elements(b"%2\r\n+a\r\n:1\r\n+b\r\n:2\r\n");
-        assert_eq!((map.len(), map.iter().count(), map.is_empty()), (4, 4, false));
+        assert_eq!(
+            (map.len(), map.iter().count(), map.is_empty()),
+            (4, 4, false)
+        );
         assert!(elements(b"%0\r\n").is_empty());
     }
 
     #[test]
     fn elements_compare_by_value_and_not_by_bytes() {
-        assert_eq!(elements(b"*1\r\n:1\r\n"), elements(b"*1\r\n|1\r\n+k\r\n+v\r\n:+1\r\n"));
+        assert_eq!(
+            elements(b"*1\r\n:1\r\n"),
+            elements(b"*1\r\n|1\r\n+k\r\n+v\r\n:+1\r\n")
+        );
         assert_ne!(elements(b"*1\r\n:1\r\n"), elements(b"*1\r\n:2\r\n"));
         assert_ne!(elements(b"*1\r\n:1\r\n"), elements(b"*2\r\n:1\r\n:1\r\n"));
         assert_ne!(elements(b"*1\r\n$2\r\nOK\r\n"), elements(b"*1\r\n+OK\r\n"));

@@ -11,7 +11,11 @@ const OWNER: Token = Token::new([7; Token::LEN]);
 const OTHER: Token = Token::new([8; Token::LEN]);
 
 fn group(epoch: u64) -> Group {
-    Group { id: 1, epoch, token: 1 }
+    Group {
+        id: 1,
+        epoch,
+        token: 1,
+    }
 }
 
 fn ballot(number: u64, owner: Token) -> Ballot {
@@ -23,13 +27,21 @@ fn value(ballots: &[Ballot]) -> Stored {
     let mut value = None;
     for made in ballots {
         let bytes = Arc::from(made.number().to_string().as_bytes());
-        value = Some(Stored::changed(value.as_ref().ok_or(0), (*made, 0), bytes, 0));
+        value = Some(Stored::changed(
+            value.as_ref().ok_or(0),
+            (*made, 0),
+            bytes,
+            0,
+        ));
     }
     value.unwrap()
 }
 
 fn accepted(value: &Stored, by: Ballot) -> Accepted {
-    Accepted { ballot: by, value: Some(value.clone()) }
+    Accepted {
+        ballot: by,
+        value: Some(value.clone()),
+    }
 }
 
 fn promise(accepted: Option<Accepted>) -> Option<RegisterReply> {
@@ -39,14 +51,22 @@ fn promise(accepted: Option<Accepted>) -> Option<RegisterReply> {
 const DONE: Option<RegisterReply> = Some(RegisterReply::Done);
 
 fn preempted(number: u64) -> Option<RegisterReply> {
-    Some(RegisterReply::Preempted { least: number, accepted: None, floor: 0 })
+    Some(RegisterReply::Preempted {
+        least: number,
+        accepted: None,
+        floor: 0,
+    })
 }
 
 /// The refusal of a node where another client has finished its change.
 fn passed(number: u64) -> Option<RegisterReply> {
     let by = ballot(number - 1, OTHER);
     let accepted = Some(accepted(&value(&[by]), by));
-    Some(RegisterReply::Preempted { least: number, accepted, floor: 0 })
+    Some(RegisterReply::Preempted {
+        least: number,
+        accepted,
+        floor: 0,
+    })
 }
 
 /// A change, as the loop above runs it: it puts `x` behind the value.
@@ -57,7 +77,10 @@ struct Talk {
 
 impl Talk {
     fn new(proposer: Proposer) -> Self {
-        Self { change: Change::new(proposer), version: None }
+        Self {
+            change: Change::new(proposer),
+            version: None,
+        }
     }
 
     /// The ballot of the prepare that is sent next.
@@ -86,11 +109,18 @@ impl Talk {
     #[track_caller]
     fn accepts(&mut self) -> (Ballot, String) {
         match self.change.poll() {
-            ChangeStep::Send(RegisterCommand::Accept { ballot, next, value }) => {
+            ChangeStep::Send(RegisterCommand::Accept {
+                ballot,
+                next,
+                value,
+            }) => {
                 assert_eq!(Some(next), ballot.next());
                 let is_deleted = value.is_empty();
-                let text =
-                    if is_deleted { String::new() } else { text(&Stored::read(&value).unwrap()) };
+                let text = if is_deleted {
+                    String::new()
+                } else {
+                    text(&Stored::read(&value).unwrap())
+                };
                 (ballot, text)
             }
             other => panic!("{other:?}"),
@@ -132,7 +162,9 @@ fn what_a_promise_has_shown_is_not_told_to_calls_that_began_later() {
         let mut talk = Talk::new(Proposer::new(OWNER));
         talk.prepares();
         talk.hear([promise(None), promise(None), None]);
-        let ChangeStep::Draft(mut draft) = talk.change.poll() else { panic!("a draft") };
+        let ChangeStep::Draft(mut draft) = talk.change.poll() else {
+            panic!("a draft")
+        };
         let ballot = draft.ballot();
         if is_shared {
             draft.share();
@@ -148,7 +180,10 @@ fn what_a_promise_has_shown_is_not_told_to_calls_that_began_later() {
 
 #[test]
 fn what_nobody_else_creates_takes_one_round() {
-    let create = || Talk { change: Change::create(Proposer::new(OWNER)), version: None };
+    let create = || Talk {
+        change: Change::create(Proposer::new(OWNER)),
+        version: None,
+    };
     let mut talk = create();
     assert_eq!(talk.proposes(), (ballot(1, OWNER), "x".to_owned()));
     talk.hear([DONE, None, DONE]);
@@ -185,8 +220,14 @@ fn a_first_change_takes_two_rounds_and_the_next_one() {
 fn the_value_with_the_highest_ballot_of_a_majority_is_current() {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
-    let (old, new) = (value(&[ballot(1, OTHER)]), value(&[ballot(1, OTHER), ballot(4, OTHER)]));
-    let (old, new) = (accepted(&old, ballot(1, OTHER)), accepted(&new, ballot(4, OTHER)));
+    let (old, new) = (
+        value(&[ballot(1, OTHER)]),
+        value(&[ballot(1, OTHER), ballot(4, OTHER)]),
+    );
+    let (old, new) = (
+        accepted(&old, ballot(1, OTHER)),
+        accepted(&new, ballot(4, OTHER)),
+    );
     talk.hear([promise(Some(old)), promise(Some(new)), promise(None)]);
     assert_eq!(talk.proposes().1, "4x");
 }
@@ -198,7 +239,11 @@ fn a_refused_accept_ends_the_promise_for_the_next_change() {
     talk.hear([promise(None), promise(None), promise(None)]);
     talk.proposes();
     talk.hear([DONE, preempted(3), preempted(3)]);
-    assert_eq!(talk.prepares(), 3 + 256, "at once, and far: it may be on a node");
+    assert_eq!(
+        talk.prepares(),
+        3 + 256,
+        "at once, and far: it may be on a node"
+    );
     talk.hear([promise(None), promise(None), None]);
     assert_eq!(talk.proposes(), (ballot(3 + 256, OWNER), "x".to_owned()));
 }
@@ -220,7 +265,12 @@ fn without_a_majority_the_error_says_whether_a_change_was_sent() {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
     talk.hear([promise(None), None, None]);
-    assert_eq!(talk.end(), ChangeEnd::NoQuorum { may_have_happened: false });
+    assert_eq!(
+        talk.end(),
+        ChangeEnd::NoQuorum {
+            may_have_happened: false
+        }
+    );
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
     talk.hear([promise(None), promise(None), None]);
@@ -228,7 +278,12 @@ fn without_a_majority_the_error_says_whether_a_change_was_sent() {
     talk.hear([DONE, None, None]);
     talk.prepares();
     talk.hear([None, None, promise(None)]);
-    assert_eq!(talk.end(), ChangeEnd::NoQuorum { may_have_happened: true });
+    assert_eq!(
+        talk.end(),
+        ChangeEnd::NoQuorum {
+            may_have_happened: true
+        }
+    );
 }
 
 #[test]
@@ -236,7 +291,9 @@ fn what_is_not_changed_is_accepted_once_more_unless_there_is_nothing() {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
     talk.hear([promise(None), promise(None), None]);
-    let ChangeStep::Draft(draft) = talk.change.poll() else { panic!("a draft") };
+    let ChangeStep::Draft(draft) = talk.change.poll() else {
+        panic!("a draft")
+    };
     talk.change.propose(draft);
     assert_eq!(talk.end(), ChangeEnd::Unchanged(ballot(1, OWNER)));
 
@@ -244,7 +301,9 @@ fn what_is_not_changed_is_accepted_once_more_unless_there_is_nothing() {
     talk.prepares();
     let found = accepted(&value(&[ballot(2, OTHER)]), ballot(3, OTHER));
     talk.hear([promise(Some(found)), promise(None), None]);
-    let ChangeStep::Draft(draft) = talk.change.poll() else { panic!("a draft") };
+    let ChangeStep::Draft(draft) = talk.change.poll() else {
+        panic!("a draft")
+    };
     talk.change.propose(draft);
     assert_eq!(talk.accepts().1, "2", "a minority may have had it");
     talk.hear([DONE, DONE, None]);
@@ -282,7 +341,11 @@ fn a_value_of_another_format_and_the_end_of_the_numbers_end_the_change() {
     // The promises of a majority suffice.
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
-    talk.hear([promise(None), promise(None), Some(RegisterReply::Invalid(invalid))]);
+    talk.hear([
+        promise(None),
+        promise(None),
+        Some(RegisterReply::Invalid(invalid)),
+    ]);
     talk.proposes();
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
@@ -297,7 +360,9 @@ fn after_a_deletion_nothing_is_promised_that_the_floor_may_have_reached() {
     talk.prepares();
     let found = accepted(&value(&[ballot(2, OTHER)]), ballot(2, OTHER));
     talk.hear([promise(Some(found)), promise(None), None]);
-    let ChangeStep::Draft(mut draft) = talk.change.poll() else { panic!("a draft") };
+    let ChangeStep::Draft(mut draft) = talk.change.poll() else {
+        panic!("a draft")
+    };
     draft.delete();
     talk.change.propose(draft);
     assert_eq!(talk.accepts(), (ballot(1, OWNER), String::new()));

@@ -115,7 +115,12 @@ impl TransactionSide {
     }
 
     fn begin(step: JoinStep) -> Self {
-        Self { step, end: JoinEnd::Aborted, told: RecordState::Open, is_unseen: false }
+        Self {
+            step,
+            end: JoinEnd::Aborted,
+            told: RecordState::Open,
+            is_unseen: false,
+        }
     }
 
     /// What is to be done now.
@@ -174,7 +179,11 @@ impl TransactionSide {
                 JoinStep::RollBack
             }
             (Disk::Prepared, _) => {
-                self.end = if self.is_unseen { JoinEnd::Over } else { JoinEnd::Aborted };
+                self.end = if self.is_unseen {
+                    JoinEnd::Over
+                } else {
+                    JoinEnd::Aborted
+                };
                 JoinStep::RollBack
             }
         };
@@ -241,7 +250,15 @@ mod tests {
     fn the_disk_is_before_the_record() {
         use JoinStep::{Commit, Finish, Forget, Look, Prepare, Vote, Wait};
         let answers = [RecordState::Open; 2].map(Some);
-        let answers = [answers[0], None, answers[1], Some(RecordState::Commit), None, None, None];
+        let answers = [
+            answers[0],
+            None,
+            answers[1],
+            Some(RecordState::Commit),
+            None,
+            None,
+            None,
+        ];
         let committed = JoinStep::Done(JoinEnd::Committed);
         assert_eq!(
             steps(TransactionSide::join(Disk::Nothing), &answers),
@@ -255,7 +272,10 @@ mod tests {
         let end = Done(JoinEnd::Aborted);
         let both = || {
             let join = TransactionSide::join(Disk::Prepared);
-            [(Vote, join), (Abort, TransactionSide::recover(Disk::Prepared))]
+            [
+                (Vote, join),
+                (Abort, TransactionSide::recover(Disk::Prepared)),
+            ]
         };
         for (first, side) in both() {
             let aborted = [Some(RecordState::Abort), None];
@@ -266,15 +286,19 @@ mod tests {
             let taken = steps_with(side, &gone, |_| Disk::Prepared);
             assert_eq!(taken, [first, AskDisk, RollBack, end]);
         }
-        assert_eq!(steps(TransactionSide::recover(Disk::Nothing), &[]), [Done(JoinEnd::Over)]);
+        assert_eq!(
+            steps(TransactionSide::recover(Disk::Nothing), &[]),
+            [Done(JoinEnd::Over)]
+        );
         let committed = [Some(RecordState::Commit), None];
         assert_eq!(
             steps(TransactionSide::recover(Disk::Prepared), &committed),
             [Abort, Commit, Finish]
         );
-        for joining in
-            [TransactionSide::join(Disk::Committed), TransactionSide::recover(Disk::Committed)]
-        {
+        for joining in [
+            TransactionSide::join(Disk::Committed),
+            TransactionSide::recover(Disk::Committed),
+        ] {
             let end = Done(JoinEnd::Committed);
             assert_eq!(steps(joining, &[None, None]), [Finish, Forget, end]);
         }
@@ -306,12 +330,21 @@ mod tests {
     /// record was seen behind that.
     #[test]
     fn what_was_prepared_when_the_record_was_gone_is_not_told_as_aborted() {
-        let before = [Some(RecordState::Open), None, Some(RecordState::Absent), None];
+        let before = [
+            Some(RecordState::Open),
+            None,
+            Some(RecordState::Absent),
+            None,
+        ];
         let join = || TransactionSide::join(Disk::Nothing);
         let steps = steps_with(join(), &before, |_| Disk::Prepared);
         assert_eq!(
             steps[3..],
-            [JoinStep::AskDisk, JoinStep::RollBack, JoinStep::Done(JoinEnd::Over)]
+            [
+                JoinStep::AskDisk,
+                JoinStep::RollBack,
+                JoinStep::Done(JoinEnd::Over)
+            ]
         );
         let open = Some(RecordState::Open);
         let seen = [open, None, open, Some(RecordState::Absent), None];
@@ -329,11 +362,19 @@ mod tests {
         ] {
             assert_eq!(steps(join(), &[Some(told)]), [Look, Done(end)]);
         }
-        let answers = [Some(RecordState::Open), None, Some(RecordState::FinishedBefore), None];
+        let answers = [
+            Some(RecordState::Open),
+            None,
+            Some(RecordState::FinishedBefore),
+            None,
+        ];
         let end = Done(JoinEnd::Committed);
         let expected = [Look, Prepare, Vote, AskDisk, RollBack, end];
         assert_eq!(steps_with(join(), &answers, |_| Disk::Prepared), expected);
-        assert_eq!(steps(join(), &answers[..3]), [Look, Prepare, Vote, AskDisk, end]);
+        assert_eq!(
+            steps(join(), &answers[..3]),
+            [Look, Prepare, Vote, AskDisk, end]
+        );
         // A vote that is not its own: of another process of this side, or of nobody whose disk this
         // is.
         let commit = Some(RecordState::Commit);
@@ -346,7 +387,10 @@ mod tests {
             assert_eq!(steps(join(), &[commit, Some(told)]), expected);
         }
         for (disk, next) in [(Disk::Prepared, Commit), (Disk::Committed, Finish)] {
-            assert_eq!(steps_with(join(), &[commit], |_| disk), [Look, AskDisk, next]);
+            assert_eq!(
+                steps_with(join(), &[commit], |_| disk),
+                [Look, AskDisk, next]
+            );
         }
     }
 
@@ -385,6 +429,9 @@ mod tests {
         assert_eq!(gone[..3], [Abort, AskDisk, Done(JoinEnd::Over)]);
         let gone = refused(RecordState::Absent, Disk::Prepared);
         assert_eq!(gone, [Abort, AskDisk, RollBack, Done(JoinEnd::Over)]);
-        assert_eq!(refused(RecordState::Commit, Disk::Prepared)[..3], [Abort, AskDisk, Commit]);
+        assert_eq!(
+            refused(RecordState::Commit, Disk::Prepared)[..3],
+            [Abort, AskDisk, Commit]
+        );
     }
 }

@@ -54,7 +54,11 @@ impl Record {
     pub fn begin(names: &[&str], begun: u64) -> Result<Self, NamesError> {
         transaction::check_names(names)?;
         let names: Vec<_> = names.iter().map(ToString::to_string).collect();
-        Ok(Self { begun, levels: vec![0; names.len()], names })
+        Ok(Self {
+            begun,
+            levels: vec![0; names.len()],
+            names,
+        })
     }
 
     /// What the record tells this participant.
@@ -63,7 +67,9 @@ impl Record {
     ///
     /// There is no such participant. That cannot be told without a record.
     pub fn look(record: Option<&Self>, name: &str) -> Result<RecordState, UnknownName> {
-        let Some(record) = record else { return Ok(RecordState::Absent) };
+        let Some(record) = record else {
+            return Ok(RecordState::Absent);
+        };
         let level = record.levels[record.index(name)?];
         Ok(match (record.is_committed(), level >= FINISHED) {
             (false, _) => RecordState::Open,
@@ -152,7 +158,9 @@ impl Record {
     /// There is no such participant.
     pub fn raised(&self, name: &str, to: u8) -> Result<Arc<[u8]>, UnknownName> {
         let index = self.index(name)?;
-        Ok((0..self.levels.len()).map(|place| if place == index { to } else { 0 }).collect())
+        Ok((0..self.levels.len())
+            .map(|place| if place == index { to } else { 0 })
+            .collect())
     }
 
     fn raise(&mut self, name: &str, to: u8) -> Result<(), UnknownName> {
@@ -169,11 +177,17 @@ impl Record {
     /// The participants, each with whether it has voted; or finished, if it is committed.
     pub fn participants(&self) -> impl Iterator<Item = (&str, bool)> {
         let level = if self.is_committed() { FINISHED } else { VOTED };
-        self.names.iter().zip(&self.levels).map(move |(name, it)| (name.as_str(), *it >= level))
+        self.names
+            .iter()
+            .zip(&self.levels)
+            .map(move |(name, it)| (name.as_str(), *it >= level))
     }
 
     fn index(&self, name: &str) -> Result<usize, UnknownName> {
-        self.names.iter().position(|known| known == name).ok_or(UnknownName)
+        self.names
+            .iter()
+            .position(|known| known == name)
+            .ok_or(UnknownName)
     }
 
     /// As the register keeps it.
@@ -215,7 +229,10 @@ impl Record {
         }
         let record = Self::begin(&names, u64::from_be_bytes(*begun)).ok()?;
         let is_valid = rest.len() == names.len() && rest.iter().all(|it| *it <= FORGOTTEN);
-        is_valid.then(|| Self { levels: rest.to_vec(), ..record })
+        is_valid.then(|| Self {
+            levels: rest.to_vec(),
+            ..record
+        })
     }
 }
 

@@ -33,7 +33,12 @@ impl Contender {
         }
         let create = self.ask(self.plan.join(id));
         let looks = self.ask_lists(0);
-        self.state = State::Joining { id, parents, create, looks };
+        self.state = State::Joining {
+            id,
+            parents,
+            create,
+            looks,
+        };
     }
 
     /// Looks whether others are there, and writes nothing.
@@ -95,7 +100,10 @@ impl Contender {
                 Some(own) => {
                     self.parents = Parents::Present;
                     self.for_each(&own, ContenderStep::Keep);
-                    self.state = State::InQueue { own, turn: Turn::Listing { looks } };
+                    self.state = State::InQueue {
+                        own,
+                        turn: Turn::Listing { looks },
+                    };
                 }
             },
             Some(Failure::SessionLost) => self.attempt_lost(),
@@ -122,7 +130,12 @@ impl Contender {
         let sync = self.ask(self.plan.sync());
         let each = 0..self.plan.directories.len();
         let lists = each.map(|at| self.ask(self.plan.list(at))).collect();
-        let search = Search { sync, is_synced: false, lists, found: Vec::new() };
+        let search = Search {
+            sync,
+            is_synced: false,
+            lists,
+            found: Vec::new(),
+        };
         self.state = State::Unknown { id, search };
     }
 
@@ -152,7 +165,12 @@ impl Contender {
         let numbers: Option<Vec<Number>> = search.found.iter().copied().collect();
         match numbers {
             Some(numbers) => {
-                let own = Own { id, numbers, created_by: None, at: 0 };
+                let own = Own {
+                    id,
+                    numbers,
+                    created_by: None,
+                    at: 0,
+                };
                 if self.is_given_up {
                     return self.delete_all(own);
                 }
@@ -170,13 +188,22 @@ impl Contender {
         let each = self.plan.directories.iter().zip(found);
         let each = each.filter_map(|(directory, number)| Some((directory, (*number)?)));
         let layout = self.plan.layout;
-        let paths: VecDeque<_> =
-            each.map(|(directory, number)| directory.child(&layout.name(id, number))).collect();
+        let paths: VecDeque<_> = each
+            .map(|(directory, number)| directory.child(&layout.name(id, number)))
+            .collect();
         if self.is_given_up {
-            let cleanup = if paths.is_empty() { Cleanup::Nothing } else { Cleanup::Deleted };
+            let cleanup = if paths.is_empty() {
+                Cleanup::Nothing
+            } else {
+                Cleanup::Deleted
+            };
             return self.delete(paths, false, cleanup);
         }
-        self.steps.extend(paths.into_iter().map(|path| ContenderStep::Delete(None, path)));
+        self.steps.extend(
+            paths
+                .into_iter()
+                .map(|path| ContenderStep::Delete(None, path)),
+        );
         if self.given_up.len() == GIVEN_UP_MAX {
             self.given_up.remove(0);
         }
@@ -200,8 +227,16 @@ impl Contender {
         };
         let number = |path: &&str| layout.number(path.rsplit('/').next()?.as_bytes());
         let numbers = paths.iter().map(number).collect::<Option<_>>()?;
-        let own = Own { id, numbers, created_by: Some(created_by), at: 0 };
-        self.plan.paths(&own).eq(paths.into_iter().map(Arc::from)).then_some(own)
+        let own = Own {
+            id,
+            numbers,
+            created_by: Some(created_by),
+            at: 0,
+        };
+        self.plan
+            .paths(&own)
+            .eq(paths.into_iter().map(Arc::from))
+            .then_some(own)
     }
 }
 

@@ -25,7 +25,12 @@ impl Contender {
         looks: ListPairs,
     ) {
         self.place = self.place.map(|_| 0);
-        let turn = Turn::Checking { shares, is_watched, has_changed: false, looks };
+        let turn = Turn::Checking {
+            shares,
+            is_watched,
+            has_changed: false,
+            looks,
+        };
         self.state = State::InQueue { own, turn };
     }
 
@@ -42,7 +47,10 @@ impl Contender {
             Admission::None if !self.plan.waits => self.end(&own, ContenderStep::Contended),
             Admission::None if will_change => {
                 self.place = Some(0);
-                self.state = State::InQueue { own, turn: Turn::Blocked };
+                self.state = State::InQueue {
+                    own,
+                    turn: Turn::Blocked,
+                };
             }
             Admission::None => self.check(own, true),
             Admission::Whole => self.go_on(own, looks),
@@ -71,7 +79,10 @@ impl Contender {
         if looks.is_empty() {
             return self.list(own);
         }
-        self.state = State::InQueue { own, turn: Turn::Listing { looks } };
+        self.state = State::InQueue {
+            own,
+            turn: Turn::Listing { looks },
+        };
     }
 
     /// Makes the share and leaves the queue.
@@ -82,7 +93,13 @@ impl Contender {
             self.ask(self.plan.container(&path))
         });
         let multi = self.ask(self.plan.take_share(&own, &share.path, renews));
-        self.state = State::Sharing { own, share, parent, multi, renews };
+        self.state = State::Sharing {
+            own,
+            share,
+            parent,
+            multi,
+            renews,
+        };
     }
 
     /// `has_tried`: whether the creation of the directory was tried before.
@@ -128,16 +145,26 @@ impl Contender {
     }
 
     fn has_share(&mut self, own: Own, share: OwnShare) {
-        self.steps.push_back(ContenderStep::Keep(share.path.clone()));
+        self.steps
+            .push_back(ContenderStep::Keep(share.path.clone()));
         self.for_each(&own, ContenderStep::Forget);
         self.place = None;
-        self.state = State::First { own, share: Some(share) };
+        self.state = State::First {
+            own,
+            share: Some(share),
+        };
     }
 
     pub(super) fn search_share(&mut self, own: Own, share: OwnShare) {
         let sync = self.ask(self.plan.sync());
         let list = self.ask(self.plan.shares(0, false));
-        self.state = State::Uncertain { own, share, sync, list, is_synced: false };
+        self.state = State::Uncertain {
+            own,
+            share,
+            sync,
+            list,
+            is_synced: false,
+        };
     }
 
     pub(super) fn searched_share(

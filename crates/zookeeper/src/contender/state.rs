@@ -63,25 +63,51 @@ pub(super) enum State {
     Looking { looks: ListPairs },
     /// The creation is in flight, and lists behind it. Before it that of the directories, if they
     /// are missing.
-    Joining { id: ContenderId, parents: Vec<Serial>, create: Serial, looks: ListPairs },
+    Joining {
+        id: ContenderId,
+        parents: Vec<Serial>,
+        create: Serial,
+        looks: ListPairs,
+    },
     /// The creation was not answered: looking for its znodes.
     Unknown { id: ContenderId, search: Search },
     /// It has znodes in the queues, and none of them is given up.
     InQueue { own: Own, turn: Turn },
     /// The transaction that makes its share is in flight. Before it the creation of the directory
     /// of shares, if that is missing.
-    Sharing { own: Own, share: OwnShare, parent: Option<Serial>, multi: Serial, renews: bool },
+    Sharing {
+        own: Own,
+        share: OwnShare,
+        parent: Option<Serial>,
+        multi: Serial,
+        renews: bool,
+    },
     /// That transaction was not answered: looking for the share.
-    Uncertain { own: Own, share: OwnShare, sync: Serial, list: Serial, is_synced: bool },
+    Uncertain {
+        own: Own,
+        share: OwnShare,
+        sync: Serial,
+        list: Serial,
+        is_synced: bool,
+    },
     /// It has what it wants. Waiting until the session is valid for long enough.
     First { own: Own, share: Option<OwnShare> },
     /// The lock is held, or a share of it.
     Held { own: Own, share: Option<OwnShare> },
     /// Its znodes are being deleted in one transaction, and these directories too if nobody else is
     /// in them.
-    DeletingTogether { own: Own, renewed: Vec<usize>, multi: Serial },
+    DeletingTogether {
+        own: Own,
+        renewed: Vec<usize>,
+        multi: Serial,
+    },
     /// Its znodes are being deleted one by one, and may be already.
-    Deleting { delete: Serial, rest: VecDeque<Arc<str>>, may_be_done: bool, cleanup: Cleanup },
+    Deleting {
+        delete: Serial,
+        rest: VecDeque<Arc<str>>,
+        may_be_done: bool,
+        cleanup: Cleanup,
+    },
     /// There is nothing more to do for it.
     Over,
 }
@@ -94,14 +120,27 @@ pub(super) enum Turn {
     /// Asking for all contenders of the first of these locks.
     Listing { looks: ListPairs },
     /// Asking which transactions created them, where numbers mean nothing.
-    Comparing { others: Vec<String>, asked: String, stat: Serial },
+    Comparing {
+        others: Vec<String>,
+        asked: String,
+        stat: Serial,
+    },
     /// Beginning to watch the znode before its own.
-    Watching { before: String, data: Serial, has_changed: bool },
+    Watching {
+        before: String,
+        data: Serial,
+        has_changed: bool,
+    },
     /// Waiting until that one changes.
     Queued { before: String },
     /// Nobody is before it. Asking for the shares that were granted; then the other lists of a set
     /// are answered.
-    Checking { shares: Serial, is_watched: bool, has_changed: bool, looks: ListPairs },
+    Checking {
+        shares: Serial,
+        is_watched: bool,
+        has_changed: bool,
+        looks: ListPairs,
+    },
     /// Nobody is before it. Waiting until a share is given back.
     Blocked,
 }
@@ -246,7 +285,10 @@ impl ContenderPlan {
     pub fn path_bytes(&self) -> usize {
         /// A family's prefix with an id, and a number.
         const NAME_MAX: usize = 64;
-        self.directories.iter().map(|directory| directory.path.len() + NAME_MAX).sum()
+        self.directories
+            .iter()
+            .map(|directory| directory.path.len() + NAME_MAX)
+            .sum()
     }
 
     pub(super) fn is_set(&self) -> bool {
@@ -262,7 +304,10 @@ impl ContenderPlan {
     /// The request that joins the queues, under this id.
     pub(super) fn join(&self, id: ContenderId) -> EnsembleRequest {
         let (prefix, kind) = (self.layout.prefix(id), CreateKind::EphemeralSequential);
-        let mut creates = self.directories.iter().map(|it| self.create(it.child(&prefix), kind));
+        let mut creates = self
+            .directories
+            .iter()
+            .map(|it| self.create(it.child(&prefix), kind));
         if self.is_set() {
             return EnsembleRequest::Multi(creates.map(MultiOperation::Create).collect());
         }
@@ -273,9 +318,14 @@ impl ContenderPlan {
     /// queue's directory.
     pub(super) fn take_share(&self, own: &Own, share: &Arc<str>, renews: bool) -> EnsembleRequest {
         let create = MultiOperation::Create(self.create(Arc::clone(share), CreateKind::Ephemeral));
-        let deletes = self.paths(own).chain(renews.then(|| Arc::clone(&self.directories[0].path)));
+        let deletes = self
+            .paths(own)
+            .chain(renews.then(|| Arc::clone(&self.directories[0].path)));
         EnsembleRequest::Multi(
-            [create].into_iter().chain(deletes.map(MultiOperation::Delete)).collect(),
+            [create]
+                .into_iter()
+                .chain(deletes.map(MultiOperation::Delete))
+                .collect(),
         )
     }
 
@@ -295,21 +345,37 @@ impl ContenderPlan {
     /// The request that creates a znode for others below it.
     fn directory(&self, path: &Arc<str>, kind: CreateKind) -> EnsembleRequest {
         let (path, data) = (Arc::clone(path), Arc::from([]));
-        EnsembleRequest::Create(Create { path, data, acl: self.acl, kind })
+        EnsembleRequest::Create(Create {
+            path,
+            data,
+            acl: self.acl,
+            kind,
+        })
     }
 
     fn create(&self, path: Arc<str>, kind: CreateKind) -> Create {
-        Create { path, data: Arc::clone(&self.data), acl: self.acl, kind }
+        Create {
+            path,
+            data: Arc::clone(&self.data),
+            acl: self.acl,
+            kind,
+        }
     }
 
     /// The request for the names of all contenders of a lock.
     pub(super) fn list(&self, at: usize) -> EnsembleRequest {
-        EnsembleRequest::GetChildren { path: Arc::clone(&self.directories[at].path), watch: false }
+        EnsembleRequest::GetChildren {
+            path: Arc::clone(&self.directories[at].path),
+            watch: false,
+        }
     }
 
     /// The request for the names of all shares of a lock.
     pub(super) fn shares(&self, at: usize, watch: bool) -> EnsembleRequest {
-        EnsembleRequest::GetChildren { path: self.directories[at].shares(), watch }
+        EnsembleRequest::GetChildren {
+            path: self.directories[at].shares(),
+            watch,
+        }
     }
 
     /// The request before a look that must see what was created before.

@@ -61,7 +61,10 @@ impl Script {
         script.listed(&["c1-0000000007", "c9-0000000006", "c8-0000000005"]);
         assert_eq!(script.steps(), ["watch c9-0000000006"]);
         script.data();
-        assert_eq!((script.steps(), script.contender.place()), (vec![], Some(2)));
+        assert_eq!(
+            (script.steps(), script.contender.place()),
+            (vec![], Some(2))
+        );
         script
     }
 
@@ -109,7 +112,9 @@ impl Script {
             ContenderStep::Pause => "pause".to_owned(),
             ContenderStep::Held(held) => {
                 let paths: Vec<_> = held.paths.iter().map(|path| short(path)).collect();
-                let slot = held.slot.map_or(String::new(), |slot| format!(" slot {slot}"));
+                let slot = held
+                    .slot
+                    .map_or(String::new(), |slot| format!(" slot {slot}"));
                 format!("held {} by {}{slot}", paths.join(" "), held.created_by)
             }
             ContenderStep::Contended => "contended".to_owned(),
@@ -138,7 +143,12 @@ impl Script {
 
     fn created(&mut self, name: &str, zxid: i64) {
         let path = format!("/apps/locks/a/{}", long(name));
-        let stat = Stat { created_by: zxid, created_at_ms: 0, owner: 1, children: 0 };
+        let stat = Stat {
+            created_by: zxid,
+            created_at_ms: 0,
+            owner: 1,
+            children: 0,
+        };
         self.answer(zxid, Ok(EnsembleReply::Created { path: &path, stat }));
     }
 

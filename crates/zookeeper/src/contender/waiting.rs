@@ -10,10 +10,16 @@ use std::cmp::Ordering;
 impl Contender {
     /// A watch has ended.
     pub fn changed(&mut self, path: &str) {
-        let State::InQueue { own, turn } = &mut self.state else { return };
+        let State::InQueue { own, turn } = &mut self.state else {
+            return;
+        };
         let directory = &self.plan.directories[own.at];
         match turn {
-            Turn::Watching { before, has_changed, .. } => {
+            Turn::Watching {
+                before,
+                has_changed,
+                ..
+            } => {
                 *has_changed |= *directory.child(before) == *path;
             }
             Turn::Checking { has_changed, .. } => {
@@ -34,13 +40,19 @@ impl Contender {
     /// The session has another connection, and no watch on it.
     pub fn connected(&mut self) {
         match self.leave_state() {
-            State::InQueue { own, turn: turn @ (Turn::Queued { .. } | Turn::Blocked) } => {
+            State::InQueue {
+                own,
+                turn: turn @ (Turn::Queued { .. } | Turn::Blocked),
+            } => {
                 self.ask_again(own, turn);
             }
             // It may have been removed since, and whoever was behind it hold the lock. Is it still
             // the first everywhere?
             State::First { own, share: None } => self.list(Own { at: 0, ..own }),
-            State::First { own, share: Some(share) } => self.search_share(own, share),
+            State::First {
+                own,
+                share: Some(share),
+            } => self.search_share(own, share),
             other => self.state = other,
         }
     }
@@ -55,7 +67,10 @@ impl Contender {
         };
         match (turn, reply) {
             (Turn::Dating { .. }, Some(EnsembleReply::Found(stat))) => {
-                self.list(Own { created_by: Some(stat.created_by), ..own });
+                self.list(Own {
+                    created_by: Some(stat.created_by),
+                    ..own
+                });
             }
             (Turn::Dating { .. }, None) => self.start_over(&own),
             (Turn::Listing { looks }, Some(EnsembleReply::Children { names, .. })) => {
@@ -69,20 +84,48 @@ impl Contender {
                 self.dates.insert(asked, stat.created_by);
                 self.compare(own, others);
             }
-            (Turn::Comparing { mut others, asked, .. }, None) => {
+            (
+                Turn::Comparing {
+                    mut others, asked, ..
+                },
+                None,
+            ) => {
                 others.retain(|name| *name != asked);
                 self.compare(own, others);
             }
-            (Turn::Watching { before, has_changed: false, .. }, Some(_)) => {
-                self.state = State::InQueue { own, turn: Turn::Queued { before } };
+            (
+                Turn::Watching {
+                    before,
+                    has_changed: false,
+                    ..
+                },
+                Some(_),
+            ) => {
+                self.state = State::InQueue {
+                    own,
+                    turn: Turn::Queued { before },
+                };
             }
             // It may have given up before its turn, so somebody else may be before this one.
             (Turn::Watching { .. }, _) => self.list(own),
             (
-                Turn::Checking { is_watched, has_changed, looks, .. },
+                Turn::Checking {
+                    is_watched,
+                    has_changed,
+                    looks,
+                    ..
+                },
                 Some(EnsembleReply::Children { names, .. }),
             ) => self.checked(own, is_watched && !has_changed, looks, Some(names)),
-            (Turn::Checking { is_watched, has_changed, looks, .. }, None) => {
+            (
+                Turn::Checking {
+                    is_watched,
+                    has_changed,
+                    looks,
+                    ..
+                },
+                None,
+            ) => {
                 self.checked(own, is_watched && !has_changed, looks, None);
             }
             (turn, _) => self.ask_again(own, turn),
@@ -103,15 +146,25 @@ impl Contender {
 
     /// Asks which transaction created its own znode.
     pub(super) fn date(&mut self, own: Own) {
-        let path = self.plan.paths(&own).next().expect("it has a znode for each lock");
+        let path = self
+            .plan
+            .paths(&own)
+            .next()
+            .expect("it has a znode for each lock");
         let stat = self.ask(EnsembleRequest::Exists { path, watch: false });
-        self.state = State::InQueue { own, turn: Turn::Dating { stat } };
+        self.state = State::InQueue {
+            own,
+            turn: Turn::Dating { stat },
+        };
     }
 
     /// Asks for the lists of the locks that it has not got yet.
     pub(super) fn list(&mut self, own: Own) {
         let looks = self.ask_lists(own.at);
-        self.state = State::InQueue { own, turn: Turn::Listing { looks } };
+        self.state = State::InQueue {
+            own,
+            turn: Turn::Listing { looks },
+        };
     }
 
     /// Asks for the contenders and the shares of the locks from this one on.
@@ -155,8 +208,9 @@ impl Contender {
         let strays = given_up.filter_map(|id| Some((*id, find(plan.layout, names, *id)?)));
         let names = strays.map(|(id, number)| plan.layout.name(id, number));
         let paths = names.map(|name| plan.directories[at].child(&name));
-        let deletes: Vec<ContenderStep> =
-            paths.map(|path| ContenderStep::Delete(None, path)).collect();
+        let deletes: Vec<ContenderStep> = paths
+            .map(|path| ContenderStep::Delete(None, path))
+            .collect();
         self.steps.extend(deletes);
     }
 
@@ -171,15 +225,29 @@ impl Contender {
 
     /// Asks for the next transaction that is not known; then the place follows from them.
     fn compare(&mut self, own: Own, others: Vec<String>) {
-        let unknown = others.iter().find(|name| !self.dates.contains_key(*name)).cloned();
+        let unknown = others
+            .iter()
+            .find(|name| !self.dates.contains_key(*name))
+            .cloned();
         if let Some(asked) = unknown {
             let path = self.plan.directories[own.at].child(&asked);
             let stat = self.ask(EnsembleRequest::Exists { path, watch: false });
-            self.state = State::InQueue { own, turn: Turn::Comparing { others, asked, stat } };
+            self.state = State::InQueue {
+                own,
+                turn: Turn::Comparing {
+                    others,
+                    asked,
+                    stat,
+                },
+            };
             return;
         }
-        let dates = others.into_iter().filter_map(|name| Some((*self.dates.get(&name)?, name)));
-        let before: Vec<_> = dates.filter(|(date, _)| Some(*date) < own.created_by).collect();
+        let dates = others
+            .into_iter()
+            .filter_map(|name| Some((*self.dates.get(&name)?, name)));
+        let before: Vec<_> = dates
+            .filter(|(date, _)| Some(*date) < own.created_by)
+            .collect();
         let count = before.len();
         match before.into_iter().max() {
             None => self.check(own, false),
@@ -190,7 +258,11 @@ impl Contender {
     fn watch(&mut self, own: Own, before: String) {
         let path = self.plan.directories[own.at].child(&before);
         let data = self.ask(EnsembleRequest::GetData { path, watch: true });
-        let turn = Turn::Watching { before, data, has_changed: false };
+        let turn = Turn::Watching {
+            before,
+            data,
+            has_changed: false,
+        };
         self.state = State::InQueue { own, turn };
     }
 }
@@ -218,7 +290,9 @@ pub(super) fn has_contender(layout: Layout, names: Names<'_>) -> bool {
 pub(super) fn find(layout: Layout, names: Names<'_>, id: ContenderId) -> Option<Number> {
     let prefix = layout.prefix(id);
     names.iter().find_map(|name| {
-        let number = layout.number(name).filter(|_| name.starts_with(prefix.as_bytes()))?;
+        let number = layout
+            .number(name)
+            .filter(|_| name.starts_with(prefix.as_bytes()))?;
         (layout.name(id, number).as_bytes() == name).then_some(number)
     })
 }
@@ -230,7 +304,9 @@ pub(super) fn place(layout: Layout, names: Names<'_>, name: &str, number: Number
     let mut count = 0;
     let mut before: Option<(Number, &[u8])> = None;
     for other in names.iter() {
-        let Some(other_number) = layout.number(other) else { continue };
+        let Some(other_number) = layout.number(other) else {
+            continue;
+        };
         is_listed |= other == name.as_bytes();
         is_past_end |= other_number.is_past_end();
         if other_number.order(number) == Ordering::Less {
@@ -251,7 +327,10 @@ pub(super) fn place(layout: Layout, names: Names<'_>, name: &str, number: Number
             }
         }
         None => Position::First,
-        Some((_, before)) => Position::Behind { before: text(before), count },
+        Some((_, before)) => Position::Behind {
+            before: text(before),
+            count,
+        },
     }
 }
 
@@ -279,7 +358,9 @@ mod tests {
         writer.finish().unwrap();
         let (body, _) = frame(&bytes).unwrap().unwrap();
         let reply = EnsembleReply::decode(RequestKind::GetChildren, body).unwrap();
-        let EnsembleReply::Children { names, .. } = reply else { panic!("{reply:?}") };
+        let EnsembleReply::Children { names, .. } = reply else {
+            panic!("{reply:?}")
+        };
         read(names)
     }
 
@@ -290,7 +371,13 @@ mod tests {
 
     #[test]
     fn the_place_follows_from_the_numbers_alone() {
-        let names = ["z-lock-0000000010", "a-lock-0000000011", "lock-0000000009", "other", "r1"];
+        let names = [
+            "z-lock-0000000010",
+            "a-lock-0000000011",
+            "lock-0000000009",
+            "other",
+            "r1",
+        ];
         assert_eq!(place_of("lock-0000000009", &names), Position::First);
         let before = "z-lock-0000000010".to_owned();
         let expected = Position::Behind { before, count: 2 };
@@ -302,7 +389,9 @@ mod tests {
     #[test]
     fn past_the_end_of_the_numbers_the_others_are_listed() {
         let (own, other) = ("a-lock-2147483647", "b-lock--2147483648");
-        let undated = |other: &str| Position::Undated { others: vec![other.to_owned()] };
+        let undated = |other: &str| Position::Undated {
+            others: vec![other.to_owned()],
+        };
         assert_eq!(place_of(own, &[own, other, "r1"]), undated(other));
         assert_eq!(place_of(other, &[own, other]), undated(own));
         let earlier = "c-lock-2147483646";

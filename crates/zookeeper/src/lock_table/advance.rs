@@ -65,7 +65,9 @@ impl<W> LockTable<W> {
         match outcome {
             SessionEvent::Answer(Asker::Contender(token, serial), answer) => {
                 if let Some(entry) = self.entries.get_mut(&token) {
-                    entry.contender.answered(serial, answer.zxid, answer.reply());
+                    entry
+                        .contender
+                        .answered(serial, answer.zxid, answer.reply());
                     self.due.insert(token);
                 }
             }
@@ -97,7 +99,8 @@ impl<W> LockTable<W> {
     fn unreached(&mut self, now: Time) {
         for (token, entry) in &mut self.entries {
             if let Some((waiter, place)) = entry.unreached() {
-                self.outcomes.push_back((waiter, Outcome::Waiting { place }));
+                self.outcomes
+                    .push_back((waiter, Outcome::Waiting { place }));
                 self.due.insert(*token);
             }
         }
@@ -115,15 +118,20 @@ impl<W> LockTable<W> {
     fn advance(&mut self, now: Time, token: Token) {
         loop {
             let valid_until = self.session.valid_until();
-            let Some(entry) = self.entries.get_mut(&token) else { return };
+            let Some(entry) = self.entries.get_mut(&token) else {
+                return;
+            };
             if entry.paused_until.is_some_and(|until| now < until) {
                 return;
             }
-            let Some(step) = entry.contender.poll(now, valid_until) else { break };
+            let Some(step) = entry.contender.poll(now, valid_until) else {
+                break;
+            };
             match step {
                 ContenderStep::Begin => self.attempt(token),
                 ContenderStep::Send(serial, request) => {
-                    self.session.send(now, Asker::Contender(token, serial), request);
+                    self.session
+                        .send(now, Asker::Contender(token, serial), request);
                 }
                 ContenderStep::Keep(path) => self.session.keep(path),
                 ContenderStep::Forget(path) => self.session.forget(&path),
@@ -152,7 +160,9 @@ impl<W> LockTable<W> {
     }
 
     fn attempt(&mut self, token: Token) {
-        let Some(entry) = self.entries.get_mut(&token) else { return };
+        let Some(entry) = self.entries.get_mut(&token) else {
+            return;
+        };
         if let Some(random) = (self.random)() {
             return entry.contender.begin(random);
         }
@@ -163,9 +173,16 @@ impl<W> LockTable<W> {
     }
 
     fn granted(&mut self, now: Time, token: Token, held: &Held) {
-        let Some(entry) = self.entries.get_mut(&token) else { return };
+        let Some(entry) = self.entries.get_mut(&token) else {
+            return;
+        };
         let (created_by, slot) = (held.created_by, held.slot);
-        let grant = Grant { at: now, created_by, slot, session: Arc::clone(&self.valid) };
+        let grant = Grant {
+            at: now,
+            created_by,
+            slot,
+            session: Arc::clone(&self.valid),
+        };
         match entry.take_caller() {
             Some(caller) => {
                 let grant = entry.hold(now, grant);
@@ -178,7 +195,9 @@ impl<W> LockTable<W> {
 
     /// It is over, and nothing is left of it.
     fn fail(&mut self, token: Token, outcome: Outcome) {
-        let Some(entry) = self.entries.get_mut(&token) else { return };
+        let Some(entry) = self.entries.get_mut(&token) else {
+            return;
+        };
         match entry.take_caller() {
             Some(caller) => {
                 self.outcomes.push_back((caller, outcome));
@@ -205,38 +224,48 @@ impl<W> LockTable<W> {
     }
 
     fn cleaned_up(&mut self, token: Token, cleanup: Cleanup) {
-        let Some(entry) = self.entries.get_mut(&token) else { return };
+        let Some(entry) = self.entries.get_mut(&token) else {
+            return;
+        };
         let vote = match (cleanup, &entry.stage) {
             (Cleanup::Deleted, LockStage::Releasing { was_valid: true }) => Vote::Granted,
             (Cleanup::Deleted | Cleanup::WasGone | Cleanup::Nothing, _) => Vote::Refused,
             (Cleanup::Refused(_), _) => Vote::Failed,
         };
         let caller = entry.take_caller();
-        self.outcomes.extend(caller.map(|caller| (caller, Outcome::Voted(vote))));
+        self.outcomes
+            .extend(caller.map(|caller| (caller, Outcome::Voted(vote))));
         self.remove(token);
     }
 
     /// A caller learns that others are before it as soon as that is known.
     fn tell_place(&mut self, token: Token) {
-        let Some(entry) = self.entries.get_mut(&token) else { return };
+        let Some(entry) = self.entries.get_mut(&token) else {
+            return;
+        };
         if entry.contender.awaits_validity() {
             self.first.insert(token);
         }
         let place = entry.contender.place();
-        let LockStage::Waiting(wait) = &mut entry.stage else { return };
+        let LockStage::Waiting(wait) = &mut entry.stage else {
+            return;
+        };
         wait.place = place;
         if place.is_none() || std::mem::replace(&mut wait.is_place_told, true) {
             return;
         }
         if let Some(caller) = entry.take_caller() {
-            self.outcomes.push_back((caller, Outcome::Waiting { place }));
+            self.outcomes
+                .push_back((caller, Outcome::Waiting { place }));
             self.set_alarm(token);
         }
     }
 
     /// What has become of it while nobody waited for it.
     pub(super) fn deliver(&mut self, now: Time, token: Token, caller: W) {
-        let Some(entry) = self.entries.get_mut(&token) else { return };
+        let Some(entry) = self.entries.get_mut(&token) else {
+            return;
+        };
         let outcome = match &mut entry.stage {
             LockStage::Granted(grant) | LockStage::Held(Hold { grant, .. })
                 if is_valid(now, grant, &self.valid) =>
@@ -260,7 +289,9 @@ impl<W> LockTable<W> {
 
     /// The time has come for which an entry had an alarm.
     pub(super) fn ring(&mut self, now: Time, token: Token) {
-        let Some(entry) = self.entries.get_mut(&token) else { return };
+        let Some(entry) = self.entries.get_mut(&token) else {
+            return;
+        };
         entry.alarm = None;
         entry.paused_until = entry.paused_until.filter(|until| now < *until);
         let over = entry.caller.take_if(|(_, until)| *until <= now);
@@ -268,7 +299,8 @@ impl<W> LockTable<W> {
             LockStage::Waiting(wait) => Outcome::Waiting { place: wait.place },
             _ => Outcome::Voted(Vote::Failed),
         };
-        self.outcomes.extend(over.map(|(caller, _)| (caller, outcome)));
+        self.outcomes
+            .extend(over.map(|(caller, _)| (caller, outcome)));
         if matches!(&entry.stage, LockStage::Held(held) if held.end <= now) {
             entry.give_up(None, false);
         }
@@ -277,7 +309,9 @@ impl<W> LockTable<W> {
     }
 
     pub(super) fn remove(&mut self, token: Token) {
-        let Some(entry) = self.entries.remove(&token) else { return };
+        let Some(entry) = self.entries.remove(&token) else {
+            return;
+        };
         if let Some(alarm) = entry.alarm {
             self.alarms.remove(&(alarm, token));
         }
@@ -302,7 +336,8 @@ impl<W> LockTable<W> {
                 self.set_alarm(token);
             }
             _ => {
-                self.outcomes.push_back((waiter, Outcome::Voted(Vote::Refused)));
+                self.outcomes
+                    .push_back((waiter, Outcome::Voted(Vote::Refused)));
                 self.give_up(now, token);
             }
         }
@@ -312,8 +347,15 @@ impl<W> LockTable<W> {
     /// The same, and nobody waits for the answer.
     pub fn give_up(&mut self, now: Time, token: Token) {
         match self.entries.get_mut(&token) {
-            None | Some(LockEntry { stage: LockStage::Releasing { .. }, .. }) => {}
-            Some(LockEntry { stage: LockStage::Failed(_), .. }) => self.remove(token),
+            None
+            | Some(LockEntry {
+                stage: LockStage::Releasing { .. },
+                ..
+            }) => {}
+            Some(LockEntry {
+                stage: LockStage::Failed(_),
+                ..
+            }) => self.remove(token),
             Some(entry) => {
                 entry.give_up(None, false);
                 self.due.insert(token);

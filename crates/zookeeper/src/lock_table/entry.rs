@@ -79,7 +79,9 @@ impl<W> LockEntry<W> {
     /// A server could not be connected to. Returns the caller and its place, if it does not wait
     /// and all servers have been tried for it.
     pub(super) fn unreached(&mut self) -> Option<(W, Option<usize>)> {
-        let LockStage::Waiting(wait) = &self.stage else { return None };
+        let LockStage::Waiting(wait) = &self.stage else {
+            return None;
+        };
         let left = self.connects_left.as_mut()?;
         *left = left.saturating_sub(1);
         let caller = self.caller.take_if(|_| *left == 0);
@@ -102,14 +104,20 @@ impl<W> LockEntry<W> {
     pub(super) fn hold(&mut self, now: Time, grant: Grant) -> Grant {
         let grant = Grant { at: now, ..grant };
         let end = now.after(self.hold);
-        self.stage = LockStage::Held(Hold { grant: grant.clone(), end, is_let_expire: false });
+        self.stage = LockStage::Held(Hold {
+            grant: grant.clone(),
+            end,
+            is_let_expire: false,
+        });
         grant
     }
 
     /// Gives it up. `caller` gets to know what has become of it.
     pub(super) fn give_up(&mut self, caller: Option<(W, Time)>, was_valid: bool) {
         let was_held = matches!(self.stage, LockStage::Held(_));
-        self.stage = LockStage::Releasing { was_valid: was_valid && was_held };
+        self.stage = LockStage::Releasing {
+            was_valid: was_valid && was_held,
+        };
         self.caller = caller;
         self.contender.give_up();
     }

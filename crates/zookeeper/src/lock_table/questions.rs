@@ -47,13 +47,24 @@ impl<W> LockTable<W> {
     /// it has a later one. The outcome is a [`Vote`].
     pub fn check(&mut self, now: Time, token: Token, end: Time, until: Time, waiter: W) {
         let held = self.is_held(&token) && now < self.valid.get();
-        let request = self.entries.get(&token).and_then(|entry| entry.contender.check_of_held());
+        let request = self
+            .entries
+            .get(&token)
+            .and_then(|entry| entry.contender.check_of_held());
         match request.filter(|_| held) {
             Some(request) => {
                 let none = Failures::default();
-                self.begin(now, (waiter, until), vec![request], none, Some((token, end)));
+                self.begin(
+                    now,
+                    (waiter, until),
+                    vec![request],
+                    none,
+                    Some((token, end)),
+                );
             }
-            None => self.outcomes.push_back((waiter, Outcome::Voted(Vote::Refused))),
+            None => self
+                .outcomes
+                .push_back((waiter, Outcome::Voted(Vote::Refused))),
         }
         self.settle(now);
     }
@@ -71,10 +82,19 @@ impl<W> LockTable<W> {
         self.next_question += 1;
         let sent_on = (self.connections, self.session.is_ready());
         for (index, request) in requests.iter().enumerate() {
-            self.session.send(now, Asker::Question(number, index), request.clone());
+            self.session
+                .send(now, Asker::Question(number, index), request.clone());
         }
         let answers = requests.iter().map(|_| None).collect();
-        let question = OpenQuestion { waiter, until, requests, failures, sent_on, answers, checks };
+        let question = OpenQuestion {
+            waiter,
+            until,
+            requests,
+            failures,
+            sent_on,
+            answers,
+            checks,
+        };
         self.questions.insert(number, question);
     }
 
@@ -88,14 +108,23 @@ impl<W> LockTable<W> {
         answer: EnsembleAnswer,
     ) {
         let connections = self.connections;
-        let Some(question) = self.questions.get_mut(&number) else { return };
+        let Some(question) = self.questions.get_mut(&number) else {
+            return;
+        };
         if question.is_lost(&answer) && now < question.until {
             // A connection that was never made says nothing against asking again.
             let (before, was_ready) = question.sent_on;
             question.failures.written += u32::from(was_ready || connections > before);
             if question.failures.written < TIMES_MAX {
                 let call = self.questions.remove(&number);
-                let Some(OpenQuestion { waiter, until, requests, failures, checks, .. }) = call
+                let Some(OpenQuestion {
+                    waiter,
+                    until,
+                    requests,
+                    failures,
+                    checks,
+                    ..
+                }) = call
                 else {
                     return;
                 };
@@ -111,8 +140,14 @@ impl<W> LockTable<W> {
     /// Ends the questions whose time has passed.
     pub(super) fn end_questions(&mut self, now: Time) {
         let is_over = |(_, question): &(&u64, &OpenQuestion<W>)| question.until <= now;
-        let over: Vec<u64> = self.questions.iter().filter(is_over).map(|(it, _)| *it).collect();
-        over.into_iter().for_each(|number| self.conclude(now, number));
+        let over: Vec<u64> = self
+            .questions
+            .iter()
+            .filter(is_over)
+            .map(|(it, _)| *it)
+            .collect();
+        over.into_iter()
+            .for_each(|number| self.conclude(now, number));
     }
 
     /// A server could not be connected to. Ends the questions for which all have been tried. Not
@@ -120,19 +155,29 @@ impl<W> LockTable<W> {
     pub(super) fn end_unreached_questions(&mut self, now: Time) {
         let servers = self.session.servers();
         let mut over = Vec::new();
-        for (number, question) in self.questions.iter_mut().filter(|(_, it)| it.checks.is_none()) {
+        for (number, question) in self
+            .questions
+            .iter_mut()
+            .filter(|(_, it)| it.checks.is_none())
+        {
             question.failures.unreached += 1;
             if question.failures.unreached >= servers {
                 over.push(*number);
             }
         }
-        over.into_iter().for_each(|number| self.conclude(now, number));
+        over.into_iter()
+            .for_each(|number| self.conclude(now, number));
     }
 
     fn conclude(&mut self, now: Time, number: u64) {
-        let Some(question) = self.questions.remove(&number) else { return };
+        let Some(question) = self.questions.remove(&number) else {
+            return;
+        };
         let outcome = match question.checks {
-            None => Outcome::Answered { server: self.session.server(), answers: question.answers },
+            None => Outcome::Answered {
+                server: self.session.server(),
+                answers: question.answers,
+            },
             Some((token, end)) => {
                 let mut vote = vote(question.answers.first().and_then(Option::as_ref));
                 if vote == Vote::Granted {
@@ -167,9 +212,9 @@ impl<W> OpenQuestion<W> {
 
 fn changes_nothing(request: &EnsembleRequest) -> bool {
     match request {
-        EnsembleRequest::Multi(operations) => {
-            operations.iter().all(|operation| matches!(operation, MultiOperation::Check(_)))
-        }
+        EnsembleRequest::Multi(operations) => operations
+            .iter()
+            .all(|operation| matches!(operation, MultiOperation::Check(_))),
         request => request.form().reach != Some(Reach::Majority),
     }
 }

@@ -37,7 +37,14 @@ impl Talk {
     }
 
     fn with_random(has_random: bool) -> Self {
-        Self::with(1, if has_random { || Some([1; 16]) } else { || None })
+        Self::with(
+            1,
+            if has_random {
+                || Some([1; 16])
+            } else {
+                || None
+            },
+        )
     }
 
     /// With this number of servers.
@@ -49,7 +56,11 @@ impl Talk {
         let mut options = EnsembleSessionOptions::new(servers, 7);
         options.drift_parts_per_billion = 0;
         let table = LockTable::new(options, random);
-        Self { table, millis: 1_000, xid: 0 }
+        Self {
+            table,
+            millis: 1_000,
+            xid: 0,
+        }
     }
 
     fn time(&self) -> Time {
@@ -70,7 +81,8 @@ impl Talk {
         let until = self.later(1_000);
         let hold = Duration::from_secs(2);
         let call = (u32::from(number), until);
-        self.table.contend(self.time(), token(number), plan(waits), hold, call);
+        self.table
+            .contend(self.time(), token(number), plan(waits), hold, call);
     }
 
     /// A connection is made, and the server accepts the session.
@@ -82,7 +94,12 @@ impl Talk {
         let length = self.table.session.output().len();
         self.table.session.wrote(length);
         self.hear(|frame| {
-            frame.int(0).int(TIMEOUT as i32).long(0x77).buffer(&[9; 16]).boolean(false);
+            frame
+                .int(0)
+                .int(TIMEOUT as i32)
+                .long(0x77)
+                .buffer(&[9; 16])
+                .boolean(false);
         });
     }
 
@@ -154,7 +171,13 @@ impl Talk {
     /// The results of a transaction of one check.
     fn checked(&mut self) {
         self.reply(|frame| {
-            frame.int(13).boolean(false).int(0).int(-1).boolean(true).int(-1);
+            frame
+                .int(13)
+                .boolean(false)
+                .int(0)
+                .int(-1)
+                .boolean(true)
+                .int(-1);
         });
     }
 

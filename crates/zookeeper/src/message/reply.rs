@@ -29,17 +29,19 @@ impl<'a> EnsembleReply<'a> {
     pub fn decode(kind: RequestKind, body: &'a [u8]) -> Result<Self, JuteError> {
         let mut reader = Reader::new(body);
         let reply = match kind {
-            RequestKind::Create => {
-                Self::Created { path: reader.text()?, stat: Stat::read(&mut reader)? }
-            }
+            RequestKind::Create => Self::Created {
+                path: reader.text()?,
+                stat: Stat::read(&mut reader)?,
+            },
             RequestKind::Exists => Self::Found(Stat::read(&mut reader)?),
             RequestKind::GetData => Self::Data {
                 data: reader.buffer()?.unwrap_or_default(),
                 stat: Stat::read(&mut reader)?,
             },
-            RequestKind::GetChildren => {
-                Self::Children { names: Names::read(&mut reader)?, stat: Stat::read(&mut reader)? }
-            }
+            RequestKind::GetChildren => Self::Children {
+                names: Names::read(&mut reader)?,
+                stat: Stat::read(&mut reader)?,
+            },
             RequestKind::Sync => {
                 reader.text()?;
                 Self::Synced
@@ -68,7 +70,10 @@ impl<'a> Names<'a> {
         for _ in 0..count {
             reader.raw_text()?;
         }
-        Ok(Self { bytes: &start[..start.len() - reader.rest().len()], count })
+        Ok(Self {
+            bytes: &start[..start.len() - reader.rest().len()],
+            count,
+        })
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
@@ -111,7 +116,10 @@ impl<'a> Incoming<'a> {
         let error = EnsembleError::of_code(reader.int()?);
         if xid != EVENT_XID {
             let header = ReplyHeader { xid, zxid, error };
-            return Ok(Self::Reply { header, body: reader.rest() });
+            return Ok(Self::Reply {
+                header,
+                body: reader.rest(),
+            });
         }
         let _kind = reader.int()?;
         // The state of the connection, which is "connected": otherwise no event would arrive.
@@ -154,7 +162,10 @@ impl<'a> Results<'a> {
         if read_one(reader)?.is_some() || (failed != 0 && failed != count) {
             return Err(JuteError::BadResults);
         }
-        Ok(Self { bytes: &start[..start.len() - reader.rest().len()], count })
+        Ok(Self {
+            bytes: &start[..start.len() - reader.rest().len()],
+            count,
+        })
     }
 
     pub fn iter(&self) -> impl Iterator<Item = OperationResult<'a>> + use<'a> {
@@ -225,7 +236,12 @@ impl Stat {
         let _data_length = reader.int()?;
         let children = reader.int()?;
         let _children_changed_by = reader.long()?;
-        Ok(Self { created_by, created_at_ms, owner, children })
+        Ok(Self {
+            created_by,
+            created_at_ms,
+            owner,
+            children,
+        })
     }
 }
 
@@ -288,21 +304,86 @@ pub enum Remedy {
 /// The codes with their errors, names, and what helps.
 const TABLE: [(i32, EnsembleError, &str, Remedy); 16] = [
     (-101, EnsembleError::NoNode, "NoNode", Remedy::Author),
-    (-110, EnsembleError::NodeExists, "NodeExists", Remedy::Author),
+    (
+        -110,
+        EnsembleError::NodeExists,
+        "NodeExists",
+        Remedy::Author,
+    ),
     (-111, EnsembleError::NotEmpty, "NotEmpty", Remedy::Author),
-    (-112, EnsembleError::SessionExpired, "SessionExpired", Remedy::NewSession),
-    (-12, EnsembleError::UnknownSession, "UnknownSession", Remedy::NewSession),
-    (-118, EnsembleError::SessionMoved, "SessionMoved", Remedy::Reconnect),
+    (
+        -112,
+        EnsembleError::SessionExpired,
+        "SessionExpired",
+        Remedy::NewSession,
+    ),
+    (
+        -12,
+        EnsembleError::UnknownSession,
+        "UnknownSession",
+        Remedy::NewSession,
+    ),
+    (
+        -118,
+        EnsembleError::SessionMoved,
+        "SessionMoved",
+        Remedy::Reconnect,
+    ),
     (-102, EnsembleError::NoAuth, "NoAuth", Remedy::Configure),
-    (-114, EnsembleError::InvalidAcl, "InvalidACL", Remedy::Configure),
-    (-115, EnsembleError::AuthFailed, "AuthFailed", Remedy::Configure),
-    (-6, EnsembleError::Unimplemented, "Unimplemented", Remedy::Configure),
-    (-119, EnsembleError::NotReadOnly, "NotReadOnly", Remedy::Reconnect),
-    (-120, EnsembleError::EphemeralOnLocalSession, "EphemeralOnLocalSession", Remedy::Reconnect),
-    (-125, EnsembleError::QuotaExceeded, "QuotaExceeded", Remedy::Wait),
-    (-127, EnsembleError::ThrottledOperation, "ThrottledOp", Remedy::Wait),
-    (-122, EnsembleError::RequestTimeout, "RequestTimeout", Remedy::Wait),
-    (-2, EnsembleError::RuntimeInconsistency, "RuntimeInconsistency", Remedy::Author),
+    (
+        -114,
+        EnsembleError::InvalidAcl,
+        "InvalidACL",
+        Remedy::Configure,
+    ),
+    (
+        -115,
+        EnsembleError::AuthFailed,
+        "AuthFailed",
+        Remedy::Configure,
+    ),
+    (
+        -6,
+        EnsembleError::Unimplemented,
+        "Unimplemented",
+        Remedy::Configure,
+    ),
+    (
+        -119,
+        EnsembleError::NotReadOnly,
+        "NotReadOnly",
+        Remedy::Reconnect,
+    ),
+    (
+        -120,
+        EnsembleError::EphemeralOnLocalSession,
+        "EphemeralOnLocalSession",
+        Remedy::Reconnect,
+    ),
+    (
+        -125,
+        EnsembleError::QuotaExceeded,
+        "QuotaExceeded",
+        Remedy::Wait,
+    ),
+    (
+        -127,
+        EnsembleError::ThrottledOperation,
+        "ThrottledOp",
+        Remedy::Wait,
+    ),
+    (
+        -122,
+        EnsembleError::RequestTimeout,
+        "RequestTimeout",
+        Remedy::Wait,
+    ),
+    (
+        -2,
+        EnsembleError::RuntimeInconsistency,
+        "RuntimeInconsistency",
+        Remedy::Author,
+    ),
 ];
 
 impl EnsembleError {
@@ -350,7 +431,9 @@ mod tests {
 
     #[test]
     fn only_errors_that_another_session_would_not_have_end_the_session() {
-        let ends = TABLE.iter().filter(|(.., remedy)| *remedy == Remedy::NewSession);
+        let ends = TABLE
+            .iter()
+            .filter(|(.., remedy)| *remedy == Remedy::NewSession);
         let names: Vec<&str> = ends.map(|(_, _, name, _)| *name).collect();
         assert_eq!(names, ["SessionExpired", "UnknownSession"]);
     }

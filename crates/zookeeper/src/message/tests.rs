@@ -9,9 +9,14 @@ use std::sync::Arc;
 
 /// One frame of the recording, with its length; empty if the server closed the connection instead.
 fn recorded(name: &str) -> Vec<u8> {
-    let mut lines = include_str!("recorded.txt").lines().skip_while(|line| *line != name);
+    let mut lines = include_str!("recorded.txt")
+        .lines()
+        .skip_while(|line| *line != name);
     assert!(lines.next().is_some(), "{name} was not recorded");
-    let hex: String = lines.take_while(|line| line.starts_with("  ")).map(str::trim).collect();
+    let hex: String = lines
+        .take_while(|line| line.starts_with("  "))
+        .map(str::trim)
+        .collect();
     if hex == "close" {
         return Vec::new();
     }
@@ -34,7 +39,9 @@ fn answer(name: &str) -> Vec<u8> {
 }
 
 fn header_and_body(frame: &[u8]) -> (ReplyHeader, &[u8]) {
-    let Ok(Incoming::Reply { header, body }) = Incoming::decode(frame) else { panic!("an event") };
+    let Ok(Incoming::Reply { header, body }) = Incoming::decode(frame) else {
+        panic!("an event")
+    };
     (header, body)
 }
 
@@ -42,7 +49,12 @@ const NODE: &str = "/locks/a/_c_00010203-0405-4607-8809-0a0b0c0d0e0f-lock-";
 const SESSION: i64 = 0x0100_0016_da6b_0000;
 
 fn create(path: &str, data: &[u8], kind: CreateKind) -> Create {
-    Create { path: path.into(), data: data.into(), acl: Acl::Anyone, kind }
+    Create {
+        path: path.into(),
+        data: data.into(),
+        acl: Acl::Anyone,
+        kind,
+    }
 }
 
 fn first() -> Arc<str> {
@@ -53,22 +65,54 @@ fn first() -> Arc<str> {
 fn requests() -> Vec<(&'static str, i32, EnsembleRequest)> {
     use CreateKind::{Container, Ephemeral, EphemeralSequential, Persistent};
     let multi = |operations: &[MultiOperation]| EnsembleRequest::Multi(operations.into());
-    let secret = Create { acl: Acl::Creator, ..create("/locks/secret", b"", Ephemeral) };
-    let get = |path: &str| EnsembleRequest::GetData { path: path.into(), watch: true };
-    let list = |path: &str, watch| EnsembleRequest::GetChildren { path: path.into(), watch };
-    let exists = |path: &str, watch| EnsembleRequest::Exists { path: path.into(), watch };
+    let secret = Create {
+        acl: Acl::Creator,
+        ..create("/locks/secret", b"", Ephemeral)
+    };
+    let get = |path: &str| EnsembleRequest::GetData {
+        path: path.into(),
+        watch: true,
+    };
+    let list = |path: &str, watch| EnsembleRequest::GetChildren {
+        path: path.into(),
+        watch,
+    };
+    let exists = |path: &str, watch| EnsembleRequest::Exists {
+        path: path.into(),
+        watch,
+    };
     vec![
-        ("auth", AUTH_XID, EnsembleRequest::Auth(Secret((*b"user:password").into()))),
-        ("create2", 2, EnsembleRequest::Create(create("/locks", b"me", Persistent))),
-        ("create_container", 3, EnsembleRequest::Create(create("/locks/a", b"me", Container))),
+        (
+            "auth",
+            AUTH_XID,
+            EnsembleRequest::Auth(Secret((*b"user:password").into())),
+        ),
+        (
+            "create2",
+            2,
+            EnsembleRequest::Create(create("/locks", b"me", Persistent)),
+        ),
+        (
+            "create_container",
+            3,
+            EnsembleRequest::Create(create("/locks/a", b"me", Container)),
+        ),
         (
             "create2_sequential",
             4,
             EnsembleRequest::Create(create(NODE, b"owner", EphemeralSequential)),
         ),
         ("create2_auth", 5, EnsembleRequest::Create(secret)),
-        ("create2_exists", 6, EnsembleRequest::Create(create("/locks", b"me", Persistent))),
-        ("create2_no_node", 7, EnsembleRequest::Create(create("/none/a", b"me", Persistent))),
+        (
+            "create2_exists",
+            6,
+            EnsembleRequest::Create(create("/locks", b"me", Persistent)),
+        ),
+        (
+            "create2_no_node",
+            7,
+            EnsembleRequest::Create(create("/none/a", b"me", Persistent)),
+        ),
         ("exists", 9, exists("/locks/a", false)),
         ("exists_no_node", 10, exists("/locks/b", false)),
         ("get_children2", 11, list("/locks/a", false)),
@@ -91,11 +135,22 @@ fn requests() -> Vec<(&'static str, i32, EnsembleRequest)> {
                 MultiOperation::Check("/locks".into()),
             ]),
         ),
-        ("delete_not_empty", 21, EnsembleRequest::Delete("/locks/a".into())),
+        (
+            "delete_not_empty",
+            21,
+            EnsembleRequest::Delete("/locks/a".into()),
+        ),
         ("delete", 22, EnsembleRequest::Delete(first())),
         ("children_watch", 23, list("/locks/a", true)),
         ("exists_watch", 25, exists("/locks/new", true)),
-        ("no_auth", 2, EnsembleRequest::GetData { path: "/locks/secret".into(), watch: false }),
+        (
+            "no_auth",
+            2,
+            EnsembleRequest::GetData {
+                path: "/locks/secret".into(),
+                watch: false,
+            },
+        ),
         ("close_session", 1, EnsembleRequest::CloseSession),
     ]
 }
@@ -118,7 +173,10 @@ fn a_session_is_begun_continued_and_refused() {
         request.encode(&mut out);
         out
     };
-    assert_eq!(encoded(&ConnectRequest::new(10_000, 0)), recorded("connect >"));
+    assert_eq!(
+        encoded(&ConnectRequest::new(10_000, 0)),
+        recorded("connect >")
+    );
     let new = ConnectReply::decode(&answer("connect")).unwrap();
     assert_eq!((new.timeout_ms, new.session), (10_000, SESSION));
     let again = ConnectRequest {
@@ -134,8 +192,14 @@ fn a_session_is_begun_continued_and_refused() {
     }
     let short = ConnectReply::decode(&answer("connect_short")).unwrap();
     assert_eq!(short.timeout_ms, 4_000, "two ticks at least");
-    assert_eq!(encoded(&ConnectRequest::new(10_000, 1 << 40)), recorded("connect_behind >"));
-    assert!(recorded("connect_behind <").is_empty(), "closed without a word");
+    assert_eq!(
+        encoded(&ConnectRequest::new(10_000, 1 << 40)),
+        recorded("connect_behind >")
+    );
+    assert!(
+        recorded("connect_behind <").is_empty(),
+        "closed without a word"
+    );
 }
 
 #[test]
@@ -144,16 +208,26 @@ fn the_connect_reply_of_old_servers_is_shorter_and_none_may_be_shorter_than_that
     let whole = ConnectReply::decode(&reply);
     assert_eq!(ConnectReply::decode(&reply[..reply.len() - 1]), whole);
     for length in 0..reply.len() - 1 {
-        assert_eq!(ConnectReply::decode(&reply[..length]), Err(JuteError::Truncated), "{length}");
+        assert_eq!(
+            ConnectReply::decode(&reply[..length]),
+            Err(JuteError::Truncated),
+            "{length}"
+        );
     }
 }
 
 #[test]
 fn neither_passwords_nor_credentials_are_shown() {
     let reply = ConnectReply::decode(&answer("connect")).unwrap();
-    let request = ConnectRequest { password: reply.password, ..ConnectRequest::new(1, 1) };
+    let request = ConnectRequest {
+        password: reply.password,
+        ..ConnectRequest::new(1, 1)
+    };
     for text in [format!("{reply:?}"), format!("{request:?}")] {
-        assert!(text.contains("password: Secret") && !text.contains('['), "{text}");
+        assert!(
+            text.contains("password: Secret") && !text.contains('['),
+            "{text}"
+        );
     }
     let auth = EnsembleRequest::Auth(Secret((*b"user:password").into()));
     assert_eq!(format!("{auth:?}"), "Auth(Secret)");

@@ -57,7 +57,11 @@ fn paths(listing: &QueueListing) -> Vec<String> {
 fn data(owner: &str, created_by: i64) -> Option<(&[u8], Stat)> {
     let mut bytes = Vec::new();
     let mut writer = FrameWriter::begin(&mut bytes);
-    writer.long(created_by).long(0).long(7_000 + created_by).long(0);
+    writer
+        .long(created_by)
+        .long(0)
+        .long(7_000 + created_by)
+        .long(0);
     writer.int(0).int(0).int(0).long(1).int(0).int(0).long(0);
     writer.finish().unwrap();
     let (body, _) = frame(&bytes).unwrap().unwrap();
@@ -69,21 +73,39 @@ fn data(owner: &str, created_by: i64) -> Option<(&[u8], Stat)> {
 }
 
 fn owners(members: &[ListedClient]) -> Vec<&str> {
-    members.iter().map(|member| std::str::from_utf8(&member.owner).unwrap()).collect()
+    members
+        .iter()
+        .map(|member| std::str::from_utf8(&member.owner).unwrap())
+        .collect()
 }
 
 #[test]
 fn the_first_of_the_queue_holds_the_lock_and_the_others_wait_in_their_order() {
-    let names = ["z-lock-0000000010", "a-lock-0000000011", "lock-0000000009", "other"];
+    let names = [
+        "z-lock-0000000010",
+        "a-lock-0000000011",
+        "lock-0000000009",
+        "other",
+    ];
     let listing = listing(&names, &[]);
-    let expected = ["/a/b/lock-0000000009", "/a/b/z-lock-0000000010", "/a/b/a-lock-0000000011"];
+    let expected = [
+        "/a/b/lock-0000000009",
+        "/a/b/z-lock-0000000010",
+        "/a/b/a-lock-0000000011",
+    ];
     assert_eq!(paths(&listing), expected);
     let view = listing.view_of(&[data("x", 3), data("", 4), data("y", 5)]);
-    assert_eq!((owners(&view.holders), owners(&view.waiters)), (vec!["x"], vec!["", "y"]));
+    assert_eq!(
+        (owners(&view.holders), owners(&view.waiters)),
+        (vec!["x"], vec!["", "y"])
+    );
     assert_eq!((view.holder_count, view.waiter_count), (1, 2));
     assert!(!view.is_shared && !view.has_changed);
     let holder = &view.holders[0];
-    assert_eq!((&*holder.path, holder.created_at_ms, holder.slot), (expected[0], 7_003, None));
+    assert_eq!(
+        (&*holder.path, holder.created_at_ms, holder.slot),
+        (expected[0], 7_003, None)
+    );
 }
 
 #[test]
@@ -104,39 +126,66 @@ fn shares_are_held_and_the_whole_queue_waits() {
     assert_eq!(paths(&listing)[..3], expected);
     let view = listing.view_of(&[data("r", 1), data("p", 2), data("q", 3), data("w", 4)]);
     assert!(view.is_shared && !view.has_changed);
-    assert_eq!((owners(&view.holders), owners(&view.waiters)), (vec!["r", "p", "q"], vec!["w"]));
+    assert_eq!(
+        (owners(&view.holders), owners(&view.waiters)),
+        (vec!["r", "p", "q"], vec!["w"])
+    );
     let slots: Vec<_> = view.holders.iter().map(|holder| holder.slot).collect();
     assert_eq!(slots, [None, Some(2), Some(11)]);
 }
 
 #[test]
 fn who_is_gone_by_the_time_its_data_is_read_is_left_out() {
-    let queue = listing(&["lock-0000000001", "lock-0000000002", "lock-0000000003"], &[]);
+    let queue = listing(
+        &["lock-0000000001", "lock-0000000002", "lock-0000000003"],
+        &[],
+    );
     let view = queue.view_of(&[data("a", 1), None, data("c", 3)]);
-    assert_eq!((owners(&view.holders), owners(&view.waiters)), (vec!["a"], vec!["c"]));
+    assert_eq!(
+        (owners(&view.holders), owners(&view.waiters)),
+        (vec!["a"], vec!["c"])
+    );
     assert_eq!((view.waiter_count, view.has_changed), (1, false));
     // The next one may hold the lock, or the first one has a share now.
     let view = queue.view_of(&[None, data("b", 2), data("c", 3)]);
-    assert_eq!((owners(&view.holders), owners(&view.waiters)), (vec![], vec!["b", "c"]));
-    assert_eq!((view.holder_count, view.waiter_count, view.has_changed), (0, 2, true));
+    assert_eq!(
+        (owners(&view.holders), owners(&view.waiters)),
+        (vec![], vec!["b", "c"])
+    );
+    assert_eq!(
+        (view.holder_count, view.waiter_count, view.has_changed),
+        (0, 2, true)
+    );
     let view = listing(&[], &["r1", "r2"]).view_of(&[None, data("b", 2)]);
-    assert_eq!((owners(&view.holders), view.holder_count, view.has_changed), (vec!["b"], 1, true));
+    assert_eq!(
+        (owners(&view.holders), view.holder_count, view.has_changed),
+        (vec!["b"], 1, true)
+    );
 }
 
 #[test]
 fn past_the_end_of_the_numbers_the_transactions_give_the_order() {
-    let names = ["a-lock-2147483647", "b-lock--2147483648", "c-lock-2147483647"];
+    let names = [
+        "a-lock-2147483647",
+        "b-lock--2147483648",
+        "c-lock-2147483647",
+    ];
     let listing = listing(&names, &[]);
     assert_eq!(paths(&listing).len(), 3);
     let view = listing.view_of(&[data("a", 9), data("b", 7), data("c", 8)]);
-    assert_eq!((owners(&view.holders), owners(&view.waiters)), (vec!["b"], vec!["c", "a"]));
+    assert_eq!(
+        (owners(&view.holders), owners(&view.waiters)),
+        (vec!["b"], vec!["c", "a"])
+    );
     let view = listing.view_of(&[data("a", 9), None, data("c", 8)]);
     assert!(view.has_changed && view.holders.is_empty());
 }
 
 #[test]
 fn a_hundred_are_shown_and_all_are_counted() {
-    let names: Vec<String> = (0..250).map(|number| format!("lock-{number:010}")).collect();
+    let names: Vec<String> = (0..250)
+        .map(|number| format!("lock-{number:010}"))
+        .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let found = vec![data("x", 1); 2 * SHOWN_MAX + 1];
     let held = listing(&names, &[]);
@@ -154,7 +203,14 @@ fn a_hundred_are_shown_and_all_are_counted() {
 
 #[test]
 fn the_first_requests_are_behind_a_sync_and_list_the_queue_first() {
-    let list = |path: &str| EnsembleRequest::GetChildren { path: path.into(), watch: false };
-    let expected = [EnsembleRequest::Sync("/a/b".into()), list("/a/b"), list("/a/b~shares")];
+    let list = |path: &str| EnsembleRequest::GetChildren {
+        path: path.into(),
+        watch: false,
+    };
+    let expected = [
+        EnsembleRequest::Sync("/a/b".into()),
+        list("/a/b"),
+        list("/a/b~shares"),
+    ];
     assert_eq!(QueueListing::requests(&directory()), expected);
 }

@@ -69,7 +69,11 @@ impl Beats {
 
     /// When the next beat is due. However much a busy client writes, its znodes are checked.
     pub(super) fn due(&self, beat: Duration) -> Time {
-        if self.is_empty() { self.sent_at.after(beat) } else { self.checked_at.after(beat) }
+        if self.is_empty() {
+            self.sent_at.after(beat)
+        } else {
+            self.checked_at.after(beat)
+        }
     }
 
     /// Has nobody needed the session for long?
@@ -89,7 +93,9 @@ impl Beats {
         };
         let rest = self.paths.range::<Arc<str>, _>(behind);
         // Not twice the same, if there are few.
-        let turn = rest.chain(&self.paths).take(CHECKS_MAX.min(self.paths.len()));
+        let turn = rest
+            .chain(&self.paths)
+            .take(CHECKS_MAX.min(self.paths.len()));
         let checks: Arc<[MultiOperation]> = turn.cloned().map(MultiOperation::Check).collect();
         if let Some(MultiOperation::Check(last)) = checks.last() {
             self.checked = Some(Arc::clone(last));
@@ -101,7 +107,10 @@ impl Beats {
     /// next beats find the others.
     pub(super) fn missing(checks: &[MultiOperation], results: &Results<'_>) -> Option<Arc<str>> {
         let failed = |result| result == OperationResult::Failed(Some(EnsembleError::NoNode));
-        let found = checks.iter().zip(results.iter()).find(|(_, result)| failed(*result));
+        let found = checks
+            .iter()
+            .zip(results.iter())
+            .find(|(_, result)| failed(*result));
         match found {
             Some((MultiOperation::Check(path), _)) => Some(Arc::clone(path)),
             _ => None,

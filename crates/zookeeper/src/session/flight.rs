@@ -113,8 +113,17 @@ impl<T> RequestsInFlight<T> {
             return Err((owner, JuteError::Unaccepted(length)));
         }
         let RequestForm { kind, reach, .. } = request.form();
-        let probe = validity.zip(reach).map(|(validity, reach)| validity.sent(now, reach));
-        self.requests.push_back(Sent { xid, owner, kind, probe, sent_at: now, length });
+        let probe = validity
+            .zip(reach)
+            .map(|(validity, reach)| validity.sent(now, reach));
+        self.requests.push_back(Sent {
+            xid,
+            owner,
+            kind,
+            probe,
+            sent_at: now,
+            length,
+        });
         Ok(())
     }
 
@@ -129,7 +138,11 @@ impl<T> RequestsInFlight<T> {
     /// such request is sent any more: it would cost the client all its locks.
     pub(super) fn closed_by_server(&mut self) {
         let length = self.requests.front().map_or(0, |oldest| oldest.length);
-        let times = if length == self.suspect.0 { self.suspect.1 + 1 } else { 1 };
+        let times = if length == self.suspect.0 {
+            self.suspect.1 + 1
+        } else {
+            1
+        };
         self.suspect = (length, times);
         if length >= LONG && times == CLOSED_MAX {
             self.length_max = Some(length - 1);
@@ -144,7 +157,9 @@ impl<T> RequestsInFlight<T> {
 
     /// Since when nothing has come although something should.
     pub(super) fn silent_since(&self) -> Option<Time> {
-        self.requests.front().map(|oldest| oldest.sent_at.max(self.heard_at))
+        self.requests
+            .front()
+            .map(|oldest| oldest.sent_at.max(self.heard_at))
     }
 }
 
@@ -163,8 +178,13 @@ mod tests {
     #[test]
     fn the_output_is_what_was_not_written() {
         let mut flight = RequestsInFlight::<u64>::default();
-        flight.write(Time::ZERO, Owner::End, &EnsembleRequest::CloseSession, None).unwrap();
-        assert_eq!(flight.output.unwritten(), [0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5]);
+        flight
+            .write(Time::ZERO, Owner::End, &EnsembleRequest::CloseSession, None)
+            .unwrap();
+        assert_eq!(
+            flight.output.unwritten(),
+            [0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5]
+        );
         flight.output.wrote(11);
         assert_eq!(flight.output.unwritten(), [0xf5]);
         flight.output.wrote(1);

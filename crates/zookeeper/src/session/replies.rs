@@ -23,7 +23,8 @@ impl<T: Copy> EnsembleSession<T> {
         }
         match Incoming::decode(body) {
             Ok(Incoming::Event { path }) => {
-                self.outcomes.push_back(SessionEvent::Changed { path: path.into() });
+                self.outcomes
+                    .push_back(SessionEvent::Changed { path: path.into() });
             }
             Ok(Incoming::Reply { header, body }) => self.replied(now, header, body),
             Err(error) => self.closed(now, Problem::Protocol(error)),
@@ -43,7 +44,11 @@ impl<T: Copy> EnsembleSession<T> {
         let timeout = Duration::from_millis(u64::from(reply.timeout_ms.unsigned_abs()));
         let timeout = SessionTimeout::new(timeout, self.options.drift_parts_per_billion);
         let (id, password) = (reply.session, reply.password);
-        let begun = || SessionIdentity { id, password, validity: Validity::new(timeout) };
+        let begun = || SessionIdentity {
+            id,
+            password,
+            validity: Validity::new(timeout),
+        };
         let identity = self.identity.get_or_insert_with(begun);
         identity.password = password;
         identity.validity.connected(sent_at, now, timeout);
@@ -61,16 +66,24 @@ impl<T: Copy> EnsembleSession<T> {
     }
 
     fn replied(&mut self, now: Time, header: ReplyHeader, body: &[u8]) {
-        let oldest = self.flight.requests.front().filter(|oldest| oldest.xid == header.xid);
+        let oldest = self
+            .flight
+            .requests
+            .front()
+            .filter(|oldest| oldest.xid == header.xid);
         let Some(&Sent { kind, probe, .. }) = oldest else {
             return self.closed(now, Problem::WrongXid(header.xid));
         };
         self.last_zxid = self.last_zxid.max(header.zxid);
-        let reply =
-            match header.error.is_none().then(|| EnsembleReply::decode(kind, body)).transpose() {
-                Ok(reply) => reply,
-                Err(error) => return self.closed(now, Problem::Protocol(error)),
-            };
+        let reply = match header
+            .error
+            .is_none()
+            .then(|| EnsembleReply::decode(kind, body))
+            .transpose()
+        {
+            Ok(reply) => reply,
+            Err(error) => return self.closed(now, Problem::Protocol(error)),
+        };
         // A transaction has no error in its header. What its results say of the session counts as
         // if it had.
         let of_results = match reply {
@@ -143,11 +156,18 @@ impl<T: Copy> EnsembleSession<T> {
     }
 
     fn answer(&mut self, ticket: Option<T>, answer: EnsembleAnswer) {
-        self.outcomes.extend(ticket.map(|ticket| SessionEvent::Answer(ticket, answer)));
+        self.outcomes
+            .extend(ticket.map(|ticket| SessionEvent::Answer(ticket, answer)));
     }
 
     pub(super) fn fail(&mut self, ticket: Option<T>, failure: Failure) {
-        self.answer(ticket, EnsembleAnswer { zxid: 0, result: Err(failure) });
+        self.answer(
+            ticket,
+            EnsembleAnswer {
+                zxid: 0,
+                result: Err(failure),
+            },
+        );
     }
 
     /// The ensemble does not know the session any more.
@@ -158,7 +178,11 @@ impl<T: Copy> EnsembleSession<T> {
             State::Ready { since } => now.since(since) >= self.beat(),
             _ => true,
         };
-        let retry_at = if has_lasted { now } else { self.servers.failed(now, false) };
+        let retry_at = if has_lasted {
+            now
+        } else {
+            self.servers.failed(now, false)
+        };
         self.forget_session(retry_at);
         self.problem = Some(problem);
     }
@@ -180,7 +204,10 @@ impl<T: Copy> EnsembleSession<T> {
         for sent in self.flight.clear().into_iter().rev() {
             match sent.owner {
                 Owner::Delete(delete) => {
-                    self.pending.push_front(PendingDelete { may_be_done: true, ..delete });
+                    self.pending.push_front(PendingDelete {
+                        may_be_done: true,
+                        ..delete
+                    });
                 }
                 owner => self.fail(owner.ticket(), failure.clone()),
             }

@@ -24,7 +24,10 @@ impl Talk {
         let mut options = EnsembleSessionOptions::new(2, 7);
         options.credentials = credentials.map(Arc::from).map(Secret);
         options.drift_parts_per_billion = 0;
-        Self { session: EnsembleSession::new(options), now: Time::from_millis(1_000) }
+        Self {
+            session: EnsembleSession::new(options),
+            now: Time::from_millis(1_000),
+        }
     }
 
     /// One whose session has begun. All that it has told and written is read.
@@ -85,7 +88,12 @@ impl Talk {
 
     fn grant_timeout(&mut self, session: i64, timeout: i32) {
         self.hear(|frame| {
-            frame.int(0).int(timeout).long(session).buffer(&[9; 16]).boolean(false);
+            frame
+                .int(0)
+                .int(timeout)
+                .long(session)
+                .buffer(&[9; 16])
+                .boolean(false);
         });
     }
 
@@ -112,14 +120,23 @@ impl Talk {
     }
 
     fn get(&mut self, ticket: u64) {
-        let request = EnsembleRequest::GetData { path: "/a".into(), watch: false };
+        let request = EnsembleRequest::GetData {
+            path: "/a".into(),
+            watch: false,
+        };
         self.session.send(self.now, ticket, request);
     }
 
     fn create(&mut self, ticket: u64) {
         let (kind, acl) = (CreateKind::Ephemeral, Acl::Anyone);
-        let create = Create { path: "/a".into(), data: Arc::from([]), acl, kind };
-        self.session.send(self.now, ticket, EnsembleRequest::Create(create));
+        let create = Create {
+            path: "/a".into(),
+            data: Arc::from([]),
+            acl,
+            kind,
+        };
+        self.session
+            .send(self.now, ticket, EnsembleRequest::Create(create));
     }
 
     /// The outcomes, in few words.
@@ -137,7 +154,9 @@ impl Talk {
             SessionEvent::Ended => "ended".to_owned(),
             SessionEvent::Unreached => "unreached".to_owned(),
         };
-        std::iter::from_fn(|| self.session.poll()).map(text).collect()
+        std::iter::from_fn(|| self.session.poll())
+            .map(text)
+            .collect()
     }
 
     fn lose(&mut self) {
@@ -159,7 +178,10 @@ fn nothing_is_written_before_the_session_has_begun() {
     talk.grant(SESSION);
     assert_eq!(talk.told(), ["connected"]);
     // The credentials, then deletes, then the requests in their order.
-    assert_eq!(talk.written(), ["100 xid -4", "2 xid 1", "4 xid 2", "15 xid 3"]);
+    assert_eq!(
+        talk.written(),
+        ["100 xid -4", "2 xid 1", "4 xid 2", "15 xid 3"]
+    );
     assert_eq!(talk.session.id(), Some(SESSION));
 }
 
@@ -199,7 +221,12 @@ fn bytes_are_taken_one_by_one() {
 
 #[test]
 fn bytes_that_cannot_be_end_the_connection() {
-    for bytes in [&[0xff; 4][..], &[1, 0, 0, 1], &[0, 0, 0, 3, 1, 2, 3], b"HTTP/1.1 400"] {
+    for bytes in [
+        &[0xff; 4][..],
+        &[1, 0, 0, 1],
+        &[0, 0, 0, 3, 1, 2, 3],
+        b"HTTP/1.1 400",
+    ] {
         let mut talk = Talk::ready();
         talk.get(7);
         talk.session.received(talk.now, bytes);
@@ -236,7 +263,11 @@ fn another_connection_continues_the_session_from_the_largest_zxid() {
     talk.get(8);
     talk.lose();
     assert_eq!(talk.told(), ["7 NoNode (-101)", "8 Unanswered"]);
-    assert_eq!(talk.session.output(), [], "nothing of the former connection");
+    assert_eq!(
+        talk.session.output(),
+        [],
+        "nothing of the former connection"
+    );
     talk.pass(20);
     let request = talk.connect();
     let mut reader = Reader::new(&request[4..]);
@@ -264,7 +295,10 @@ fn servers_have_their_turns_and_attempts_their_time() {
     let deadline = talk.session.next_deadline().unwrap();
     assert_eq!(deadline, talk.now.after(Duration::from_secs(2)));
     talk.pass(2_000);
-    assert!(talk.session.is_down(), "a server that accepts and says nothing");
+    assert!(
+        talk.session.is_down(),
+        "a server that accepts and says nothing"
+    );
     talk.get(3);
     assert!(!talk.session.wants_connection(talk.now), "all have failed");
     let retry_at = talk.session.next_deadline().unwrap();

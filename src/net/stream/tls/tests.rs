@@ -12,7 +12,10 @@ use std::net::Shutdown;
 const LARGE: usize = 5 * UNSENT_MAX / 2;
 
 fn problem(error: &io::Error) -> &TlsError {
-    error.get_ref().and_then(|error| error.downcast_ref()).unwrap_or_else(|| panic!("{error}"))
+    error
+        .get_ref()
+        .and_then(|error| error.downcast_ref())
+        .unwrap_or_else(|| panic!("{error}"))
 }
 
 #[test]
@@ -22,7 +25,13 @@ fn a_short_read_drains_the_socket_in_one_call() {
     let mut buffer = [0; 100];
     // What comes first is for resumption, and nothing for us.
     let received = pair.read(&mut buffer).expect("it has arrived");
-    assert_eq!(received, Received::Bytes { count: 5, is_drained: true });
+    assert_eq!(
+        received,
+        Received::Bytes {
+            count: 5,
+            is_drained: true
+        }
+    );
     assert_eq!(&buffer[..5], b"+OK\r\n");
     let error = pair.client.read(&mut buffer).expect_err("nothing is left");
     assert_eq!(error.kind(), ErrorKind::WouldBlock);
@@ -35,12 +44,27 @@ fn a_full_buffer_leaves_decrypted_bytes_that_are_read_without_an_event() {
     let mut buffer = [0; 5];
     for expected in [b"+OK\r\n", b":12\r\n"] {
         let received = pair.read(&mut buffer).expect("it has arrived");
-        assert_eq!(received, Received::Bytes { count: 5, is_drained: false });
+        assert_eq!(
+            received,
+            Received::Bytes {
+                count: 5,
+                is_drained: false
+            }
+        );
         assert_eq!(buffer, *expected);
-        assert!(pair.client.has_decrypted(), "whether there is more is not known yet");
+        assert!(
+            pair.client.has_decrypted(),
+            "whether there is more is not known yet"
+        );
     }
     let received = pair.client.read(&mut buffer).expect("no error");
-    assert_eq!(received, Received::Bytes { count: 0, is_drained: false });
+    assert_eq!(
+        received,
+        Received::Bytes {
+            count: 0,
+            is_drained: false
+        }
+    );
     assert!(!pair.client.has_decrypted());
 }
 
@@ -49,14 +73,20 @@ fn bytes_that_come_with_the_handshake_are_read_behind_it() {
     let mut configs = Configs::new();
     configs.server.send_half_rtt_data = true;
     let mut pair = configs.connect();
-    pair.server.writer().write_all(b"+hello\r\n").expect("it is buffered");
+    pair.server
+        .writer()
+        .write_all(b"+hello\r\n")
+        .expect("it is buffered");
     while pair.client.is_handshaking() {
         pair.advance();
     }
     assert!(pair.client.has_decrypted());
     let mut buffer = [0; 100];
     let received = pair.client.read(&mut buffer).expect("it has arrived");
-    assert!(matches!(received, Received::Bytes { count: 8, .. }), "{received:?}");
+    assert!(
+        matches!(received, Received::Bytes { count: 8, .. }),
+        "{received:?}"
+    );
 }
 
 #[test]
@@ -65,14 +95,20 @@ fn a_handshake_in_single_bytes_succeeds() {
     while pair.client.is_handshaking() {
         passing(pair.client.flush());
         while passing(pair.server.read_tls(&mut pair.peer).map(drop)) {
-            pair.server.process_new_packets().expect("the client speaks TLS");
+            pair.server
+                .process_new_packets()
+                .expect("the client speaks TLS");
         }
         let mut bytes = Vec::new();
         while pair.server.wants_write() {
-            pair.server.write_tls(&mut bytes).expect("a vector takes all");
+            pair.server
+                .write_tls(&mut bytes)
+                .expect("a vector takes all");
         }
         for byte in bytes.chunks(1) {
-            pair.peer.write_all(byte).expect("it fits into the socket buffer");
+            pair.peer
+                .write_all(byte)
+                .expect("it fits into the socket buffer");
             while pair.client.is_handshaking() && !pair.client.receive().is_ok_and(|_| true) {}
         }
     }
@@ -95,12 +131,24 @@ fn a_record_without_bytes_is_no_end() {
             other => break other.expect("no error"),
         }
     };
-    assert_eq!(received, Received::Bytes { count: 0, is_drained: true });
+    assert_eq!(
+        received,
+        Received::Bytes {
+            count: 0,
+            is_drained: true
+        }
+    );
     // New keys are answered by new keys, before the next bytes.
     pair.client.write(b"PING\r\n").expect("the socket takes it");
     pair.say(b":1\r\n");
     let received = pair.read(&mut [0; 10]).expect("with the new keys");
-    assert_eq!(received, Received::Bytes { count: 4, is_drained: true });
+    assert_eq!(
+        received,
+        Received::Bytes {
+            count: 4,
+            is_drained: true
+        }
+    );
 }
 
 #[test]
@@ -121,7 +169,9 @@ fn what_the_socket_does_not_take_stays_bounded_and_is_sent_later() {
     while received < sent {
         passing(pair.client.flush());
         passing(pair.server.read_tls(&mut pair.peer).map(drop));
-        pair.server.process_new_packets().expect("whole records, in order");
+        pair.server
+            .process_new_packets()
+            .expect("whole records, in order");
         received += pair.server.reader().read(&mut buffer).unwrap_or(0);
     }
     assert!(!pair.client.has_unsent());
@@ -134,7 +184,10 @@ fn large_replies_are_read_in_order_to_their_last_byte() {
     let mut pair = Configs::new().secured();
     pair.server.set_buffer_limit(None);
     let bytes: Vec<u8> = (0..LARGE).map(|index| (index / 1000) as u8).collect();
-    pair.server.writer().write_all(&bytes).expect("it is buffered");
+    pair.server
+        .writer()
+        .write_all(&bytes)
+        .expect("it is buffered");
     let (mut buffer, mut received) = (vec![0; 16 * 1024], Vec::new());
     while received.len() < bytes.len() {
         pair.serve();
@@ -149,13 +202,28 @@ fn large_replies_are_read_in_order_to_their_last_byte() {
 fn an_end_with_a_notice_is_told_from_one_without() {
     let configs = Configs::new();
     let mut pair = configs.secured();
-    pair.server.writer().write_all(b"-ERR bye\r\n").expect("it is buffered");
+    pair.server
+        .writer()
+        .write_all(b"-ERR bye\r\n")
+        .expect("it is buffered");
     pair.server.send_close_notify();
     pair.serve();
     let mut buffer = [0; 100];
     let last = pair.read(&mut buffer).expect("the bytes before the end");
-    assert!(matches!(last, Received::Bytes { count: 10, is_drained: false }), "{last:?}");
-    assert_eq!(pair.read(&mut buffer).expect("an end in order"), Received::End);
+    assert!(
+        matches!(
+            last,
+            Received::Bytes {
+                count: 10,
+                is_drained: false
+            }
+        ),
+        "{last:?}"
+    );
+    assert_eq!(
+        pair.read(&mut buffer).expect("an end in order"),
+        Received::End
+    );
 
     let mut pair = configs.secured();
     pair.say(b"-ERR bye\r\n");
@@ -175,7 +243,10 @@ fn bytes_before_a_record_that_cannot_be_decrypted_are_read_first() {
         .expect("it fits");
     let mut buffer = [0; 100];
     let first = pair.read(&mut buffer).expect("they were decrypted");
-    assert!(matches!(first, Received::Bytes { count: 5, .. }), "{first:?}");
+    assert!(
+        matches!(first, Received::Bytes { count: 5, .. }),
+        "{first:?}"
+    );
     let error = pair.read(&mut buffer).expect_err("the record");
     assert_eq!(problem(&error).kind, TlsErrorKind::Other);
 }
@@ -203,7 +274,11 @@ fn a_peer_that_does_not_speak_tls_is_recognised_however_little_it_says() {
     }
     let mut pair = Configs::new().connect();
     pair.peer.shutdown(Shutdown::Write).expect("a socket");
-    while pair.client.receive().is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {}
+    while pair
+        .client
+        .receive()
+        .is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    {}
     let error = pair.client.receive().expect_err("an end");
     assert_eq!(error.to_string(), "closed by the server");
 }
@@ -211,17 +286,27 @@ fn a_peer_that_does_not_speak_tls_is_recognised_however_little_it_says() {
 #[test]
 fn the_next_connection_resumes_the_session() {
     let configs = Configs::new();
-    for expected in [HandshakeKind::Full, HandshakeKind::Resumed, HandshakeKind::Resumed] {
+    for expected in [
+        HandshakeKind::Full,
+        HandshakeKind::Resumed,
+        HandshakeKind::Resumed,
+    ] {
         let mut pair = configs.secured();
         assert_eq!(pair.server.handshake_kind(), Some(expected));
         pair.say(b"x");
-        pair.read(&mut [0; 10]).expect("a byte, and tickets before it");
+        pair.read(&mut [0; 10])
+            .expect("a byte, and tickets before it");
     }
 }
 
 #[test]
 fn closing_sends_a_notice() {
-    let Pair { mut client, mut server, mut peer, poll } = Configs::new().secured();
+    let Pair {
+        mut client,
+        mut server,
+        mut peer,
+        poll,
+    } = Configs::new().secured();
     client.write(b"DEL key\r\n").expect("the socket takes it");
     client.close(poll.registry());
     peer.set_nonblocking(false).expect("a socket");

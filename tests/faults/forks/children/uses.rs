@@ -19,22 +19,34 @@ use support::program::end_with_parent;
 
 #[test]
 fn a_child_of_a_closure_under_a_lock_leaves_the_lock_to_its_parent() {
-    with_child("faults::forks::children::uses::as_a_parent_under_a_lock", "");
+    with_child(
+        "faults::forks::children::uses::as_a_parent_under_a_lock",
+        "",
+    );
 }
 
 #[test]
 fn no_child_waits_for_a_lock_that_a_thread_of_its_parent_had() {
-    with_child("faults::forks::children::uses::as_a_parent_whose_threads_are_busy", "");
+    with_child(
+        "faults::forks::children::uses::as_a_parent_whose_threads_are_busy",
+        "",
+    );
 }
 
 #[test]
 fn a_child_that_is_forked_by_a_callback_leaves_the_call_to_its_parent() {
-    with_child("faults::forks::children::uses::as_a_parent_that_forks_in_a_callback", "");
+    with_child(
+        "faults::forks::children::uses::as_a_parent_that_forks_in_a_callback",
+        "",
+    );
 }
 
 #[test]
 fn a_child_that_an_on_lost_callback_forks_calls_no_other_callback() {
-    with_child("faults::forks::children::uses::as_a_parent_that_forks_when_a_lock_is_lost", "");
+    with_child(
+        "faults::forks::children::uses::as_a_parent_that_forks_when_a_lock_is_lost",
+        "",
+    );
 }
 
 /// A ttl that passes during the test.
@@ -49,7 +61,10 @@ pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&s
         let ran = client.with_lock("new", LONG, body);
         assert_eq!(ran, Err(Error::OtherProcess));
         assert_eq!(client.lock("new", LONG).err(), Some(Error::OtherProcess));
-        assert_eq!(client.try_lock("plain", LONG).err(), Some(Error::OtherProcess));
+        assert_eq!(
+            client.try_lock("plain", LONG).err(),
+            Some(Error::OtherProcess)
+        );
         assert_eq!(client.inspect("plain").err(), Some(Error::OtherProcess));
         let nodes = client.nodes();
         assert_eq!(nodes.len(), 3);
@@ -63,9 +78,20 @@ pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&s
         assert_eq!(guard.extend(LONG), Err(Error::OtherProcess));
         assert_eq!(loss(&guard), Some(LossReason::OtherProcess));
         assert_eq!(guard.remaining(), Duration::ZERO);
-        assert_eq!(guard.wait_lost(LIMIT).map(reason), Some(LossReason::OtherProcess));
-        assert!(guard.on_lost(|_| unreachable!("the callback is never called")).is_err());
-        assert!(["plain", "kept", "served"].iter().any(|name| guard.resource() == name));
+        assert_eq!(
+            guard.wait_lost(LIMIT).map(reason),
+            Some(LossReason::OtherProcess)
+        );
+        assert!(
+            guard
+                .on_lost(|_| unreachable!("the callback is never called"))
+                .is_err()
+        );
+        assert!(
+            ["plain", "kept", "served"]
+                .iter()
+                .any(|name| guard.resource() == name)
+        );
         assert_eq!(guard.release(), Err(Error::OtherProcess));
     }
     // The child's own client sees that the locks are held, and removes them only by force.
@@ -94,7 +120,10 @@ fn as_a_parent_under_a_lock() {
     });
     let (is_child, lost) = seen.expect("the body ran");
     if is_child {
-        assert!(matches!(ran, Err(Error::Lost(_))), "to the child, the lock is lost");
+        assert!(
+            matches!(ran, Err(Error::Lost(_))),
+            "to the child, the lock is lost"
+        );
         assert_eq!(lost, Some(LossReason::OtherProcess));
         drop(client);
         process::exit(WELL);
@@ -119,7 +148,11 @@ fn as_a_parent_whose_threads_are_busy() {
                     // Two threads for each lock, so that they wait for each other, and two that
                     // read together.
                     let request = client.request(format!("busy-{}", number / 2)).ttl(LONG);
-                    let request = if number < 4 { request } else { request.shared() };
+                    let request = if number < 4 {
+                        request
+                    } else {
+                        request.shared()
+                    };
                     let guard = request.lock().unwrap();
                     guard.on_lost(|_| unreachable!("it is held")).unwrap();
                     drop(guard);
@@ -160,14 +193,16 @@ fn as_a_parent_that_forks_in_a_callback() {
     let other = connected(all_nodes_client(urls.iter().copied()));
     let held = take(&other, "busy", LONG);
     let (has_forked, is_child) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
-    let builder = without_restart_guard(urls.iter().copied()).node_timeout(LIMIT).on_event({
-        let is_child = Arc::clone(&is_child);
-        move |event| {
-            if event.name() == "attempt" && !has_forked.swap(true, Ordering::SeqCst) {
-                is_child.store(fork(), Ordering::SeqCst);
+    let builder = without_restart_guard(urls.iter().copied())
+        .node_timeout(LIMIT)
+        .on_event({
+            let is_child = Arc::clone(&is_child);
+            move |event| {
+                if event.name() == "attempt" && !has_forked.swap(true, Ordering::SeqCst) {
+                    is_child.store(fork(), Ordering::SeqCst);
+                }
             }
-        }
-    });
+        });
     let client = builder.build().unwrap();
     let start = Instant::now();
     let wait = Duration::from_secs(3);
@@ -197,7 +232,12 @@ fn as_a_parent_that_forks_when_a_lock_is_lost() {
         }
     };
     let client = connected(builder.on_event(listen).build().unwrap());
-    let kept = client.request("kept").ttl(KEPT).keep_alive().lock().unwrap();
+    let kept = client
+        .request("kept")
+        .ttl(KEPT)
+        .keep_alive()
+        .lock()
+        .unwrap();
     let (sender, called) = mpsc::channel();
     let short = take(&client, "short", SHORT);
     for number in 0..2 {
@@ -217,7 +257,10 @@ fn as_a_parent_that_forks_when_a_lock_is_lost() {
         };
         short.on_lost(on_lost).unwrap();
     }
-    assert_eq!([called.recv_timeout(LIMIT), called.recv_timeout(LIMIT)], [Ok(0), Ok(1)]);
+    assert_eq!(
+        [called.recv_timeout(LIMIT), called.recv_timeout(LIMIT)],
+        [Ok(0), Ok(1)]
+    );
     expect_child_to_end_with(0);
     assert_eq!(kept.release(), Ok(()));
     assert!(short.ensure_held().is_err());

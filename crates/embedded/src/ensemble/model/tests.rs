@@ -16,8 +16,11 @@ fn at(millis: u64) -> Time {
 }
 
 fn model() -> Model {
-    let settings =
-        EnsembleBuilder { tick: TICK, timeouts: None, sweep_interval: Duration::from_secs(1) };
+    let settings = EnsembleBuilder {
+        tick: TICK,
+        timeouts: None,
+        sweep_interval: Duration::from_secs(1),
+    };
     Model::new(settings, Time::ZERO, 1_700_000_000_000_000)
 }
 
@@ -53,7 +56,12 @@ fn ask(model: &mut Model, now: Time, id: ConnectionId, request: &EnsembleRequest
 }
 
 fn create(path: &str, kind: CreateKind) -> EnsembleRequest {
-    EnsembleRequest::Create(Create { path: path.into(), data: [].into(), acl: Acl::Anyone, kind })
+    EnsembleRequest::Create(Create {
+        path: path.into(),
+        data: [].into(),
+        acl: Acl::Anyone,
+        kind,
+    })
 }
 
 #[test]
@@ -83,7 +91,12 @@ fn after_a_restart_each_session_has_its_whole_timeout() {
     let (session, password) = (reply.session, reply.password);
     let again = model.connect();
     let mut bytes = Vec::new();
-    ConnectRequest { session, password, ..ConnectRequest::new(500, 2) }.encode(&mut bytes);
+    ConnectRequest {
+        session,
+        password,
+        ..ConnectRequest::new(500, 2)
+    }
+    .encode(&mut bytes);
     model.received(at(60_599), again, &bytes[4..]);
     let (frames, _) = outputs(&mut model, again);
     assert_eq!(ConnectReply::decode(&frames[0]), Ok(reply));
@@ -98,12 +111,28 @@ fn containers_go_when_they_had_children_and_have_none() {
     for path in ["/never", "/empty"] {
         ask(&mut model, at(0), id, &create(path, CreateKind::Container));
     }
-    ask(&mut model, at(0), id, &create("/empty/a", CreateKind::Ephemeral));
+    ask(
+        &mut model,
+        at(0),
+        id,
+        &create("/empty/a", CreateKind::Ephemeral),
+    );
     model.advance(at(1_000));
-    assert_eq!(model.children("/").unwrap(), ["empty", "never", "zookeeper"]);
-    ask(&mut model, at(1_000), id, &EnsembleRequest::Delete("/empty/a".into()));
+    assert_eq!(
+        model.children("/").unwrap(),
+        ["empty", "never", "zookeeper"]
+    );
+    ask(
+        &mut model,
+        at(1_000),
+        id,
+        &EnsembleRequest::Delete("/empty/a".into()),
+    );
     model.advance(at(1_999));
-    assert_eq!(model.children("/").unwrap(), ["empty", "never", "zookeeper"]);
+    assert_eq!(
+        model.children("/").unwrap(),
+        ["empty", "never", "zookeeper"]
+    );
     model.advance(at(2_000));
     assert_eq!(model.children("/").unwrap(), ["never", "zookeeper"]);
 }
@@ -113,7 +142,9 @@ fn no_bytes_make_it_panic() {
     let mut model = model();
     let mut state = 1_u64;
     let mut random = |bound: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
         (state >> 33) % bound
     };
     let types = [1, 2, 3, 4, 5, 8, 9, 11, 12, 13, 14, 15, 19, 21, 100];
@@ -127,5 +158,14 @@ fn no_bytes_make_it_panic() {
         outputs(&mut model, id);
     }
     let (id, _) = connect(&mut model, at(20_000), 200);
-    assert_eq!(ask(&mut model, at(20_000), id, &EnsembleRequest::Sync("/".into())).len(), 1);
+    assert_eq!(
+        ask(
+            &mut model,
+            at(20_000),
+            id,
+            &EnsembleRequest::Sync("/".into())
+        )
+        .len(),
+        1
+    );
 }

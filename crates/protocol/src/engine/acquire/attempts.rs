@@ -24,7 +24,8 @@ const QUARANTINE_GRAIN: Duration = Duration::from_secs(1);
 impl Acquire {
     /// The end of a round that begins now, in an attempt that began at `started`.
     pub(super) fn deadline(&self, now: Time, started: Time) -> Time {
-        now.after(self.rules.node_timeout).min(self.end_of_call(started))
+        now.after(self.rules.node_timeout)
+            .min(self.end_of_call(started))
     }
 
     /// The caller's own deadline, which ends the rounds of an attempt that began at `started`. A
@@ -41,10 +42,23 @@ impl Acquire {
     pub(super) fn send(&mut self, now: Time, deadline: Time, command: Command) {
         let request = Request::to_all(&self.rules, now, command);
         let connect_deadline = request.connect_deadline.min(self.latest()).max(deadline);
-        let validity = self.rules.drift.validity(self.ttl).saturating_sub(self.min_validity);
+        let validity = self
+            .rules
+            .drift
+            .validity(self.ttl)
+            .saturating_sub(self.min_validity);
         let spare_until = now.after(validity / SPARE);
-        let request = Request { deadline, connect_deadline, spare_until, ..request };
-        self.state = State::Asking { request, granted: None, is_sent: false };
+        let request = Request {
+            deadline,
+            connect_deadline,
+            spare_until,
+            ..request
+        };
+        self.state = State::Asking {
+            request,
+            granted: None,
+            is_sent: false,
+        };
     }
 
     /// When the last round ends in any case: a single attempt may have to connect.
@@ -92,8 +106,18 @@ impl Acquire {
             return;
         }
         let (ttl, keep_for, waiter) = (self.ttl, None, None);
-        let removal = Removal { lock, ttl, keep_for, waiter, is_awaited: false };
-        let undo = Request { command: Command::Remove(removal), nodes, ..request.clone() };
+        let removal = Removal {
+            lock,
+            ttl,
+            keep_for,
+            waiter,
+            is_awaited: false,
+        };
+        let undo = Request {
+            command: Command::Remove(removal),
+            nodes,
+            ..request.clone()
+        };
         self.undo = Some(self.leave(now).unwrap_or(undo));
         self.state = self.after_failure(now, started, is_split, votes, failure);
     }
@@ -101,7 +125,9 @@ impl Acquire {
     /// Prepares the removal of the predecessor, which its holder has given up, from every node that
     /// may still have its key and was not asked for the handoff.
     pub(super) fn give_up_predecessor(&mut self, now: Time, handed_off: NodeSet) {
-        let Some(mut held) = self.predecessor.take() else { return };
+        let Some(mut held) = self.predecessor.take() else {
+            return;
+        };
         held.nodes = held.nodes.without(handed_off);
         let is_anywhere = !held.nodes.is_empty();
         self.undo_before = is_anywhere.then(|| held.undo(now, &self.rules));
@@ -178,9 +204,15 @@ impl Acquire {
                 // The delay is shortened so that a last attempt fits in before the caller's
                 // deadline. If too little time is left for that, attempts would only come faster:
                 // the caller waits for its deadline, at which no attempt begins.
-                let last = end.since(now).saturating_sub(self.time_for_another(now, round, votes));
+                let last = end
+                    .since(now)
+                    .saturating_sub(self.time_for_another(now, round, votes));
                 let is_in_time = !last.is_zero();
-                State::Resting(if is_in_time { now.after(delay.min(last)) } else { end })
+                State::Resting(if is_in_time {
+                    now.after(delay.min(last))
+                } else {
+                    end
+                })
             }
         }
     }
@@ -268,7 +300,11 @@ impl Acquire {
     /// Pauses before another attempt, if one fits within the time of the round.
     pub(super) fn after_split(&mut self, now: Time, started: Time, failure: Acquired) -> State {
         let took = now.since(started);
-        let round = if self.connected == Some(now) { took / TRIPS } else { took };
+        let round = if self.connected == Some(now) {
+            took / TRIPS
+        } else {
+            took
+        };
         // The time left after another round as long as this one.
         let left = self.end_of_single().since(now).saturating_sub(round);
         match &mut self.backoff {
@@ -316,12 +352,23 @@ impl Acquire {
             token: entropy.token,
             attributes: self.attributes.clone(),
         };
-        let fence = if self.is_fenced() { seed(entropy.wall) } else { 0 };
-        Claim { lock, ttl: self.ttl, fence, before }
+        let fence = if self.is_fenced() {
+            seed(entropy.wall)
+        } else {
+            0
+        };
+        Claim {
+            lock,
+            ttl: self.ttl,
+            fence,
+            before,
+        }
     }
 
     pub(super) fn is_fenced(&self) -> bool {
-        self.attributes.as_ref().is_some_and(|attributes| attributes.fence.is_some())
+        self.attributes
+            .as_ref()
+            .is_some_and(|attributes| attributes.fence.is_some())
     }
 
     /// The state after a majority has granted the lock in time.
@@ -331,13 +378,31 @@ impl Acquire {
         }
         let Counters { largest, nodes } = votes.counters;
         if nodes.len() >= quorum(self.rules.nodes) {
-            return State::Over(Some(Acquired::Held(HeldLock { fence: Some(largest), ..held })));
+            return State::Over(Some(Acquired::Held(HeldLock {
+                fence: Some(largest),
+                ..held
+            })));
         }
-        let request =
-            Request::to_all(&self.rules, now, Command::Fence(Fence { lock, fence: largest }));
-        let request = Request { started: held.since, ..request };
-        let request = request.ending_by(self.end_of_call(held.since)).ending_by(held.valid_until);
-        State::Asking { request, granted: Some(held), is_sent: false }
+        let request = Request::to_all(
+            &self.rules,
+            now,
+            Command::Fence(Fence {
+                lock,
+                fence: largest,
+            }),
+        );
+        let request = Request {
+            started: held.since,
+            ..request
+        };
+        let request = request
+            .ending_by(self.end_of_call(held.since))
+            .ending_by(held.valid_until);
+        State::Asking {
+            request,
+            granted: Some(held),
+            is_sent: false,
+        }
     }
 
     /// Handles the votes of the round that raises the nodes' counters to the token.
@@ -351,7 +416,10 @@ impl Acquire {
         let is_confirmed = votes.tally.granted_by_majority() == Verdict::Won;
         let in_time = self.is_in_time(now, held.valid_until);
         if is_confirmed && in_time && !votes.same_server {
-            let held = HeldLock { fence: request.fence(), ..held };
+            let held = HeldLock {
+                fence: request.fence(),
+                ..held
+            };
             self.state = State::Over(Some(Acquired::Held(held)));
             return;
         }

@@ -97,7 +97,9 @@ impl Acquire {
     /// Does a majority of the nodes reserve the lock for this waiter?
     pub fn is_called(&self) -> bool {
         let quorum = quorum(self.rules.nodes);
-        self.place.as_ref().is_some_and(|place| place.state.reserved.len() >= quorum)
+        self.place
+            .as_ref()
+            .is_some_and(|place| place.state.reserved.len() >= quorum)
     }
 
     /// How long the entry of a waiter in front is kept, if this caller queues. One that makes a
@@ -137,13 +139,21 @@ impl Acquire {
         let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
         let Some(place) = &mut self.place else { return };
         let part_lasts = place.part_lasts(now);
-        let QueueState { place: before, left, listening, part, .. } = place.state;
+        let QueueState {
+            place: before,
+            left,
+            listening,
+            part,
+            ..
+        } = place.state;
         let entry = &mut place.entry;
         // The entry is kept for as long as the request said.
         let kept = interval(entry.lease.as_duration());
         let step = (before / PLACES_PER_STEP + 1).min(STEPS_MAX) as u32;
         entry.lease = Ttl::from_duration(front.as_duration() * step).unwrap_or(front);
-        let mut pause = kept.min(interval(entry.lease.as_duration())).min(INTERVAL_MAX * step);
+        let mut pause = kept
+            .min(interval(entry.lease.as_duration()))
+            .min(INTERVAL_MAX * step);
         if let Some(left) = left {
             let behind = before.saturating_sub(PLACES_IN_FRONT);
             let later = ONE_AFTER_ANOTHER.saturating_mul(behind.try_into().unwrap_or(u32::MAX));
@@ -173,9 +183,16 @@ impl Acquire {
     /// out for one that began before it is put back at once: later, the others would be first.
     pub(super) fn renew_after_quarantine(&mut self, now: Time, quarantine: Duration, is_out: bool) {
         if let Some(place) = self.place.as_mut().filter(|_| !quarantine.is_zero()) {
-            let delay = self.backoff.as_mut().map(|it| it.next_delay(Duration::ZERO));
+            let delay = self
+                .backoff
+                .as_mut()
+                .map(|it| it.next_delay(Duration::ZERO));
             let end = quarantine.saturating_add(delay.unwrap_or_default());
-            let pause = if is_out { end.min(self.rules.retry_base) } else { end };
+            let pause = if is_out {
+                end.min(self.rules.retry_base)
+            } else {
+                end
+            };
             place.renew_at = place.renew_at.min(now.after(pause));
         }
     }
@@ -205,7 +222,8 @@ impl Place {
     /// The lock whose queue it stands in: all keys of a set, or the one that it waits for alone.
     pub(super) fn awaited(&self) -> LockId {
         let lock = &self.entry.lock;
-        self.alone.map_or_else(|| lock.clone(), |index| lock.split_at(index).0)
+        self.alone
+            .map_or_else(|| lock.clone(), |index| lock.split_at(index).0)
     }
 
     /// The key for which it waits longest. The nodes are to tell of changes of this one: what they
@@ -213,15 +231,25 @@ impl Place {
     pub(super) fn missing(&self) -> Arc<[u8]> {
         let lock = &self.entry.lock;
         let index = self.alone.or(self.state.lacks).unwrap_or(0);
-        let more = lock.attributes.as_ref().map_or(&[][..], |attributes| &attributes.more_keys);
-        Arc::clone(index.checked_sub(1).and_then(|index| more.get(index)).unwrap_or(&lock.key))
+        let more = lock
+            .attributes
+            .as_ref()
+            .map_or(&[][..], |attributes| &attributes.more_keys);
+        Arc::clone(
+            index
+                .checked_sub(1)
+                .and_then(|index| more.get(index))
+                .unwrap_or(&lock.key),
+        )
     }
 
     /// The key to wait for alone. A minority that has not freed a key says that the set lacks that
     /// one. If it is free on a majority, the set has it at once and returns. So where nodes say
     /// different things, it waits for another the next time, or others would never have that key.
     fn lacks_next(&self, state: &QueueState) -> Option<usize> {
-        let Some(last) = self.alone_last else { return state.lacks };
+        let Some(last) = self.alone_last else {
+            return state.lacks;
+        };
         let later = state.lacking & (u64::MAX << last << 1);
         let next = if later == 0 { state.lacking } else { later };
         (next != 0).then_some(next.trailing_zeros() as usize)
@@ -239,16 +267,24 @@ impl Acquire {
     /// it lacks alone. Returns whether it has asked the nodes.
     pub(super) fn let_others_pass(&mut self, now: Time, votes: &Votes) -> bool {
         let quorum = quorum(self.rules.nodes);
-        let Some(place) = &mut self.place else { return false };
+        let Some(place) = &mut self.place else {
+            return false;
+        };
         // In a quarantine nobody else could have it, and with a majority it takes its turn.
         let can_keep = now < place.keeps_part_until || !votes.quarantine.is_zero();
         if can_keep || votes.queue.reserved.len() >= quorum {
             return false;
         }
-        let Some(index) = place.lacks_next(&votes.queue) else { return false };
+        let Some(index) = place.lacks_next(&votes.queue) else {
+            return false;
+        };
         (place.alone, place.alone_last) = (Some(index), Some(index));
         let (_, lock) = place.entry.lock.split_at(index);
-        let removal = QueueEntry { lock, ..place.entry.clone() }.leave();
+        let removal = QueueEntry {
+            lock,
+            ..place.entry.clone()
+        }
+        .leave();
         self.undo = Some(Request::to_all(&self.rules, now, Command::Remove(removal)));
         self.ask(now);
         true

@@ -88,7 +88,9 @@ impl Acquire {
                 let is_quarantined =
                     matches!(failure, Acquired::Unanswered) && !votes.quarantine.is_zero();
                 let is_refused = matches!(failure, Acquired::Contended) || is_quarantined;
-                let Some(lease) = lease.filter(|_| is_refused) else { return false };
+                let Some(lease) = lease.filter(|_| is_refused) else {
+                    return false;
+                };
                 let entry = self.entry(lock, lease, votes.quarantine);
                 self.place = Some(Place::new(entry, now, now.after(votes.quarantine)));
             }
@@ -101,7 +103,10 @@ impl Acquire {
     pub(super) fn ask(&mut self, now: Time) {
         let Some(place) = &mut self.place else { return };
         place.asked_at = now;
-        let entry = QueueEntry { lock: place.awaited(), ..place.entry.clone() };
+        let entry = QueueEntry {
+            lock: place.awaited(),
+            ..place.entry.clone()
+        };
         self.send(now, self.round_end(now), Command::Queue(entry));
     }
 
@@ -178,7 +183,10 @@ impl Acquire {
             self.may_queue = has_queue;
             return self.leave_and_back_off(now, started, votes);
         }
-        let delay = self.backoff.as_mut().map_or(round, |backoff| backoff.next_delay(round));
+        let delay = self
+            .backoff
+            .as_mut()
+            .map_or(round, |backoff| backoff.next_delay(round));
         let longer = delay.saturating_mul(2_u32.saturating_pow(place.unanswered));
         place.unanswered += 1;
         place.renew_at = now.after(longer.min(UNANSWERED_PAUSE_MAX.max(delay)));
@@ -232,7 +240,11 @@ impl Acquire {
         let Some(place) = &mut self.place else { return };
         let is_due = is_called && now >= place.turn_at;
         if !is_due {
-            return if now >= place.renew_at { self.ask(now) } else { self.proceed(now) };
+            return if now >= place.renew_at {
+                self.ask(now);
+            } else {
+                self.proceed(now);
+            };
         }
         if place.alone.is_some() {
             return self.wait_for_all(now);

@@ -20,10 +20,15 @@ fn acquire(wait: Wait) -> Script<Acquire> {
 fn validity_counts_from_before_the_request() {
     let mut acquire = acquire(Wait::No);
     let request = acquire.attempt(1_000, draw(1));
-    assert_eq!((request.verb(), request.ttl().unwrap().as_millis()), (Verb::Acquire, 1_000));
+    assert_eq!(
+        (request.verb(), request.ttl().unwrap().as_millis()),
+        (Verb::Acquire, 1_000)
+    );
     assert_eq!(request.deadline, Time::from_millis(1_050));
     let outcome = acquire.answer(1_007, votes_of("yyy--"));
-    let Acquired::Held(held) = outcome.done() else { panic!() };
+    let Acquired::Held(held) = outcome.done() else {
+        panic!()
+    };
     assert_eq!(held.valid_until, Time::from_millis(1_000 + 1_000 - 10 - 2));
     assert_eq!(held.token, draw(1).token);
 }
@@ -47,7 +52,11 @@ fn a_last_round_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_
         assert_eq!(request.deadline, Time::from_millis(1_100));
         acquire.answer(1_100, votes_of(last)).undo();
         let outcome = acquire.done();
-        assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{before} {last}");
+        assert_eq!(
+            matches!(outcome, Acquired::Contended),
+            is_contended,
+            "{before} {last}"
+        );
     }
 }
 
@@ -153,7 +162,10 @@ fn attempts_end_in_time_for_the_callers_deadline() {
                 }
             }
         }
-        assert!(now > Time::from_millis(290), "the last attempt ended at {now:?}");
+        assert!(
+            now > Time::from_millis(290),
+            "the last attempt ended at {now:?}"
+        );
     }
 }
 
@@ -177,12 +189,18 @@ fn a_wait_for_silent_nodes_ends_at_its_deadline_with_attempts_in_all_of_it() {
             if now < end {
                 let left = end.since(now);
                 now = rest.wait();
-                assert!(end.since(now) >= left / 2, "{wait}: {left:?} before, then {now:?}");
+                assert!(
+                    end.since(now) >= left / 2,
+                    "{wait}: {left:?} before, then {now:?}"
+                );
             }
         }
         assert_eq!(now, end);
         assert!(matches!(acquire.done(), Acquired::Unanswered));
-        assert!(attempts <= wait / connect_timeout + 1, "{wait}: {attempts} attempts");
+        assert!(
+            attempts <= wait / connect_timeout + 1,
+            "{wait}: {attempts} attempts"
+        );
     }
 }
 
@@ -214,11 +232,21 @@ fn a_lock_is_handed_off_in_one_round() {
     let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Wait::No);
     let mut script = Script::new(acquire.taking_over(held_lock(0, 500)));
     let request = script.attempt(100, draw(1));
-    assert_eq!((request.verb(), token_of(&request)), (Verb::Handoff, draw(1).token));
-    let before = request.predecessor().expect("a handoff names its predecessor");
-    assert_eq!((before.token, before.attributes.clone()), (held_lock(0, 500).token, None));
+    assert_eq!(
+        (request.verb(), token_of(&request)),
+        (Verb::Handoff, draw(1).token)
+    );
+    let before = request
+        .predecessor()
+        .expect("a handoff names its predecessor");
+    assert_eq!(
+        (before.token, before.attributes.clone()),
+        (held_lock(0, 500).token, None)
+    );
     assert_eq!(request.nodes, NodeSet::all(5));
-    let Acquired::Held(held) = script.answer(110, votes_of("yyy--")).done() else { panic!() };
+    let Acquired::Held(held) = script.answer(110, votes_of("yyy--")).done() else {
+        panic!()
+    };
     assert_eq!(held.token, draw(1).token);
     assert_eq!(held.valid_until, Time::from_millis(100 + 988));
 }
@@ -235,7 +263,10 @@ fn a_failed_handoff_removes_both_locks_and_retries_without_a_handoff() {
     assert_eq!(token_of(&rest.undo()), held_lock(0, 500).token);
     rest.wait();
     let request = script.attempt(300, draw(2));
-    assert_eq!((request.verb(), request.predecessor()), (Verb::Acquire, None));
+    assert_eq!(
+        (request.verb(), request.predecessor()),
+        (Verb::Acquire, None)
+    );
 }
 
 #[test]
@@ -259,7 +290,11 @@ fn no_attempt_begins_after_the_deadline() {
         assert!(rest.wait() < Time::from_millis(1_100));
         rest.oversleep(1_100, draw(2));
         let outcome = rest.done();
-        assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{outcome:?}");
+        assert_eq!(
+            matches!(outcome, Acquired::Contended),
+            is_contended,
+            "{outcome:?}"
+        );
     }
 }
 
@@ -305,7 +340,13 @@ fn the_predecessor_is_removed_from_nodes_that_did_not_get_the_handoff() {
     let ((mut script, _), lock) = (handoff("yyyyf", partial), held_lock(0, 5_000));
     let undo = script.undo();
     assert_eq!((token_of(&undo), undo.ttl()), (lock.token, Some(lock.ttl)));
-    assert_eq!(undo.nodes.iter().map(super::super::Node::index).collect::<Vec<_>>(), [3]);
+    assert_eq!(
+        undo.nodes
+            .iter()
+            .map(super::super::Node::index)
+            .collect::<Vec<_>>(),
+        [3]
+    );
     assert!(matches!(script.done(), Acquired::Held(_)));
     // If every node got the handoff, nothing more is written.
     let (mut script, _) = handoff("yyyyy", votes_of("yyyf-"));
@@ -316,7 +357,10 @@ fn the_predecessor_is_removed_from_nodes_that_did_not_get_the_handoff() {
 fn a_handoff_carries_the_longest_ttl_of_both_locks() {
     let (_, request) = handoff("yyyyy", votes_of("yyyyy"));
     assert_eq!(request.ttl().unwrap().as_millis(), 1_000);
-    assert_eq!(request.predecessor().unwrap().ttl_longest.as_millis(), 5_000);
+    assert_eq!(
+        request.predecessor().unwrap().ttl_longest.as_millis(),
+        5_000
+    );
 }
 
 #[test]
@@ -334,7 +378,11 @@ fn a_handoff_that_the_deadline_cuts_short_means_that_another_thread_held_the_loc
         assert_eq!(token_of(&script.undo()), draw(1).token);
         assert_eq!(token_of(&script.undo()), held_lock(0, 500).token);
         let outcome = script.done();
-        assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{votes} {outcome:?}");
+        assert_eq!(
+            matches!(outcome, Acquired::Contended),
+            is_contended,
+            "{votes} {outcome:?}"
+        );
     }
     // Too late to begin: the lock is removed from every node that may have its key.
     let mut script = start();

@@ -39,19 +39,32 @@ fn declared(name: &[u8]) -> &'static [&'static str] {
     let is = |script: &script::Script| {
         name == script.sha1.as_bytes() || name == script.source.as_bytes()
     };
-    table.iter().find(|(script, _)| is(script)).map_or(&[], |(_, suffixes)| suffixes)
+    table
+        .iter()
+        .find(|(script, _)| is(script))
+        .map_or(&[], |(_, suffixes)| suffixes)
 }
 
 /// The encoding of a command with these words, and with the keys that it declares.
 fn words(words: &[&[u8]]) -> Vec<u8> {
     let mut words: Vec<_> = words.iter().map(|word| word.to_vec()).collect();
     if words[0].starts_with(b"EVAL") {
-        let count: usize = std::str::from_utf8(&words[2]).expect("digits").parse().expect("digits");
+        let count: usize = std::str::from_utf8(&words[2])
+            .expect("digits")
+            .parse()
+            .expect("digits");
         let is_lock = |key: &&Vec<u8>| !key.ends_with(COUNTER_SUFFIX);
-        let locks: Vec<_> = words[3..3 + count].iter().filter(is_lock).cloned().collect();
+        let locks: Vec<_> = words[3..3 + count]
+            .iter()
+            .filter(is_lock)
+            .cloned()
+            .collect();
         let with = |suffix: &&str| {
             let end = format!(":redlatch:{suffix}").into_bytes();
-            locks.iter().map(move |key| [&key[..], &end].concat()).collect::<Vec<_>>()
+            locks
+                .iter()
+                .map(move |key| [&key[..], &end].concat())
+                .collect::<Vec<_>>()
         };
         let more: Vec<_> = declared(&words[1]).iter().flat_map(with).collect();
         words[2] = (count + more.len()).to_string().into_bytes();
@@ -79,21 +92,52 @@ fn each_verb_is_one_command() {
         (
             Verb::Restore,
             Form::Source,
-            &[b"EVAL", extend, b"1", b"key", token, b"1000", b"restore", b"57"],
+            &[
+                b"EVAL", extend, b"1", b"key", token, b"1000", b"restore", b"57",
+            ],
         ),
-        (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token, b"57"]),
-        (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
-        (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
+        (
+            Verb::Release,
+            Form::Digest,
+            &[b"EVALSHA", sha1, b"1", b"key", token, b"57"],
+        ),
+        (
+            Verb::Release,
+            Form::Source,
+            &[b"EVAL", source, b"1", b"key", token, b"57"],
+        ),
+        (
+            Verb::Undo,
+            Form::Source,
+            &[b"EVAL", source, b"1", b"key", token, b"57"],
+        ),
         (
             Verb::Extend,
             Form::Digest,
-            &[b"EVALSHA", extend_sha1, b"1", b"key", token, b"1000", b"", b"57"],
+            &[
+                b"EVALSHA",
+                extend_sha1,
+                b"1",
+                b"key",
+                token,
+                b"1000",
+                b"",
+                b"57",
+            ],
         ),
-        (Verb::Extend, Form::Source, &[b"EVAL", extend, b"1", b"key", token, b"1000", b"", b"57"]),
+        (
+            Verb::Extend,
+            Form::Source,
+            &[b"EVAL", extend, b"1", b"key", token, b"1000", b"", b"57"],
+        ),
         (Verb::Ping, Form::Digest, &[b"PING"]),
     ];
     for (verb, form, expected) in table {
-        assert_eq!(encoded(&request(verb, 7, at(0)), form), words(expected), "{verb:?} {form:?}");
+        assert_eq!(
+            encoded(&request(verb, 7, at(0)), form),
+            words(expected),
+            "{verb:?} {form:?}"
+        );
     }
 }
 
@@ -104,8 +148,16 @@ fn a_release_that_keeps_the_lock_sends_the_rest_of_the_time() {
     for verb in [Verb::Release, Verb::Undo] {
         let mut release = request(verb, 7, at(0));
         release.removal_mut().keep_for = Some(ttl(29_000));
-        let expected: &[&[u8]] =
-            &[b"EVAL", leave.source.as_bytes(), b"1", b"key", token, b"", b"29000", b"57"];
+        let expected: &[&[u8]] = &[
+            b"EVAL",
+            leave.source.as_bytes(),
+            b"1",
+            b"key",
+            token,
+            b"",
+            b"29000",
+            b"57",
+        ];
         assert_eq!(encoded(&release, Form::Source), words(expected), "{verb:?}");
         for (reply, vote) in [(57, Vote::Granted), (-57, Vote::Refused)] {
             let found = read(&release, NUMBER, &Reply::Integer(reply), None);
@@ -121,15 +173,26 @@ fn a_shorter_extension_is_encoded_like_any_other() {
         (999, "$3\r\n999\r\n$0\r\n\r\n$2\r\n57\r\n"),
         (1_001, "$4\r\n1001\r\n$0\r\n\r\n$2\r\n57\r\n"),
     ] {
-        let keep = Keep { lock: lock(7), ttl: ttl(millis), restores: false, reclaims: false };
+        let keep = Keep {
+            lock: lock(7),
+            ttl: ttl(millis),
+            restores: false,
+            reclaims: false,
+        };
         extension.command = Command::Keep(keep);
-        assert!(encoded(&extension, Form::Digest).ends_with(end.as_bytes()), "{millis}");
+        assert!(
+            encoded(&extension, Form::Digest).ends_with(end.as_bytes()),
+            "{millis}"
+        );
     }
 }
 
 #[test]
 fn keys_and_tokens_are_any_bytes() {
-    let lock = LockId { key: b"\r\n*1\r\n\0\xff"[..].into(), ..lock(b'\n') };
+    let lock = LockId {
+        key: b"\r\n*1\r\n\0\xff"[..].into(),
+        ..lock(b'\n')
+    };
     let acquire = about(Verb::Acquire, lock, at(0));
     let token = &[b'\n'; 20][..];
     let expected = words(&[b"SET", b"\r\n*1\r\n\0\xff", token, b"NX", b"PX", b"1000"]);
@@ -147,7 +210,15 @@ enum Kind {
 
 fn kind(verb: Verb, bytes: &[u8]) -> Kind {
     match meaning(&request(verb, 7, at(0)), bytes) {
-        Ok(reply) if reply == NodeReply { is_new: verb == Verb::Acquire, ..yes() } => Kind::Yes,
+        Ok(reply)
+            if reply
+                == NodeReply {
+                    is_new: verb == Verb::Acquire,
+                    ..yes()
+                } =>
+        {
+            Kind::Yes
+        }
         Ok(reply) if reply == no() => Kind::No,
         Err(NoReply::UnknownScript) => Kind::Again,
         Err(NoReply::Failed(NodeError::Server(_))) => Kind::Failed,
@@ -157,7 +228,9 @@ fn kind(verb: Verb, bytes: &[u8]) -> Kind {
 }
 
 fn meaning(request: &Request, bytes: impl AsRef<[u8]>) -> Result<NodeReply, NoReply> {
-    let (reply, _) = decode(bytes.as_ref()).expect("RESP").expect("a whole reply");
+    let (reply, _) = decode(bytes.as_ref())
+        .expect("RESP")
+        .expect("a whole reply");
     read(request, NUMBER, &reply, None)
 }
 
@@ -177,7 +250,11 @@ fn no() -> NodeReply {
 
 /// The grant of a lock whose counter is so large.
 fn claimed(is_new: bool, counter: u64) -> NodeReply {
-    NodeReply { is_new, counter: Some(counter), ..yes() }
+    NodeReply {
+        is_new,
+        counter: Some(counter),
+        ..yes()
+    }
 }
 
 #[test]
@@ -226,12 +303,25 @@ fn each_reply_has_the_expected_meaning_for_each_verb() {
 
 #[test]
 fn no_description_of_a_reply_shows_the_secret() {
-    for bytes in [&b"+pass\r\n"[..], b"$4\r\npass\r\n", b"=8\r\ntxt:pass\r\n", b"-ERR pass\r\n"] {
+    for bytes in [
+        &b"+pass\r\n"[..],
+        b"$4\r\npass\r\n",
+        b"=8\r\ntxt:pass\r\n",
+        b"-ERR pass\r\n",
+    ] {
         let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
         let text = describe(&reply, Some(b"pass"));
-        assert!(text.contains("not shown") && !text.contains("pass"), "{text}");
+        assert!(
+            text.contains("not shown") && !text.contains("pass"),
+            "{text}"
+        );
     }
-    for bytes in [&b"+p4ss\r\n"[..], b"$4\r\np4ss\r\n", b"=8\r\ntxt:p4ss\r\n", b"-ERR p4ss\r\n"] {
+    for bytes in [
+        &b"+p4ss\r\n"[..],
+        b"$4\r\np4ss\r\n",
+        b"=8\r\ntxt:p4ss\r\n",
+        b"-ERR p4ss\r\n",
+    ] {
         let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
         let text = describe(&reply, Some(b"p4ss"));
         assert!(text.contains("***") && !text.contains("p4ss"), "{text}");
@@ -243,7 +333,10 @@ fn a_description_of_a_reply_escapes_once_and_is_quoted() {
     let table: [(&[u8], &str); 4] = [
         (b"+a\x1b\"b\\\r\n", r#"the status "a\u{1b}\"b\\""#),
         (b"$3\r\na\nb\r\n", r#"the string "a\nb""#),
-        ("=7\r\ntxt:\u{202e}\r\n".as_bytes(), r#"the text "\u{202e}""#),
+        (
+            "=7\r\ntxt:\u{202e}\r\n".as_bytes(),
+            r#"the text "\u{202e}""#,
+        ),
         (b"-a\tb\r\n", r#"the error "a\tb""#),
     ];
     for (bytes, expected) in table {
@@ -256,7 +349,9 @@ fn a_description_of_a_reply_escapes_once_and_is_quoted() {
 fn only_scripts_that_a_node_has_run_are_sent_by_digest() {
     let mut known = KnownScripts::default();
     let form = |known: &KnownScripts, verb| {
-        known.clone().form(at(0), &request(verb, 7, at(0)).into(), false)
+        known
+            .clone()
+            .form(at(0), &request(verb, 7, at(0)).into(), false)
     };
     for verb in [Verb::Extend, Verb::Undo] {
         assert_eq!(form(&known, verb), Form::Source);

@@ -26,7 +26,11 @@ fn memory(memory: Memory) -> Examination {
 }
 
 fn full_memory(used: u64, max: u64, policy: &str) -> Examination {
-    memory(Memory { used: Some(used), max: Some(max), policy: Some(policy.to_owned()) })
+    memory(Memory {
+        used: Some(used),
+        max: Some(max),
+        policy: Some(policy.to_owned()),
+    })
 }
 
 fn append_only(is_on: Option<bool>) -> Examination {
@@ -54,14 +58,33 @@ fn sections_of_info_are_read_as_several_versions_write_them() {
     let long = "# Memory\r\nused_memory:5000\r\nmaxmemory:9000\r\nmaxmemory_policy:allkeys-lru\r\n\
                 mem_not_counted_for_evict:1000\r\n";
     let short = "# Memory\r\nused_memory:5000\r\nused_memory_human:5K\r\n"; // Redis 2.6
-    let only_used = Memory { used: Some(5000), ..Memory::default() };
+    let only_used = Memory {
+        used: Some(5000),
+        ..Memory::default()
+    };
     let table = [
-        (Question::Memory, long, full_memory(4000, 9000, "allkeys-lru")),
+        (
+            Question::Memory,
+            long,
+            full_memory(4000, 9000, "allkeys-lru"),
+        ),
         (Question::Memory, short, memory(only_used)),
         (Question::Memory, "", memory(Memory::default())),
-        (Question::Memory, "maxmemory:-1\r\n", memory(Memory::default())),
-        (Question::Persistence, "aof_enabled:1\r\n", append_only(Some(true))),
-        (Question::Persistence, "aof_enabled:0\n", append_only(Some(false))),
+        (
+            Question::Memory,
+            "maxmemory:-1\r\n",
+            memory(Memory::default()),
+        ),
+        (
+            Question::Persistence,
+            "aof_enabled:1\r\n",
+            append_only(Some(true)),
+        ),
+        (
+            Question::Persistence,
+            "aof_enabled:0\n",
+            append_only(Some(false)),
+        ),
         (Question::Persistence, "loading:0\r\n", append_only(None)),
         (
             Question::Replication,
@@ -79,10 +102,22 @@ fn sections_of_info_are_read_as_several_versions_write_them() {
             "role:master\r\nmaster_repl_offset:0\r\nsecond_repl_offset:1\r\n",
             role(Some(Role::Master { replicas: 0 }), Some(true)),
         ),
-        (Question::Replication, "role:slave\r\n", role(Some(Role::Replica), None)),
+        (
+            Question::Replication,
+            "role:slave\r\n",
+            role(Some(Role::Replica), None),
+        ),
         (Question::Replication, "role:sentinel\r\n", role(None, None)),
-        (Question::Cluster, "# Cluster\r\ncluster_enabled:1\r\n", cluster(Some(true))),
-        (Question::Cluster, "cluster_enabled:0\r\n", cluster(Some(false))),
+        (
+            Question::Cluster,
+            "# Cluster\r\ncluster_enabled:1\r\n",
+            cluster(Some(true)),
+        ),
+        (
+            Question::Cluster,
+            "cluster_enabled:0\r\n",
+            cluster(Some(false)),
+        ),
         (Question::Cluster, "", cluster(None)), // Redis 2.6
     ];
     for (question, text, found) in table {
@@ -96,7 +131,10 @@ fn sections_of_info_are_read_as_several_versions_write_them() {
 fn settings_are_read_in_both_versions_of_the_protocol() {
     let both = |name: &str, value: &str| {
         let pair = [bulk(name), bulk(value)].concat();
-        [[&b"*2\r\n"[..], &pair].concat(), [&b"%1\r\n"[..], &pair].concat()]
+        [
+            [&b"*2\r\n"[..], &pair].concat(),
+            [&b"%1\r\n"[..], &pair].concat(),
+        ]
     };
     let table = [
         ("always", Some(Fsync::Always)),
@@ -124,7 +162,9 @@ fn what_a_group_does_without_its_replicas_or_its_cluster_is_read_from_the_settin
     let settings = |question, pairs: &[&str]| {
         let bytes: Vec<u8> = pairs.iter().copied().flat_map(bulk).collect();
         let list = [format!("*{}\r\n", pairs.len()).as_bytes(), &bytes].concat();
-        read(question, &list).expect("an answer to the question").failover
+        read(question, &list)
+            .expect("an answer to the question")
+            .failover
     };
     let min = ["min-replicas-max-lag", "10", "min-replicas-to-write", "1"];
     let expected = FailoverSettings {
@@ -138,7 +178,10 @@ fn what_a_group_does_without_its_replicas_or_its_cluster_is_read_from_the_settin
     let timeout = ["cluster-node-timeout", "15000"];
     let old = settings(Question::ClusterSettings, &timeout);
     let timeout = Some(Duration::from_secs(15));
-    assert_eq!((old.cluster_timeout, old.replica_migration), (timeout, Some(true)));
+    assert_eq!(
+        (old.cluster_timeout, old.replica_migration),
+        (timeout, Some(true))
+    );
     let moves = |value| {
         let pair = ["cluster-allow-replica-migration", value];
         settings(Question::ClusterSettings, &pair).replica_migration
@@ -148,7 +191,14 @@ fn what_a_group_does_without_its_replicas_or_its_cluster_is_read_from_the_settin
 
 #[test]
 fn the_limit_of_memory_is_read_from_the_settings_of_a_server_that_does_not_report_it() {
-    let pairs = ["maxmemory-samples", "5", "maxmemory-policy", "allkeys-lru", "maxmemory", "9000"];
+    let pairs = [
+        "maxmemory-samples",
+        "5",
+        "maxmemory-policy",
+        "allkeys-lru",
+        "maxmemory",
+        "9000",
+    ];
     let bytes = [b"*6\r\n".to_vec(), pairs.map(bulk).concat()].concat();
     let limit = read(Question::MemoryLimit, &bytes).expect("an answer to the question");
     let memory = |answers: [(Question, &Examination); 2]| {
@@ -157,7 +207,10 @@ fn the_limit_of_memory_is_read_from_the_settings_of_a_server_that_does_not_repor
         };
         said(|it| answers.into_iter().for_each(|answer| note(it, answer))).memory()
     };
-    let used = self::memory(Memory { used: Some(7), ..Memory::default() });
+    let used = self::memory(Memory {
+        used: Some(7),
+        ..Memory::default()
+    });
     let both = memory([(Question::Memory, &used), (Question::MemoryLimit, &limit)]);
     assert_eq!(both, full_memory(7, 9000, "allkeys-lru").memory);
     let full = full_memory(7, 80, "noeviction");
@@ -171,8 +224,13 @@ fn an_answer_to_another_command_is_none_to_a_question() {
     let limit = [&b"*2\r\n"[..], &bulk("maxmemory-samples"), &bulk("5")].concat();
     let time: &[u8] = b"*2\r\n$2\r\n17\r\n$1\r\n5\r\n";
     let info = bulk("aof_enabled:1\r\n");
-    let strange: [&[u8]; 5] =
-        [b"+OK\r\n", b"+PONG\r\n", b":1\r\n", b"_\r\n", b"*3\r\n:1\r\n:2\r\n:3\r\n"];
+    let strange: [&[u8]; 5] = [
+        b"+OK\r\n",
+        b"+PONG\r\n",
+        b":1\r\n",
+        b"_\r\n",
+        b"*3\r\n:1\r\n:2\r\n:3\r\n",
+    ];
     for question in Question::ALL {
         for bytes in strange {
             let is_wait = question == Question::Wait && bytes == b":1\r\n";
@@ -189,7 +247,11 @@ fn an_answer_to_another_command_is_none_to_a_question() {
         let is_info = ![is_save, is_limit, is_time, is_fsync, of_group].contains(&true);
         assert_eq!(read(question, &info).is_some(), is_info, "{question:?}");
     }
-    for time in ["*1\r\n$1\r\n5\r\n", "*2\r\n$1\r\n5\r\n$7\r\n1000000\r\n", "*2\r\n:5\r\n:5\r\n"] {
+    for time in [
+        "*1\r\n$1\r\n5\r\n",
+        "*2\r\n$1\r\n5\r\n$7\r\n1000000\r\n",
+        "*2\r\n:5\r\n:5\r\n",
+    ] {
         assert_eq!(read(Question::Time, time.as_bytes()), None, "{time:?}");
     }
 }
@@ -197,14 +259,26 @@ fn an_answer_to_another_command_is_none_to_a_question() {
 #[test]
 fn the_clock_difference_is_taken_in_the_middle_of_the_round_trip() {
     let at = Time::from_millis;
-    let reading = |micros| ClockReading { micros, between: (at(100), at(104)) };
+    let reading = |micros| ClockReading {
+        micros,
+        between: (at(100), at(104)),
+    };
     // At 110 ms, the wall clock shows 5 s. So it showed 4.992 s in the middle, at 102 ms.
     let difference = |micros| reading(micros).difference(at(110), 5_000_000);
-    let (same, ahead, behind) =
-        (difference(4_992_000), difference(5_992_000), difference(4_991_000));
-    assert_eq!((same.by, same.error), (Duration::ZERO, Duration::from_millis(2)));
+    let (same, ahead, behind) = (
+        difference(4_992_000),
+        difference(5_992_000),
+        difference(4_991_000),
+    );
+    assert_eq!(
+        (same.by, same.error),
+        (Duration::ZERO, Duration::from_millis(2))
+    );
     assert_eq!((ahead.by, ahead.is_ahead), (Duration::from_secs(1), true));
-    assert_eq!((behind.by, behind.is_ahead), (Duration::from_millis(1), false));
+    assert_eq!(
+        (behind.by, behind.is_ahead),
+        (Duration::from_millis(1), false)
+    );
     assert_eq!(ahead.to_string(), "1.0s (±2.0ms) ahead");
     assert_eq!(behind.to_string(), "no difference (±2.0ms)");
 }
@@ -212,19 +286,49 @@ fn the_clock_difference_is_taken_in_the_middle_of_the_round_trip() {
 #[test]
 fn a_crash_costs_what_the_settings_say() {
     let loss = |append_only, fsync, snapshots| {
-        Persistence { append_only, fsync, snapshots, ..Persistence::default() }.crash_loss()
+        Persistence {
+            append_only,
+            fsync,
+            snapshots,
+            ..Persistence::default()
+        }
+        .crash_loss()
     };
     let table = [
-        (Some(true), Some(Fsync::Always), Some(false), Some(CrashLoss::Nothing)),
-        (Some(true), Some(Fsync::EverySecond), Some(true), Some(CrashLoss::LastSeconds)),
-        (Some(true), Some(Fsync::Never), None, Some(CrashLoss::Unwritten)),
+        (
+            Some(true),
+            Some(Fsync::Always),
+            Some(false),
+            Some(CrashLoss::Nothing),
+        ),
+        (
+            Some(true),
+            Some(Fsync::EverySecond),
+            Some(true),
+            Some(CrashLoss::LastSeconds),
+        ),
+        (
+            Some(true),
+            Some(Fsync::Never),
+            None,
+            Some(CrashLoss::Unwritten),
+        ),
         (Some(true), None, Some(true), None),
-        (Some(false), Some(Fsync::Always), Some(true), Some(CrashLoss::SinceSnapshot)),
+        (
+            Some(false),
+            Some(Fsync::Always),
+            Some(true),
+            Some(CrashLoss::SinceSnapshot),
+        ),
         (Some(false), None, None, Some(CrashLoss::SinceSnapshot)),
         (Some(false), None, Some(false), Some(CrashLoss::Everything)),
         (None, Some(Fsync::Always), Some(true), None),
     ];
     for (append_only, fsync, snapshots, lost) in table {
-        assert_eq!(loss(append_only, fsync, snapshots), lost, "{append_only:?} {fsync:?}");
+        assert_eq!(
+            loss(append_only, fsync, snapshots),
+            lost,
+            "{append_only:?} {fsync:?}"
+        );
     }
 }

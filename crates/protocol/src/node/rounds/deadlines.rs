@@ -22,14 +22,21 @@ impl<W> Rounds<W> {
     /// Has a majority of the nodes answered on the connections that there are? Then rounds take no
     /// longer than their deadline, unless they wait for nodes that are silent.
     pub fn is_connected(&self) -> bool {
-        let answering = self.sessions.iter().filter(|session| session.has_answered());
+        let answering = self
+            .sessions
+            .iter()
+            .filter(|session| session.has_answered());
         answering.count() >= quorum(self.sessions.len())
     }
 
     /// Counts a new waiter, whose round has this deadline.
     pub(super) fn await_until(&mut self, deadline: Time) {
         let is_first = self.awaited == 0;
-        self.ends_at = if is_first { deadline } else { self.ends_at.min(deadline) };
+        self.ends_at = if is_first {
+            deadline
+        } else {
+            self.ends_at.min(deadline)
+        };
         self.awaited += 1;
     }
 
@@ -45,7 +52,11 @@ impl<W> Rounds<W> {
             is_any && other.token() == request.token()
         };
         for slot in 0..self.entries.len() {
-            if self.entries[slot].request.as_deref().is_some_and(is_attempt) {
+            if self.entries[slot]
+                .request
+                .as_deref()
+                .is_some_and(is_attempt)
+            {
                 self.settle(now, slot, true);
             }
         }
@@ -60,7 +71,9 @@ impl<W> Rounds<W> {
         self.has_overtime = false;
         for slot in 0..self.entries.len() {
             let entry = &self.entries[slot];
-            let Some(request) = &entry.request else { continue };
+            let Some(request) = &entry.request else {
+                continue;
+            };
             if entry.waiter.is_none() {
                 let is_over = match entry.is_followed() {
                     true => now >= request.deadline,
@@ -102,11 +115,16 @@ impl<W> Entry<W> {
     /// complete one: if a disk or a processor is overloaded, all nodes are, and a round that gives
     /// up only adds to the load.
     pub(super) fn end(&self, now: Time, sessions: &[Session], waits_for_all: bool) -> Time {
-        let Some(request) = &self.request else { return Time::MAX };
+        let Some(request) = &self.request else {
+            return Time::MAX;
+        };
         if let Some(until) = self.reach.waits_until {
             return until;
         }
-        if let Some(at) = self.majority_at.filter(|_| self.could_end() && !waits_for_all) {
+        if let Some(at) = self
+            .majority_at
+            .filter(|_| self.could_end() && !waits_for_all)
+        {
             let spare = at.since(request.started).max(SPARE_MIN);
             return request.deadline.min(at.after(spare));
         }
@@ -131,7 +149,10 @@ impl<W> Entry<W> {
 
     /// The nodes that were asked and have answered.
     fn answered(&self) -> NodeSet {
-        let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
+        let asked = self
+            .request
+            .as_ref()
+            .map_or(NodeSet::EMPTY, |request| request.nodes);
         let answered = self.tally.granted.union(self.tally.refused);
         answered.without(answered.without(asked))
     }
@@ -139,7 +160,10 @@ impl<W> Entry<W> {
     /// Notes when a majority of the nodes that were asked has answered. Returns whether the round
     /// may end earlier because of the last answer.
     pub(super) fn note_majority(&mut self, now: Time) -> bool {
-        let asked = self.request.as_ref().map_or(0, |request| request.nodes.len());
+        let asked = self
+            .request
+            .as_ref()
+            .map_or(0, |request| request.nodes.len());
         if self.majority_at.is_none() && self.answered().len() >= quorum(asked) {
             self.majority_at = Some(now);
         }
@@ -215,14 +239,21 @@ impl<W> Entry<W> {
             return (NodeSet::EMPTY, NodeSet::EMPTY);
         }
         let called = self.reach.called.union(self.reach.placed);
-        (self.awaited_nodes(sessions).without(called), self.tally.refused.without(called))
+        (
+            self.awaited_nodes(sessions).without(called),
+            self.tally.refused.without(called),
+        )
     }
 
     /// Has a lock that a majority had granted waited beyond the deadline, for nodes that were still
     /// connecting?
     pub(super) fn has_waited_beyond(&self, now: Time) -> bool {
         let has_waited = self.reach.waits_until.is_some();
-        has_waited && self.request.as_deref().is_some_and(|request| now > request.deadline)
+        has_waited
+            && self
+                .request
+                .as_deref()
+                .is_some_and(|request| now > request.deadline)
     }
 }
 
@@ -237,7 +268,10 @@ impl<W> Rounds<W> {
             return false;
         }
         let at = entry.reach.won_at.unwrap_or(now);
-        let won = Won { at, took: at.since(request.started) };
+        let won = Won {
+            at,
+            took: at.since(request.started),
+        };
         let last = won.after(self.part_of_round(WAIT));
         let last_arrival = *self.propagation.arrivals_until.get_or_insert(last);
         let last = last.min(request.connect_deadline).min(request.spare_until);
@@ -262,13 +296,18 @@ impl<W> Rounds<W> {
         let open = self.sessions.iter().enumerate();
         let open = open.filter(|(index, _)| !voted.contains(Node::new(*index)));
         let least = self.part_of_round(WAIT);
-        open.filter_map(|(_, session)| session.arrives_until(won.at, won.took, least)).max()
+        open.filter_map(|(_, session)| session.arrives_until(won.at, won.took, least))
+            .max()
     }
 
     /// Until when the nodes may answer that have not called the waiter whose turn this is, or call
     /// it after they have refused. The waiter waits for neither where one waited in vain lately.
     fn call(&mut self, now: Time, slot: usize, won: Won, last_call: Time) -> Option<Time> {
-        if self.propagation.late_until.is_some_and(|until| now >= until) {
+        if self
+            .propagation
+            .late_until
+            .is_some_and(|until| now >= until)
+        {
             self.propagation.late_nodes = NodeSet::EMPTY;
         }
         let (open, refused) = self.entries[slot].not_notified(&self.sessions);
@@ -279,7 +318,9 @@ impl<W> Rounds<W> {
             let pause = last_call.since(won.at) * PAUSE;
             self.propagation.late_until = Some(now.after(pause));
         }
-        let answer = won.after(self.part_of_round(WAIT_UNANSWERED)).min(last_call);
+        let answer = won
+            .after(self.part_of_round(WAIT_UNANSWERED))
+            .min(last_call);
         let answer = Some(answer).filter(|_| !open.is_empty());
         answer.max(Some(last_call).filter(|_| !refused.is_empty()))
     }
@@ -337,7 +378,8 @@ impl<W> Entry<W> {
     /// Is what a majority has said enough to go on with, although the answers of other nodes would
     /// help?
     pub(super) fn could_end(&self) -> bool {
-        self.custom().is_some_and(|command| command.could_end(&self.said()))
+        self.custom()
+            .is_some_and(|command| command.could_end(&self.said()))
     }
 
     /// The request that follows on all nodes, if all have carried this one out.
@@ -347,7 +389,11 @@ impl<W> Entry<W> {
         let is_followed = is_everywhere && command.is_followed();
         let command = Command::Custom(is_followed.then(|| command.follow_up(&self.said()))??);
         let nodes = NodeSet::all(self.tally.nodes());
-        Some(Request::into(Request { command, nodes, ..*request }))
+        Some(Request::into(Request {
+            command,
+            nodes,
+            ..*request
+        }))
     }
 
     /// Does the entry of a decided round stay until all nodes have answered?

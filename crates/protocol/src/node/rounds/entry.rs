@@ -67,11 +67,16 @@ impl<W> Entry<W> {
     }
 
     pub(super) fn ticket(&self, slot: usize) -> Ticket {
-        Ticket { slot, serial: self.serial }
+        Ticket {
+            slot,
+            serial: self.serial,
+        }
     }
 
     pub(super) fn is_ping(&self) -> bool {
-        self.request.as_deref().is_some_and(|it| matches!(it.command, Command::Ping(_)))
+        self.request
+            .as_deref()
+            .is_some_and(|it| matches!(it.command, Command::Ping(_)))
     }
 
     pub(super) fn is_claim(&self) -> bool {
@@ -115,7 +120,9 @@ impl<W> Entry<W> {
 
     pub(super) fn awaited_nodes(&self, sessions: &[Session]) -> NodeSet {
         let open = NodeSet::all(sessions.len()).without(self.tally.voted());
-        open.iter().filter(|node| !sessions[node.index()].is_silent()).collect()
+        open.iter()
+            .filter(|node| !sessions[node.index()].is_silent())
+            .collect()
     }
 
     /// What was replied, with the nodes that have.
@@ -130,12 +137,19 @@ impl<W> Entry<W> {
 
     /// What each node has said to a custom command.
     pub(super) fn said(&self) -> Vec<Option<Said>> {
-        self.replies.iter().map(|reply| reply.as_ref()?.said.clone()).collect()
+        self.replies
+            .iter()
+            .map(|reply| reply.as_ref()?.said.clone())
+            .collect()
     }
 
     /// Counts an answer. Returns whether it counted: no node votes twice.
     pub(super) fn count(&mut self, node: Node, answer: Answer) -> bool {
-        let Answer { mut reply, was_sent, .. } = answer;
+        let Answer {
+            mut reply,
+            was_sent,
+            ..
+        } = answer;
         let vote = reply.vote;
         if !self.tally.cast(node, vote) {
             return false;
@@ -204,11 +218,22 @@ impl<W> Entry<W> {
         let mut votes = Votes::new(self.tally);
         let is_permanent = |(node, reply): &(Node, &NodeReply)| {
             let session = &sessions[node.index()];
-            reply.problem.as_ref().is_some_and(|problem| session.is_lasting(problem))
+            reply
+                .problem
+                .as_ref()
+                .is_some_and(|problem| session.is_lasting(problem))
         };
-        if self.replies.iter().flatten().any(|reply| reply.problem.is_some()) {
-            votes.permanent_failures =
-                self.replied().filter(is_permanent).map(|(node, _)| node).collect();
+        if self
+            .replies
+            .iter()
+            .flatten()
+            .any(|reply| reply.problem.is_some())
+        {
+            votes.permanent_failures = self
+                .replied()
+                .filter(is_permanent)
+                .map(|(node, _)| node)
+                .collect();
             votes.quarantine = self.quarantine();
         }
         votes.same_server = sessions.iter().any(Session::is_another_by_mistake);
@@ -233,10 +258,14 @@ impl<W> Entry<W> {
     /// What the answers say about a waiter.
     fn queue_state(&self) -> QueueState {
         let is_awaited = self.replied().any(|(_, reply)| reply.is_awaited);
-        let mut state = QueueState { is_awaited, ..QueueState::default() };
+        let mut state = QueueState {
+            is_awaited,
+            ..QueueState::default()
+        };
         if self.queue_entry().is_some() {
-            let views =
-                self.replied().filter_map(|(node, it)| Some((node, it.view.as_deref()?.clone())));
+            let views = self
+                .replied()
+                .filter_map(|(node, it)| Some((node, it.view.as_deref()?.clone())));
             state.note(views, self.replies.len());
             let without = |it: &NodeReply| matches!(it.problem, Some(NodeError::NoQueue(_)));
             let without = self.replied().filter(|(_, reply)| without(reply));
@@ -254,10 +283,16 @@ impl<W> Entry<W> {
     pub(super) fn reports(&self, sessions: &[Session]) -> Vec<NodeReport> {
         let success = self.success();
         let tally = &self.tally;
-        let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
+        let asked = self
+            .request
+            .as_ref()
+            .map_or(NodeSet::EMPTY, |request| request.nodes);
         let report = |(index, session): (usize, &Session)| {
             let node = Node::new(index);
-            let answer = match session.same_server().or_else(|| self.problem(node).cloned()) {
+            let answer = match session
+                .same_server()
+                .or_else(|| self.problem(node).cloned())
+            {
                 Some(problem) => NodeAnswer::Failed(problem),
                 None if !asked.contains(node) => NodeAnswer::NotAsked,
                 None if tally.granted.contains(node) => success.clone(),
@@ -265,7 +300,10 @@ impl<W> Entry<W> {
                 None => NodeAnswer::Pending,
             };
             let former_reign = session.former_reign();
-            NodeReport { former_reign, ..NodeReport::new(Arc::clone(session.name()), answer) }
+            NodeReport {
+                former_reign,
+                ..NodeReport::new(Arc::clone(session.name()), answer)
+            }
         };
         sessions.iter().enumerate().map(report).collect()
     }
@@ -293,7 +331,13 @@ pub struct RoundOutcome {
 impl RoundOutcome {
     pub fn of(votes: Votes) -> Self {
         let (reports, said, statuses) = (Vec::new(), Vec::new(), Vec::new());
-        Self { votes, reports, said, is_watched: false, statuses }
+        Self {
+            votes,
+            reports,
+            said,
+            is_watched: false,
+            statuses,
+        }
     }
 
     /// Of a round without replies. Its request may have been written, or may still be written.
@@ -324,7 +368,8 @@ impl RoundOutcome {
 
 impl<W> Entry<W> {
     fn permits(&self) -> impl Iterator<Item = (Node, u32)> {
-        self.replied().filter_map(|(node, reply)| Some((node, reply.permit?)))
+        self.replied()
+            .filter_map(|(node, reply)| Some((node, reply.permit?)))
     }
 
     pub(super) fn granted_permit(&self, node: Node) -> Option<u32> {
@@ -353,9 +398,15 @@ impl<W> Entry<W> {
         let best = self.permit();
         let mut tally = self.tally;
         for (node, permit) in self.permits() {
-            let Tally { granted, refused, .. } = &mut tally;
+            let Tally {
+                granted, refused, ..
+            } = &mut tally;
             let is_best = Some(permit) == best;
-            let (from, to) = if is_best { (refused, granted) } else { (granted, refused) };
+            let (from, to) = if is_best {
+                (refused, granted)
+            } else {
+                (granted, refused)
+            };
             from.remove(node);
             to.insert(node);
         }
@@ -382,14 +433,18 @@ impl<W> Entry<W> {
                 continue;
             }
             if let Some(problem) = session.quarantine(now, request) {
-                reply.get_or_insert_with(|| NodeReply::of(Vote::Failed)).problem = Some(problem);
+                reply
+                    .get_or_insert_with(|| NodeReply::of(Vote::Failed))
+                    .problem = Some(problem);
             }
         }
     }
 
     /// How long no majority can grant anything.
     pub(super) fn quarantine(&self) -> Duration {
-        let problems = self.replied().filter_map(|(_, reply)| reply.problem.as_ref());
+        let problems = self
+            .replied()
+            .filter_map(|(_, reply)| reply.problem.as_ref());
         let left = problems.filter_map(NodeError::quarantine);
         until_quorum(self.replies.len(), left).unwrap_or_default()
     }

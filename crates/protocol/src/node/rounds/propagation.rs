@@ -79,11 +79,19 @@ impl<W> Entry<W> {
 
     /// Does the entry stay after its round, until every node has the lock?
     pub(super) fn is_lock(&self) -> bool {
-        self.is_to_restore() && self.request.as_deref().is_some_and(|it| it.share().is_none())
+        self.is_to_restore()
+            && self
+                .request
+                .as_deref()
+                .is_some_and(|it| it.share().is_none())
     }
 
     fn lacking(&self) -> NodeSet {
-        let has = self.tally.granted.union(self.reach.placed).union(self.reach.asked);
+        let has = self
+            .tally
+            .granted
+            .union(self.reach.placed)
+            .union(self.reach.asked);
         NodeSet::all(self.tally.nodes()).without(has)
     }
 
@@ -116,24 +124,36 @@ impl<W> Rounds<W> {
         }
         let Entry { tally, .. } = self.entries[slot];
         if self.entries[slot].is_to_restore() {
-            tally.refused.iter().for_each(|node| self.restore(now, slot, node));
+            tally
+                .refused
+                .iter()
+                .for_each(|node| self.restore(now, slot, node));
             if !tally.is_complete() {
                 return;
             }
         }
-        let token =
-            self.entries[slot].token().filter(|_| tally.refused.len() >= quorum(tally.nodes()));
-        let is_lost = self.entries[slot].request.as_deref().is_some_and(Request::is_extension);
+        let token = self.entries[slot]
+            .token()
+            .filter(|_| tally.refused.len() >= quorum(tally.nodes()));
+        let is_lost = self.entries[slot]
+            .request
+            .as_deref()
+            .is_some_and(Request::is_extension);
         self.end_round(slot);
         // A majority says that it has no such key.
-        while let Some(slot) = token.filter(|_| is_lost).and_then(|token| self.idle_slot(&token)) {
+        while let Some(slot) = token
+            .filter(|_| is_lost)
+            .and_then(|token| self.idle_slot(&token))
+        {
             self.end_round(slot);
         }
     }
 
     /// Keeps the entry by its token, in place of those of earlier rounds about this lock.
     pub(super) fn keep(&mut self, slot: usize) {
-        let Some(token) = self.entries[slot].token() else { return };
+        let Some(token) = self.entries[slot].token() else {
+            return;
+        };
         self.propagation.kept.remove(&(token, slot));
         while let Some(earlier) = self.idle_slot(&token) {
             let restored = self.entries[earlier].reach.restored;
@@ -146,13 +166,19 @@ impl<W> Rounds<W> {
 
     /// The first entry from this slot on that is kept for the token.
     fn kept_slot(&self, token: &Token, from: usize) -> Option<usize> {
-        let mut slots = self.propagation.kept.range((*token, from)..=(*token, usize::MAX));
+        let mut slots = self
+            .propagation
+            .kept
+            .range((*token, from)..=(*token, usize::MAX));
         slots.next().map(|(_, slot)| *slot)
     }
 
     /// The first entry without a waiter that is kept for the token.
     fn idle_slot(&self, token: &Token) -> Option<usize> {
-        let slots = self.propagation.kept.range((*token, 0)..=(*token, usize::MAX));
+        let slots = self
+            .propagation
+            .kept
+            .range((*token, 0)..=(*token, usize::MAX));
         let mut slots = slots.map(|(_, slot)| *slot);
         slots.find(|slot| self.entries[*slot].waiter.is_none())
     }
@@ -192,7 +218,9 @@ impl<W> Rounds<W> {
     /// A node reserves the lock for a waiter whose turn it refused: it has freed the lock.
     pub(super) fn note_reservation(&mut self, now: Time, node: Node, waiter: &Token) {
         let mut slots = self.propagation.kept.iter().map(|(_, slot)| *slot);
-        let Some(slot) = slots.find(|slot| self.entries[*slot].is_turn_of(waiter)) else { return };
+        let Some(slot) = slots.find(|slot| self.entries[*slot].is_turn_of(waiter)) else {
+            return;
+        };
         self.entries[slot].reach.called.insert(node);
         if self.entries[slot].tally.refused.contains(node) {
             self.send_to(now, slot, node);
@@ -202,7 +230,12 @@ impl<W> Rounds<W> {
 
     /// A node can be reached again, or for the first time.
     pub(super) fn note_reached(&mut self, now: Time, node: Node) {
-        let slots: Vec<usize> = self.propagation.kept.iter().map(|(_, slot)| *slot).collect();
+        let slots: Vec<usize> = self
+            .propagation
+            .kept
+            .iter()
+            .map(|(_, slot)| *slot)
+            .collect();
         for slot in slots {
             let entry = &self.entries[slot];
             if entry.is_lock() && entry.tally.failed.contains(node) {
@@ -217,7 +250,12 @@ impl<W> Rounds<W> {
             return;
         }
         self.propagation.retries_at = None;
-        let slots: Vec<usize> = self.propagation.kept.iter().map(|(_, slot)| *slot).collect();
+        let slots: Vec<usize> = self
+            .propagation
+            .kept
+            .iter()
+            .map(|(_, slot)| *slot)
+            .collect();
         for slot in slots {
             match self.entries[slot].reach.retry_at {
                 Some(at) if now >= at => {
@@ -247,7 +285,9 @@ impl<W> Rounds<W> {
     /// Restores the lock on a node, if it lacks it and can be written to.
     fn send_to(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
-        let Some(request) = entry.restoration(now).filter(|_| entry.is_lock()) else { return };
+        let Some(request) = entry.restoration(now).filter(|_| entry.is_lock()) else {
+            return;
+        };
         let session = &mut self.sessions[node.index()];
         let is_of_use = session.is_ready() && session.same_server().is_none();
         if !is_of_use || !entry.lacking().contains(node) {
@@ -306,7 +346,9 @@ impl<W> Rounds<W> {
         if !is_lacking || !entry.request.as_deref().is_some_and(Request::is_to_restore) {
             return;
         }
-        let Some(restoration) = entry.restoration(now) else { return };
+        let Some(restoration) = entry.restoration(now) else {
+            return;
+        };
         for request in [Some(restoration), entry.leave(node)].into_iter().flatten() {
             self.sessions[node.index()].send(now, None, request);
         }
@@ -345,8 +387,16 @@ impl<W> Entry<W> {
         if let Some(permit) = self.permit() {
             lock = lock.with_permit(Some(permit));
         }
-        let keep = Keep { lock, ttl, restores: true, reclaims: false };
-        Some(Request::into(Request { command: Command::Keep(keep), ..*request }))
+        let keep = Keep {
+            lock,
+            ttl,
+            restores: true,
+            reclaims: false,
+        };
+        Some(Request::into(Request {
+            command: Command::Keep(keep),
+            ..*request
+        }))
     }
 
     /// The request that takes a waiter out of the queue of a node that refused its turn, which a
@@ -354,14 +404,32 @@ impl<W> Entry<W> {
     /// be called before others until its lease has ended.
     fn leave(&self, node: Node) -> Option<SharedRequest> {
         let request = self.request.as_deref()?;
-        let (waiter, lock) = (request.waiter().filter(|_| request.is_turn())?, request.lock()?);
+        let (waiter, lock) = (
+            request.waiter().filter(|_| request.is_turn())?,
+            request.lock()?,
+        );
         if self.granted_permit(node).is_some() {
             return None;
         }
         // Not with the token of the lock, which is not given up.
-        let (lock, ttl) = (LockId { token: waiter, ..lock.clone() }, request.ttl()?);
+        let (lock, ttl) = (
+            LockId {
+                token: waiter,
+                ..lock.clone()
+            },
+            request.ttl()?,
+        );
         let waiter = Some(waiter);
-        let removal = Removal { lock, ttl, keep_for: None, waiter, is_awaited: false };
-        Some(Request::into(Request { command: Command::Remove(removal), ..*request }))
+        let removal = Removal {
+            lock,
+            ttl,
+            keep_for: None,
+            waiter,
+            is_awaited: false,
+        };
+        Some(Request::into(Request {
+            command: Command::Remove(removal),
+            ..*request
+        }))
     }
 }

@@ -36,7 +36,11 @@ impl Nodes {
     fn of(count: u64, wait_for_all: bool) -> Self {
         let session = |index| Session::new(SessionOptions::new(&format!("redis://{index}"), index));
         let rounds = Rounds::new((0..count).map(session).collect(), wait_for_all);
-        Self { rounds, now: at(0), sent: vec![Vec::new(); count as usize] }
+        Self {
+            rounds,
+            now: at(0),
+            sent: vec![Vec::new(); count as usize],
+        }
     }
 
     /// All connected and greeted.
@@ -53,14 +57,17 @@ impl Nodes {
     }
 
     fn connect(&mut self, index: usize) {
-        self.rounds.session(node(index)).connecting(self.now, Phase::Connecting);
+        self.rounds
+            .session(node(index))
+            .connecting(self.now, Phase::Connecting);
         self.rounds.session(node(index)).connected(self.now);
         let greeting = self.rounds.session(node(index)).output().len();
         self.rounds.session(node(index)).wrote(greeting);
     }
 
     fn open(&mut self, waiter: u32, verb: Verb, owner: u8) {
-        self.rounds.begin(self.now, request(verb, owner, self.now), waiter);
+        self.rounds
+            .begin(self.now, request(verb, owner, self.now), waiter);
     }
 
     /// With an end of the caller's own.
@@ -70,7 +77,8 @@ impl Nodes {
     }
 
     fn wait(&mut self, caller: u32, waiter: u8) {
-        self.rounds.wait(self.now, &queue_wait(waiter, self.now), caller);
+        self.rounds
+            .wait(self.now, &queue_wait(waiter, self.now), caller);
     }
 
     fn post(&mut self, verb: Verb, owner: u8) {
@@ -85,7 +93,11 @@ impl Nodes {
 
     fn lose(&mut self, index: usize) {
         self.sent[index].clear();
-        self.rounds.closed(self.now, node(index), NodeError::Disconnected("gone".to_owned()));
+        self.rounds.closed(
+            self.now,
+            node(index),
+            NodeError::Disconnected("gone".to_owned()),
+        );
     }
 
     fn pass(&mut self, millis: u64) {
@@ -126,7 +138,11 @@ fn a_round_ends_when_it_is_decided_and_not_before() {
     nodes.receive(0, "+OK\r\n");
     let votes = nodes.over();
     assert_eq!(votes.votes.tally.granted, set(&[0, 2]));
-    assert_eq!(votes.votes.sent, NodeSet::all(3), "the third node has the key too, or will get it");
+    assert_eq!(
+        votes.votes.sent,
+        NodeSet::all(3),
+        "the third node has the key too, or will get it"
+    );
     assert!(votes.reports.is_empty(), "a won round needs no reports");
 }
 
@@ -153,7 +169,10 @@ fn a_ping_waits_for_every_node() {
     assert!(!nodes.is_over());
     nodes.receive(2, "-LOADING Redis is loading the dataset in memory\r\n");
     let statuses = nodes.over().statuses;
-    let has_failed: Vec<_> = statuses.iter().map(|status| status.last_error.is_some()).collect();
+    let has_failed: Vec<_> = statuses
+        .iter()
+        .map(|status| status.last_error.is_some())
+        .collect();
     assert_eq!(has_failed, [false, false, true]);
 }
 
@@ -172,7 +191,10 @@ fn a_late_answer_does_not_count_for_another_round() {
     nodes.open(2, Verb::Acquire, 2);
     nodes.receive(1, "+OK\r\n:2\r\n");
     nodes.receive(2, "+OK\r\n:2\r\n");
-    assert!(!nodes.is_over(), "these answers belong to the previous round");
+    assert!(
+        !nodes.is_over(),
+        "these answers belong to the previous round"
+    );
     nodes.receive(1, "$-1\r\n");
     nodes.receive(2, "$-1\r\n");
     assert_eq!(nodes.over().votes.tally.refused, set(&[1, 2]));
@@ -190,20 +212,32 @@ fn a_request_that_was_never_written_needs_no_undo() {
     let votes = nodes.over().votes;
     assert_eq!(votes.sent, set(&[0, 1]));
     nodes.receive(2, &greeting("run 2", 1_000));
-    assert_eq!(nodes.commands(2), [""; 0], "after the round, nothing would undo it");
+    assert_eq!(
+        nodes.commands(2),
+        [""; 0],
+        "after the round, nothing would undo it"
+    );
 }
 
 #[test]
 fn reports_contain_the_error_of_each_node() {
     let mut nodes = Nodes::down(false);
     nodes.open(1, Verb::Acquire, 1);
-    nodes.rounds.session(node(0)).connecting(nodes.now, Phase::Resolving);
+    nodes
+        .rounds
+        .session(node(0))
+        .connecting(nodes.now, Phase::Resolving);
     nodes.connect(1);
     nodes.connect(2);
     nodes.receive(2, &greeting("run 2", 1_000));
     nodes.receive(2, "-MISCONF no disk\r\n");
     nodes.pass(2_000);
-    let reports: Vec<_> = nodes.over().reports.iter().map(ToString::to_string).collect();
+    let reports: Vec<_> = nodes
+        .over()
+        .reports
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(
         reports,
         [
@@ -221,7 +255,10 @@ fn permanent_errors_are_distinguished() {
     nodes.receive(0, "-NOPERM this user may not\r\n");
     nodes.receive(1, "-LOADING\r\n");
     let votes = nodes.over().votes;
-    assert_eq!((votes.tally.failed, votes.permanent_failures), (set(&[0, 1]), set(&[0])));
+    assert_eq!(
+        (votes.tally.failed, votes.permanent_failures),
+        (set(&[0, 1]), set(&[0]))
+    );
 }
 
 #[test]
@@ -230,7 +267,11 @@ fn a_confirmed_extension_restores_a_lost_key() {
     nodes.open(1, Verb::Extend, 1);
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
     nodes.receive(0, ":-1\r\n");
-    assert_eq!(nodes.commands(0), [""; 0], "no key is restored before a majority has confirmed");
+    assert_eq!(
+        nodes.commands(0),
+        [""; 0],
+        "no key is restored before a majority has confirmed"
+    );
     nodes.receive(1, ":1\r\n");
     nodes.receive(2, ":1\r\n");
     nodes.over();

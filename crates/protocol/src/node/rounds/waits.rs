@@ -70,7 +70,9 @@ impl<W> Waiter<W> {
         times.sort_unstable();
         let more = quorum.saturating_sub(self.reserved.len()).max(1);
         let enough = *times.get(more - 1).or(times.last())?;
-        times.into_iter().rfind(|time| *time <= enough.after(TOGETHER))
+        times
+            .into_iter()
+            .rfind(|time| *time <= enough.after(TOGETHER))
     }
 
     /// Is the lock reserved for it, or is there something that only a request can clear up?
@@ -100,7 +102,10 @@ impl<W> Waits<W> {
     }
 
     pub(super) fn callers(&self) -> impl Iterator<Item = &W> {
-        self.waiters.values().filter_map(|waiter| waiter.caller.as_ref()).map(|(caller, _)| caller)
+        self.waiters
+            .values()
+            .filter_map(|waiter| waiter.caller.as_ref())
+            .map(|(caller, _)| caller)
     }
 
     /// When the next wait ends, or earlier.
@@ -114,19 +119,27 @@ impl<W> Waits<W> {
 
     /// The nodes that reserve the lock for this waiter.
     pub(super) fn reserved(&self, name: &Token) -> NodeSet {
-        self.waiters.get(name).map_or(NodeSet::EMPTY, |waiter| waiter.reserved)
+        self.waiters
+            .get(name)
+            .map_or(NodeSet::EMPTY, |waiter| waiter.reserved)
     }
 
     /// A waiter for which this node reserves the lock.
     #[cfg(test)]
     pub(super) fn reserve(&mut self, name: Token, node: Node) {
-        let waiter = self.waiters.entry(name).or_insert_with(|| Waiter::new(false));
+        let waiter = self
+            .waiters
+            .entry(name)
+            .or_insert_with(|| Waiter::new(false));
         waiter.reserved.insert(node);
     }
 
     /// The waiter asks the nodes: what was told before counts no more.
     fn enter(&mut self, name: Token) {
-        let is_ended = self.waiters.get(&name).is_some_and(|waiter| waiter.is_ended);
+        let is_ended = self
+            .waiters
+            .get(&name)
+            .is_some_and(|waiter| waiter.is_ended);
         self.leave(&name);
         self.waiters.insert(name, Waiter::new(is_ended));
     }
@@ -138,16 +151,25 @@ impl<W> Waits<W> {
 
     fn open(&mut self, name: Token, until: Time, caller: W) {
         self.finish(&name);
-        let waiter = self.waiters.entry(name).or_insert_with(|| Waiter::new(false));
+        let waiter = self
+            .waiters
+            .entry(name)
+            .or_insert_with(|| Waiter::new(false));
         waiter.caller = Some((caller, until));
-        self.ends_at = if self.open == 0 { until } else { self.ends_at.min(until) };
+        self.ends_at = if self.open == 0 {
+            until
+        } else {
+            self.ends_at.min(until)
+        };
         self.open += 1;
         self.settle(&name);
     }
 
     /// A node has told this about a waiter. Returns whether it is known.
     fn told(&mut self, now: Time, node: Node, name: &Token, hint: Hint) -> bool {
-        let Some(waiter) = self.waiters.get_mut(name) else { return false };
+        let Some(waiter) = self.waiters.get_mut(name) else {
+            return false;
+        };
         match hint {
             Hint::Reserved => {
                 waiter.reserved.insert(node);
@@ -163,7 +185,9 @@ impl<W> Waits<W> {
 
     /// Ends the wait of a waiter if it is over, or notes when it will be.
     fn settle(&mut self, name: &Token) {
-        let Some(waiter) = self.waiters.get(name) else { return };
+        let Some(waiter) = self.waiters.get(name) else {
+            return;
+        };
         if self.are_over || waiter.is_over(self.quorum) {
             self.finish(name);
         } else if let Some(time) = waiter.asks_at(self.quorum) {
@@ -173,7 +197,9 @@ impl<W> Waits<W> {
 
     /// Ends the wait of a waiter, if it has a caller that waits.
     fn finish(&mut self, name: &Token) {
-        let Some(waiter) = self.waiters.get_mut(name) else { return };
+        let Some(waiter) = self.waiters.get_mut(name) else {
+            return;
+        };
         if let Some((caller, _)) = waiter.caller.take() {
             self.open -= 1;
             let mut votes = Votes::new(Tally::new(self.nodes));
@@ -195,7 +221,11 @@ impl<W> Waits<W> {
         });
         let (due, later): (Vec<_>, Vec<_>) = ends.partition(|(_, end)| *end <= now);
         due.iter().for_each(|(name, _)| self.finish(name));
-        self.ends_at = later.into_iter().map(|(_, end)| end).min().unwrap_or(self.ends_at);
+        self.ends_at = later
+            .into_iter()
+            .map(|(_, end)| end)
+            .min()
+            .unwrap_or(self.ends_at);
     }
 
     pub(super) fn end(&mut self, waiter: Option<Token>) {
@@ -205,7 +235,9 @@ impl<W> Waits<W> {
         };
         self.are_over |= waiter.is_none();
         for name in names {
-            self.waiters.entry(name).and_modify(|waiter| waiter.is_ended = true);
+            self.waiters
+                .entry(name)
+                .and_modify(|waiter| waiter.is_ended = true);
             self.finish(&name);
         }
     }
@@ -223,7 +255,9 @@ impl<W> Rounds<W> {
     /// waiter's wait begins must not be lost.
     pub(super) fn note_waiter(&mut self, request: &Request) {
         let predecessor = request.predecessor().and_then(|before| before.waiter);
-        let Some(name) = request.waiter().or(predecessor) else { return };
+        let Some(name) = request.waiter().or(predecessor) else {
+            return;
+        };
         match request.command {
             Command::Queue(_) | Command::Custom(_) => self.waits.enter(name),
             // What was told before its turn counts no more.
@@ -235,7 +269,9 @@ impl<W> Rounds<W> {
     /// A waiter is gone.
     pub(super) fn leave(&mut self, name: &Token) {
         self.waits.leave(name);
-        self.sessions.iter_mut().for_each(|session| session.forget_waiter(name));
+        self.sessions
+            .iter_mut()
+            .for_each(|session| session.forget_waiter(name));
     }
 
     /// The nodes that reserve the lock for a waiter whose turn begins with this request.
@@ -256,7 +292,10 @@ impl<W> Rounds<W> {
 
     /// How many waiters are known, and how many the nodes notify. Both are zero when nobody waits.
     pub fn queue_load(&self) -> (usize, usize) {
-        (self.waits.waiters.len(), self.sessions.iter().map(Session::waiters_heard).sum())
+        (
+            self.waits.waiters.len(),
+            self.sessions.iter().map(Session::waiters_heard).sum(),
+        )
     }
 }
 
@@ -285,14 +324,18 @@ impl<W> Rounds<W> {
             }
         });
         let others = entry.tally.granted.without(agreed);
-        others.iter().for_each(|node| self.tell_number(now, slot, node));
+        others
+            .iter()
+            .for_each(|node| self.tell_number(now, slot, node));
         !self.entries[slot].tally.is_complete()
     }
 
     /// A node has answered after the round in which a waiter has joined.
     pub(super) fn note_late_number(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
-        let Some(place) = entry.queue_entry() else { return };
+        let Some(place) = entry.queue_entry() else {
+            return;
+        };
         let counters = &entry.counters;
         let is_agreed = counters.largest == place.number && counters.nodes.contains(node);
         if entry.tally.granted.contains(node) && !is_agreed {
@@ -304,8 +347,13 @@ impl<W> Rounds<W> {
     /// its turn has begun or it has left.
     fn tell_number(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
-        let Some(request) = entry.request.clone() else { return };
-        if entry.queue_entry().is_some_and(|place| self.waits.knows(&place.waiter)) {
+        let Some(request) = entry.request.clone() else {
+            return;
+        };
+        if entry
+            .queue_entry()
+            .is_some_and(|place| self.waits.knows(&place.waiter))
+        {
             self.sessions[node.index()].send(now, None, request);
         }
     }

@@ -48,7 +48,9 @@ impl<W> Rounds<W> {
     /// a new greeting proves it, and a connection is made only when there is a request to send.
     pub(super) fn has_duplicate_server(&self) -> bool {
         let is_connected = |url: &str| {
-            self.sessions.iter().any(|other| &**other.name() == url && other.is_ready())
+            self.sessions
+                .iter()
+                .any(|other| &**other.name() == url && other.is_ready())
         };
         let is_twin = |session: &Session| match session.same_server() {
             Some(NodeError::SameServer { url }) => {

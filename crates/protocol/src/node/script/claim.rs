@@ -22,12 +22,15 @@ impl Claim {
     fn encode_claim(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
         let (before, waiter): (Cow<'_, [u8]>, _) = match &self.before {
             Before::Nothing => (Cow::Borrowed(&[]), None),
-            Before::Predecessor(before) => {
-                (value(&before.token, before.attributes.as_deref()), before.waiter.as_ref())
-            }
+            Before::Predecessor(before) => (
+                value(&before.token, before.attributes.as_deref()),
+                before.waiter.as_ref(),
+            ),
             Before::Turn(waiter) => (Cow::Owned(reservation(waiter)), Some(waiter)),
         };
-        let Self { lock, ttl, fence, .. } = self;
+        let Self {
+            lock, ttl, fence, ..
+        } = self;
         let value = value_of(lock);
         let arguments = [
             Number(lock.keys().count() as u64),
@@ -51,12 +54,18 @@ impl Claim {
                     Some(Reply::Integer(waiting)),
                 ],
             ) => {
-                let counter =
-                    u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
+                let counter = u64::try_from(counter)
+                    .ok()
+                    .filter(|counter| *counter <= FENCE_MAX)?;
                 let waiting = u64::try_from(waiting).ok()?;
                 let (is_new, is_awaited) = (is_new == 1, waiting > 0);
                 let counter = Some(counter);
-                Some(NodeReply { is_new, counter, is_awaited, ..NodeReply::of(Vote::Granted) })
+                Some(NodeReply {
+                    is_new,
+                    counter,
+                    is_awaited,
+                    ..NodeReply::of(Vote::Granted)
+                })
             }
             _ => refusal(number, reply),
         }

@@ -17,7 +17,11 @@ impl NodeCommand for Fence {
         let (locks, first) = (Number(lock.keys().count() as u64), Number(self.fence));
         let arguments = [locks, Bytes(&member), first, Number(ttl_of_counters(lock))];
         let keys = [COUNTER_SUFFIX, HOLDERS_SUFFIX];
-        let keys = if lock.share().is_some() { &keys[..] } else { &keys[..1] };
+        let keys = if lock.share().is_some() {
+            &keys[..]
+        } else {
+            &keys[..1]
+        };
         call.run(FENCE, lock, keys, &arguments, out);
     }
 }

@@ -10,12 +10,20 @@ use crate::resp::Word::{Bytes, Number};
 
 pub const KEEP: Script = lua_script!("keep.lua");
 
-pub const KEEP_SHARED: Script =
-    lua_script!("waiting.lua", "sharing.lua", "holding.lua", "keep_shared.lua");
+pub const KEEP_SHARED: Script = lua_script!(
+    "waiting.lua",
+    "sharing.lua",
+    "holding.lua",
+    "keep_shared.lua"
+);
 
 impl NodeCommand for Keep {
     fn script(&self) -> Option<(Script, u32)> {
-        Some(if self.lock.share().is_some() { (KEEP_SHARED, 8) } else { (KEEP, 1) })
+        Some(if self.lock.share().is_some() {
+            (KEEP_SHARED, 8)
+        } else {
+            (KEEP, 1)
+        })
     }
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {

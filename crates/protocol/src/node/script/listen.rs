@@ -9,7 +9,10 @@ pub const LISTEN: Script = lua_script!("listen.lua");
 
 /// Is this push message the answer to `SUBSCRIBE`, or to `SSUBSCRIBE`?
 pub fn is_subscribed(message: &Elements<'_>) -> bool {
-    matches!(message.iter().next(), Some(Reply::Bulk(b"subscribe" | b"ssubscribe")))
+    matches!(
+        message.iter().next(),
+        Some(Reply::Bulk(b"subscribe" | b"ssubscribe"))
+    )
 }
 
 impl NodeCommand for Listen {
@@ -20,8 +23,11 @@ impl NodeCommand for Listen {
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
         match self.step {
             ListenStep::Subscribe(channel) => {
-                let subscribe: &[u8] =
-                    if channel.is_sharded { b"SSUBSCRIBE" } else { b"SUBSCRIBE" };
+                let subscribe: &[u8] = if channel.is_sharded {
+                    b"SSUBSCRIBE"
+                } else {
+                    b"SUBSCRIBE"
+                };
                 encode_command(out, &[subscribe, &name_of_channel(channel, call.tag)]);
             }
             ListenStep::Enable => encode_command(out, &[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]),

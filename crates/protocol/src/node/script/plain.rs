@@ -12,15 +12,23 @@ impl Claim {
     pub(super) fn encode_set(&self, tag: &[u8], out: &mut Vec<u8>) {
         let Self { lock, ttl, .. } = self;
         let (key, value, ttl) = (Key(&lock.key), value_of(lock), Number(ttl.as_millis()));
-        let words = [Bytes(b"SET"), key, Bytes(&value), Bytes(b"NX"), Bytes(b"PX"), ttl];
+        let words = [
+            Bytes(b"SET"),
+            key,
+            Bytes(&value),
+            Bytes(b"NX"),
+            Bytes(b"PX"),
+            ttl,
+        ];
         encode_words(out, 6, tag, words);
     }
 
     pub(super) fn read_set(reply: &Reply<'_>) -> Option<NodeReply> {
         match reply {
-            Reply::Simple(b"OK") => {
-                Some(NodeReply { is_new: true, ..NodeReply::of(Vote::Granted) })
-            }
+            Reply::Simple(b"OK") => Some(NodeReply {
+                is_new: true,
+                ..NodeReply::of(Vote::Granted)
+            }),
             Reply::Null => Some(NodeReply::of(Vote::Refused)),
             _ => None,
         }

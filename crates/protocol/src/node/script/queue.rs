@@ -18,17 +18,34 @@ impl NodeCommand for QueueEntry {
     }
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
-        let QueueEntry { lock, waiter, number, lease, .. } = self;
-        let (waiter, value, entry) =
-            (waiter.as_bytes(), value_of(lock), value_of_entry(self, call.tag));
+        let QueueEntry {
+            lock,
+            waiter,
+            number,
+            lease,
+            ..
+        } = self;
+        let (waiter, value, entry) = (
+            waiter.as_bytes(),
+            value_of(lock),
+            value_of_entry(self, call.tag),
+        );
         let (number, lease) = (Number(*number), Number(lease.as_millis()));
         let arguments = [Bytes(waiter), number, Bytes(&value), Bytes(&entry), lease];
-        let keys = [QUEUE_SUFFIX, HOLDERS_SUFFIX, CALLED_SUFFIX, PERMITS_SUFFIX, FLOOR_SUFFIX];
+        let keys = [
+            QUEUE_SUFFIX,
+            HOLDERS_SUFFIX,
+            CALLED_SUFFIX,
+            PERMITS_SUFFIX,
+            FLOOR_SUFFIX,
+        ];
         call.run(QUEUE, lock, &keys, &arguments, out);
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<NodeReply> {
-        let Reply::Array(list) = reply else { return None };
+        let Reply::Array(list) = reply else {
+            return None;
+        };
         let elements: Vec<_> = list.iter().collect();
         let (first, rest) = elements.split_first()?;
         if *first != Reply::Integer(number) {
@@ -42,25 +59,45 @@ impl NodeCommand for QueueEntry {
         let keys = self.lock.keys().count();
         let is_possible = view.lacks.is_none_or(|index| keys > 1 && index < keys);
         let (counter, view) = (Some(number), Some(Box::new(view)));
-        is_possible.then(|| NodeReply { counter, view, ..NodeReply::of(Vote::Granted) })
+        is_possible.then(|| NodeReply {
+            counter,
+            view,
+            ..NodeReply::of(Vote::Granted)
+        })
     }
 }
 
 /// The entry of a waiter, as the scripts and `inspect.lua` read it: since when it waits, what for,
 /// how long a claim takes, how long the entry is kept in front, the channel, and the owner's label.
 fn value_of_entry(entry: &QueueEntry, tag: &[u8]) -> Vec<u8> {
-    let QueueEntry { lock, since, lease_in_front, claim, channel, .. } = entry;
-    let claim = if channel.is_some() { claim.notified } else { claim.asking };
+    let QueueEntry {
+        lock,
+        since,
+        lease_in_front,
+        claim,
+        channel,
+        ..
+    } = entry;
+    let claim = if channel.is_some() {
+        claim.notified
+    } else {
+        claim.asking
+    };
     let (claim, lease) = (claim.as_millis(), lease_in_front.as_millis());
     let head = format!("{since}{} {claim} {lease} ", requested_mode(lock));
-    let owner = lock.attributes.as_ref().map_or(&[][..], |attributes| &attributes.owner);
+    let owner = lock
+        .attributes
+        .as_ref()
+        .map_or(&[][..], |attributes| &attributes.owner);
     let channel = channel.map_or_else(Vec::new, |channel| name_of_channel(channel, tag));
     [head.as_bytes(), &channel, b" ", owner].concat()
 }
 
 /// A waiter's number and what the node says about it, in the elements behind the script's number.
 fn view(elements: &[Reply<'_>]) -> Option<(u64, QueueView)> {
-    let [number, place, reserved, left, waiting, Reply::Bulk(free)] = elements else { return None };
+    let [number, place, reserved, left, waiting, Reply::Bulk(free)] = elements else {
+        return None;
+    };
     let integer = |reply: &Reply<'_>| match reply {
         Reply::Integer(number) => Some(*number),
         _ => None,
@@ -76,8 +113,18 @@ fn view(elements: &[Reply<'_>]) -> Option<(u64, QueueView)> {
     }
     let is_valid = (1..=WAITER_NUMBER_MAX).contains(&number) && place < waiting;
     // Negative: there is no key, or it has no ttl.
-    let left = u64::try_from(integer(left)?).ok().map(Duration::from_millis);
+    let left = u64::try_from(integer(left)?)
+        .ok()
+        .map(Duration::from_millis);
     let free = PermitSet::read(free)?;
-    let view = QueueView { place, is_reserved, lacks, was_out, left, is_heard: false, free };
+    let view = QueueView {
+        place,
+        is_reserved,
+        lacks,
+        was_out,
+        left,
+        is_heard: false,
+        free,
+    };
     is_valid.then_some((number, view))
 }

@@ -30,7 +30,13 @@ impl NodeCommand for Reign {
             call.run_on(REIGN, &[&self.key], &words.map(str::as_bytes), out);
         };
         match &self.step {
-            ReignStep::Greet { run_id, epoch, nonce, last, is_vouched } => {
+            ReignStep::Greet {
+                run_id,
+                epoch,
+                nonce,
+                last,
+                is_vouched,
+            } => {
                 let step = if *is_vouched { "await" } else { "greet" };
                 reign([run_id, &epoch.to_string(), nonce, step, last]);
             }
@@ -73,7 +79,12 @@ impl MarkerChange {
     }
 
     fn new(step: &'static str, nonce: &str) -> Self {
-        Self { key: MARKER.into(), run_id: "0".into(), step, nonce: nonce.into() }
+        Self {
+            key: MARKER.into(),
+            run_id: "0".into(),
+            step,
+            nonce: nonce.into(),
+        }
     }
 }
 
@@ -83,7 +94,10 @@ impl CustomCommand for MarkerChange {
     }
 
     fn for_run(&self, run_id: &Arc<str>) -> Option<Arc<dyn CustomCommand>> {
-        Some(Arc::new(Self { run_id: Arc::clone(run_id), ..self.clone() }))
+        Some(Arc::new(Self {
+            run_id: Arc::clone(run_id),
+            ..self.clone()
+        }))
     }
 
     fn script(&self) -> (Script, u32) {

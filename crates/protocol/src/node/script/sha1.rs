@@ -2,7 +2,13 @@
 
 /// The digest of these bytes in lower-case hexadecimal.
 pub const fn hex(text: &[u8]) -> [u8; 40] {
-    let mut state = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
+    let mut state = [
+        0x6745_2301,
+        0xefcd_ab89,
+        0x98ba_dcfe,
+        0x1032_5476,
+        0xc3d2_e1f0,
+    ];
     // A one bit and the length in bits follow the text.
     let blocks = (text.len() + 9).div_ceil(64);
     let mut block = 0;
@@ -62,7 +68,13 @@ const fn mixed(state: [u32; 5], words: &[u32; 80]) -> [u32; 5] {
         index += 1;
     }
     let [v, w, x, y, z] = state;
-    [v.wrapping_add(a), w.wrapping_add(b), x.wrapping_add(c), y.wrapping_add(d), z.wrapping_add(e)]
+    [
+        v.wrapping_add(a),
+        w.wrapping_add(b),
+        x.wrapping_add(c),
+        y.wrapping_add(d),
+        z.wrapping_add(e),
+    ]
 }
 
 // The source of a script: its files without comments, indents and empty lines.

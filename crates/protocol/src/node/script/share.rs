@@ -25,7 +25,9 @@ impl Claim {
             Before::Turn(waiter) => Some(waiter),
             Before::Nothing | Before::Predecessor(_) => None,
         };
-        let Self { lock, ttl, fence, .. } = self;
+        let Self {
+            lock, ttl, fence, ..
+        } = self;
         let permits = share.permits();
         // Where a node begins to look, but in a waiter's turn.
         let named = share.permit().map(u64::from);
@@ -59,23 +61,35 @@ impl Claim {
 
 /// The meaning of what follows the number: 1, the counter, the permit.
 fn granted(share: Share, elements: [Option<Reply<'_>>; 3]) -> Option<NodeReply> {
-    let [Some(Reply::Integer(1)), Some(Reply::Integer(counter)), Some(Reply::Integer(permit))] =
-        elements
+    let [
+        Some(Reply::Integer(1)),
+        Some(Reply::Integer(counter)),
+        Some(Reply::Integer(permit)),
+    ] = elements
     else {
         return None;
     };
-    let counter = u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
+    let counter = u64::try_from(counter)
+        .ok()
+        .filter(|counter| *counter <= FENCE_MAX)?;
     let permit = match share {
         Share::Reader => (permit == -1).then_some(None)?,
         Share::Permit { of, .. } => Some(u32::try_from(permit).ok().filter(|permit| *permit < of)?),
     };
     let counter = Some(counter);
-    Some(NodeReply { is_new: true, counter, permit, ..NodeReply::of(Vote::Granted) })
+    Some(NodeReply {
+        is_new: true,
+        counter,
+        permit,
+        ..NodeReply::of(Vote::Granted)
+    })
 }
 
 /// The permit that the nodes look at first: clients that come at the same time find different ones,
 /// and each client the same on every node.
 fn first_permit(token: &Token, permits: u32) -> u64 {
-    let [a, b, c, d, ..] = *token.as_bytes() else { return 0 };
+    let [a, b, c, d, ..] = *token.as_bytes() else {
+        return 0;
+    };
     u64::from(u32::from_le_bytes([a, b, c, d]) % permits.max(1))
 }

@@ -39,14 +39,21 @@ fn the_digests_are_those_of_the_sources() {
     for length in 0..200 {
         let text = "a".repeat(length);
         let digest = sha1_smol::Sha1::from(&text).digest().to_string();
-        assert_eq!(sha1::hex(text.as_bytes()).as_slice(), digest.as_bytes(), "{length}");
+        assert_eq!(
+            sha1::hex(text.as_bytes()).as_slice(),
+            digest.as_bytes(),
+            "{length}"
+        );
     }
 }
 
 #[test]
 fn every_request_and_every_script_says_why_it_may_arrive_late() {
-    let said: String =
-        FILES.iter().map(|(_, file)| *file).chain([include_str!("../script.rs")]).collect();
+    let said: String = FILES
+        .iter()
+        .map(|(_, file)| *file)
+        .chain([include_str!("../script.rs")])
+        .collect();
     let verbs = [
         Verb::Acquire,
         Verb::Handoff,
@@ -77,15 +84,24 @@ fn every_request_and_every_script_says_why_it_may_arrive_late() {
         }
     }
     for (name, file) in FILES {
-        assert!(file.lines().any(|line| line.starts_with("-- Late, or once more")), "{name}");
+        assert!(
+            file.lines()
+                .any(|line| line.starts_with("-- Late, or once more")),
+            "{name}"
+        );
     }
 }
 
 #[test]
 fn each_request_has_the_script_of_its_kind_of_lock() {
-    let permit = Share::Permit { of: 3, number: Some(1) };
-    let locks =
-        [(|verb| request(verb, 7, at(0))) as fn(Verb) -> Request, |verb| fenced(verb, 7, at(0))];
+    let permit = Share::Permit {
+        of: 3,
+        number: Some(1),
+    };
+    let locks = [
+        (|verb| request(verb, 7, at(0))) as fn(Verb) -> Request,
+        |verb| fenced(verb, 7, at(0)),
+    ];
     let of = |share_of: Share, verb| about(verb, share(7, share_of), at(0));
     let acquisitions = [Verb::Acquire, Verb::Handoff, Verb::Turn];
     for verb in acquisitions {
@@ -93,14 +109,23 @@ fn each_request_has_the_script_of_its_kind_of_lock() {
             let request = lock(verb);
             // A plain lock is acquired by `SET`.
             let is_set = verb == Verb::Acquire && is_plain(request.lock().unwrap());
-            assert_eq!(script_of(&request), (!is_set).then_some(CLAIM), "{request:?}");
+            assert_eq!(
+                script_of(&request),
+                (!is_set).then_some(CLAIM),
+                "{request:?}"
+            );
         }
         for it in [Share::Reader, permit] {
             assert_eq!(script_of(&of(it, verb)), Some(SHARE), "{verb:?} {it:?}");
         }
     }
     for verb in [Verb::Extend, Verb::Restore] {
-        assert!(locks.iter().all(|lock| script_of(&lock(verb)) == Some(KEEP)), "{verb:?}");
+        assert!(
+            locks
+                .iter()
+                .all(|lock| script_of(&lock(verb)) == Some(KEEP)),
+            "{verb:?}"
+        );
         assert_eq!(script_of(&of(permit, verb)), Some(KEEP_SHARED));
     }
     for verb in [Verb::Release, Verb::Undo] {
@@ -122,6 +147,15 @@ fn the_bytes_that_nodes_get_are_those_that_are_written_down() {
     let line = |(name, script): (&&str, &Script)| {
         format!("{name} {} {}\n", script.sha1, script.source.len())
     };
-    let all: String = FILES.iter().map(|(name, _)| name).zip(ALL).map(line).collect();
-    assert_eq!(all, include_str!("digests.txt"), "name, digest and bytes of each script");
+    let all: String = FILES
+        .iter()
+        .map(|(name, _)| name)
+        .zip(ALL)
+        .map(line)
+        .collect();
+    assert_eq!(
+        all,
+        include_str!("digests.txt"),
+        "name, digest and bytes of each script"
+    );
 }

@@ -16,7 +16,12 @@ fn read(pairs: &[&str]) -> Option<SentinelAnswer> {
 
 fn answer(sentinels: u32, quorum: u32, replicas: u32) -> SentinelAnswer {
     let down_after = Duration::from_secs(30);
-    SentinelAnswer { sentinels, quorum, replicas, down_after }
+    SentinelAnswer {
+        sentinels,
+        quorum,
+        replicas,
+        down_after,
+    }
 }
 
 #[test]
@@ -33,14 +38,21 @@ fn an_answer_is_read_and_what_is_none_is_not() {
     assert_eq!(read(&whole.concat()), Some(answer(5, 3, 2)));
     assert_eq!(read(&whole[..5].concat()), None);
     assert_eq!(read(&["num-other-sentinels", "x"]), None);
-    let error = decode(b"-ERR No such master with that name\r\n").unwrap().unwrap();
+    let error = decode(b"-ERR No such master with that name\r\n")
+        .unwrap()
+        .unwrap();
     assert_eq!(SentinelAnswer::read(&error.0), None);
 }
 
 /// The warnings about a group with a bound of 15 s and a longest ttl of 120 s.
 fn warned(named: usize, answers: Vec<SentinelAnswer>, replicas: Option<u32>) -> Vec<NodeWarning> {
     let (bound, max_ttl) = (Duration::from_secs(15), Duration::from_secs(120));
-    let options = GroupOptions { tag: Arc::default(), bound, max_ttl, replicas };
+    let options = GroupOptions {
+        tag: Arc::default(),
+        bound,
+        max_ttl,
+        replicas,
+    };
     let mut status = NodeStatus::unknown(&"redis+sentinel://s1/m".into());
     status.role = Some(Role::Master { replicas: 2 });
     status.group_options = Some(Arc::new(options));
@@ -55,13 +67,22 @@ fn too_few_an_even_number_and_a_low_quorum_are_warnings() {
         assert_eq!(of(known, quorum), []);
     }
     for (known, quorum) in [(1, 1), (2, 2), (4, 3), (3, 1), (5, 2)] {
-        assert_eq!(of(known, quorum), [NodeWarning::Sentinels { known, quorum }]);
+        assert_eq!(
+            of(known, quorum),
+            [NodeWarning::Sentinels { known, quorum }]
+        );
     }
     let text = |known, quorum| NodeWarning::Sentinels { known, quorum }.to_string();
     assert!(text(2, 2).contains("use three") && text(4, 3).contains("odd number"));
     assert!(text(5, 2).contains("set the quorum to 3"), "{}", text(5, 2));
     let differ = vec![answer(3, 2, 2), answer(3, 1, 2)];
-    assert_eq!(warned(2, differ, None), [NodeWarning::Sentinels { known: 3, quorum: 1 }]);
+    assert_eq!(
+        warned(2, differ, None),
+        [NodeWarning::Sentinels {
+            known: 3,
+            quorum: 1
+        }]
+    );
 }
 
 #[test]
@@ -74,7 +95,13 @@ fn silence_is_a_warning_and_nothing_else_is_concluded_from_it() {
 #[test]
 fn replicas_that_are_not_counted_are_a_warning() {
     let listed = |named, listed| warned(1, vec![answer(3, 2, listed)], named);
-    assert_eq!(listed(Some(2), 3), [NodeWarning::ReplicasListed { named: 2, listed: 3 }]);
+    assert_eq!(
+        listed(Some(2), 3),
+        [NodeWarning::ReplicasListed {
+            named: 2,
+            listed: 3
+        }]
+    );
     // As many are connected: that is another warning.
     assert_eq!(listed(Some(3), 2), []);
     assert_eq!((listed(Some(3), 3), listed(None, 3)), (vec![], vec![]));
@@ -84,10 +111,22 @@ fn replicas_that_are_not_counted_are_a_warning() {
 fn a_failover_that_takes_longer_than_two_thirds_of_the_longest_ttl_is_a_warning_for_one_node() {
     let slow = |seconds| {
         let down_after = Duration::from_secs(seconds);
-        SentinelAnswer { down_after, ..answer(3, 2, 2) }
+        SentinelAnswer {
+            down_after,
+            ..answer(3, 2, 2)
+        }
     };
     assert_eq!(warned(1, vec![slow(64)], None), []);
     let found = warned(1, vec![slow(65)], None);
-    assert!(matches!(found[..], [NodeWarning::KeptLocksEnd { .. }]), "{found:?}");
-    assert!(found[0].to_string().contains("65s (down-after-milliseconds)"), "{}", found[0]);
+    assert!(
+        matches!(found[..], [NodeWarning::KeptLocksEnd { .. }]),
+        "{found:?}"
+    );
+    assert!(
+        found[0]
+            .to_string()
+            .contains("65s (down-after-milliseconds)"),
+        "{}",
+        found[0]
+    );
 }

@@ -64,7 +64,13 @@ pub(super) struct Arrival {
 impl Arrival {
     fn begin(&mut self, now: Time) {
         let Self { took, was_late, .. } = *self;
-        *self = Self { began: now, last_step: now, took, was_late, ..Self::default() };
+        *self = Self {
+            began: now,
+            last_step: now,
+            took,
+            was_late,
+            ..Self::default()
+        };
     }
 
     pub(super) fn step(&mut self, now: Time) {
@@ -96,7 +102,9 @@ impl Arrival {
 impl Session {
     /// Is something waiting for a connection, and is the pause since the last attempt over?
     pub fn wants_connection(&self, now: Time) -> bool {
-        let State::Down { retry_at } = self.state else { return false };
+        let State::Down { retry_at } = self.state else {
+            return false;
+        };
         now >= retry_at && self.has_unwritten()
     }
 
@@ -133,7 +141,10 @@ impl Session {
         self.notifications = std::mem::take(&mut self.notifications).after();
         let (credentials, stale) = (&self.options.credentials, self.server.stale.clone());
         let handshake = Handshake::begin(credentials, stale, self.flight.output_mut());
-        self.state = State::Greeting { since: now, handshake };
+        self.state = State::Greeting {
+            since: now,
+            handshake,
+        };
     }
 
     /// A step of the attempt to connect is done. If the time for the attempt has passed meanwhile,
@@ -165,12 +176,20 @@ impl Session {
 
     /// Until when a round waits for the first answer on this connection, if it has not arrived.
     pub(in crate::node) fn is_awaited_until(&self) -> Option<Time> {
-        let Arrival { began, took, has_answered, was_late, .. } = self.arrival;
+        let Arrival {
+            began,
+            took,
+            has_answered,
+            was_late,
+            ..
+        } = self.arrival;
         if has_answered || was_late || self.is_down() {
             return None;
         }
         Some(match took {
-            Some(took) => began.after(took.saturating_mul(AGAIN)).min(self.connects_until),
+            Some(took) => began
+                .after(took.saturating_mul(AGAIN))
+                .min(self.connects_until),
             None => self.connects_until,
         })
     }
@@ -178,9 +197,14 @@ impl Session {
     /// Until when a round waits for this node although it is silent: so long before its connection
     /// is given up that what undoes the round is still written behind it.
     pub(in crate::node) fn may_answer_until(&self) -> Option<Time> {
-        let longest = self.options.silence_max.saturating_sub(self.options.node_timeout);
+        let longest = self
+            .options
+            .silence_max
+            .saturating_sub(self.options.node_timeout);
         let is_waited_for = self.is_ready() && self.options.is_waited_for;
-        self.silence().filter(|_| is_waited_for).map(|since| since.after(longest))
+        self.silence()
+            .filter(|_| is_waited_for)
+            .map(|since| since.after(longest))
     }
 
     /// No round waits for this node any more while it is silent.
@@ -203,7 +227,13 @@ impl Session {
         took: Duration,
         least: Duration,
     ) -> Option<Time> {
-        let Arrival { last_step, slowest, has_answered, was_late, .. } = self.arrival;
+        let Arrival {
+            last_step,
+            slowest,
+            has_answered,
+            was_late,
+            ..
+        } = self.arrival;
         if has_answered || was_late || self.arrival.took.is_some() || self.is_down() {
             return None;
         }
@@ -243,8 +273,12 @@ impl Session {
 
     /// Is this error about the first byte that the server sent, which begins no RESP value?
     fn is_unknown_protocol(&self, bytes: &[u8], error: &ProtocolError) -> bool {
-        let State::Greeting { handshake, .. } = &self.state else { return false };
-        let ProtocolError::UnknownType(byte) = error else { return false };
+        let State::Greeting { handshake, .. } = &self.state else {
+            return false;
+        };
+        let ProtocolError::UnknownType(byte) = error else {
+            return false;
+        };
         handshake.next == 0 && bytes.first() == Some(byte)
     }
 }

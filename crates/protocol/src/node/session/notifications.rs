@@ -76,14 +76,19 @@ enum PushSupport {
 impl Notifications {
     /// For a new connection. What was reported stays reported.
     pub(super) fn after(self) -> Self {
-        Self { reported: self.reported, hints: self.hints, ..Self::default() }
+        Self {
+            reported: self.reported,
+            hints: self.hints,
+            ..Self::default()
+        }
     }
 
     /// The server tells this connection nothing any more.
     pub(super) fn lose(&mut self) {
         self.watched.clear();
         let lost = std::mem::take(&mut self.heard);
-        self.hints.extend(lost.into_keys().map(|waiter| (waiter, Hint::Lost)));
+        self.hints
+            .extend(lost.into_keys().map(|waiter| (waiter, Hint::Lost)));
     }
 
     /// Takes a push message. Reservations of a node whose grants do not count are of no use.
@@ -100,7 +105,13 @@ impl Notifications {
                 self.hints.push_back(hint);
             }
             (Some(Reply::Bulk(b"invalidate")), Some(Reply::Array(keys)), _) => {
-                let name = |it| if let Reply::Bulk(it) = it { it.strip_prefix(tag) } else { None };
+                let name = |it| {
+                    if let Reply::Bulk(it) = it {
+                        it.strip_prefix(tag)
+                    } else {
+                        None
+                    }
+                };
                 let is_key = |key: &[u8]| keys.iter().any(|it| name(it) == Some(key));
                 self.changed(is_key);
             }
@@ -149,19 +160,39 @@ impl Session {
 
     /// Subscribes to the channel of this connection before the first waiter enters the queue.
     pub(super) fn listen(&mut self, now: Time, entry: &QueueEntry, counts_in_quarantine: bool) {
-        let QueueEntry { lock, waiter, channel: Some(channel), .. } = entry else { return };
+        let QueueEntry {
+            lock,
+            waiter,
+            channel: Some(channel),
+            ..
+        } = entry
+        else {
+            return;
+        };
         if self.notifications.channel == PushSupport::NotAsked {
             self.notifications.channel = PushSupport::On;
             self.write_listen(now, &lock.key, ListenStep::Subscribe(*channel));
         }
-        self.notifications.heard.insert(*waiter, counts_in_quarantine);
+        self.notifications
+            .heard
+            .insert(*waiter, counts_in_quarantine);
         self.notifications.watched.remove(waiter);
     }
 
     /// Has the server tell when the key that this waiter waits for changes, if it does not already.
     pub(in crate::node) fn watch_key(&mut self, now: Time, wait: &QueueWait) {
-        let QueueWait { key, waiter, watches, .. } = wait;
-        let Notifications { heard, watched, tracking, .. } = &mut self.notifications;
+        let QueueWait {
+            key,
+            waiter,
+            watches,
+            ..
+        } = wait;
+        let Notifications {
+            heard,
+            watched,
+            tracking,
+            ..
+        } = &mut self.notifications;
         let is_needed = *watches && heard.contains_key(waiter) && !watched.contains_key(waiter);
         let is_possible = *tracking != PushSupport::Off && self.flight.has_room_for(false);
         if !is_needed || !is_possible || !matches!(self.state, State::Ready) {
@@ -179,10 +210,21 @@ impl Session {
     /// Has the server tell when the key changes that this custom command reads, for whoever waits
     /// for that, if it does not already.
     pub(super) fn track(&mut self, now: Time, command: &Arc<dyn CustomCommand>) -> bool {
-        let Some(watcher) = command.watcher() else { return false };
-        let Notifications { heard, watched, tracking, .. } = &mut self.notifications;
+        let Some(watcher) = command.watcher() else {
+            return false;
+        };
+        let Notifications {
+            heard,
+            watched,
+            tracking,
+            ..
+        } = &mut self.notifications;
         heard.insert(watcher, false);
-        let is_resp3 = self.server.identity.as_ref().is_some_and(|identity| identity.is_resp3);
+        let is_resp3 = self
+            .server
+            .identity
+            .as_ref()
+            .is_some_and(|identity| identity.is_resp3);
         if !is_resp3 || *tracking == PushSupport::Off || watched.contains_key(&watcher) {
             return false;
         }
@@ -202,7 +244,10 @@ impl Session {
     }
 
     fn write_listen(&mut self, now: Time, key: &Arc<[u8]>, step: ListenStep) {
-        let listen = Command::Listen(Listen { key: Arc::clone(key), step });
+        let listen = Command::Listen(Listen {
+            key: Arc::clone(key),
+            step,
+        });
         let request = Request::in_no_round(now, listen).into();
         let form = self.connection.scripts.form(now, &request, true);
         self.flight.push(now, None, request, form);
@@ -217,14 +262,22 @@ impl Session {
             && waiter.is_some_and(|waiter| self.notifications.heard.contains_key(&waiter));
         self.notifications.is_used = true;
         let reserved = waiter.filter(|_| is_reserved);
-        self.notifications.hints.extend(reserved.map(|waiter| (waiter, Hint::Reserved)));
-        QueueView { is_reserved, is_heard, ..view }
+        self.notifications
+            .hints
+            .extend(reserved.map(|waiter| (waiter, Hint::Reserved)));
+        QueueView {
+            is_reserved,
+            is_heard,
+            ..view
+        }
     }
 
     /// Is this push message the answer to the oldest command in flight, to `SUBSCRIBE`?
     pub(super) fn is_subscribed(&self, message: &Elements<'_>) -> bool {
         let is_asked = self.flight.next().is_some_and(|request| {
-            let Command::Listen(listen) = &request.command else { return false };
+            let Command::Listen(listen) = &request.command else {
+                return false;
+            };
             matches!(listen.step, ListenStep::Subscribe(_))
         });
         is_asked && is_subscribed(message)
@@ -243,8 +296,11 @@ impl Session {
             (Err(NoReply::Nonsense(problem)), ..) => return Err(problem),
             (Err(_), Reply::Error(_), ListenStep::Subscribe(channel)) => {
                 // A server before Redis 7, or a user without that right: then a common channel.
-                self.notifications.channel =
-                    if channel.is_sharded { PushSupport::NotAsked } else { PushSupport::Off };
+                self.notifications.channel = if channel.is_sharded {
+                    PushSupport::NotAsked
+                } else {
+                    PushSupport::Off
+                };
                 self.notifications.is_unsharded = true;
                 self.notifications.lose();
             }
@@ -256,7 +312,9 @@ impl Session {
             }
             (Ok(read), _, ListenStep::Read(waiter)) if read.vote == Vote::Granted => {
                 let watched = self.notifications.watched.get_mut(&waiter);
-                watched.into_iter().for_each(|(_, is_remembered)| *is_remembered = true);
+                watched
+                    .into_iter()
+                    .for_each(|(_, is_remembered)| *is_remembered = true);
             }
             // The key was gone before the server could remember it.
             (Ok(_), _, ListenStep::Read(waiter)) => {
@@ -295,13 +353,19 @@ impl Session {
             return Some(QueueSupport::Unsupported);
         }
         let is_full = self.notifications.is_full();
-        let support = if is_full { QueueSupport::Full } else { QueueSupport::WithoutPushes };
+        let support = if is_full {
+            QueueSupport::Full
+        } else {
+            QueueSupport::WithoutPushes
+        };
         self.notifications.is_used.then_some(support)
     }
 
     /// What the queue lacks, if that was not reported before.
     pub(in crate::node) fn take_queue_change(&mut self) -> Option<QueueSupport> {
-        let support = self.queue_support().filter(|it| *it != QueueSupport::Full)?;
+        let support = self
+            .queue_support()
+            .filter(|it| *it != QueueSupport::Full)?;
         let before = self.notifications.reported.replace(support);
         (before != Some(support)).then_some(support)
     }
@@ -315,7 +379,12 @@ impl Session {
         ticket: &mut Option<Ticket>,
         request: &mut SharedRequest,
     ) {
-        if self.notifications.refusal.as_ref().is_some_and(|(_, until)| now >= *until) {
+        if self
+            .notifications
+            .refusal
+            .as_ref()
+            .is_some_and(|(_, until)| now >= *until)
+        {
             self.notifications.refusal = None;
         }
         match (&request.command, &self.notifications.refusal) {
@@ -323,7 +392,10 @@ impl Session {
                 let is_resp3 = self.server.identity.as_ref().is_some_and(|it| it.is_resp3);
                 let may_push = is_resp3 && self.notifications.channel != PushSupport::Off;
                 let is_sharded = self.options.is_slot() && !self.notifications.is_unsharded;
-                let channel = Channel { number: self.options.seed, is_sharded };
+                let channel = Channel {
+                    number: self.options.seed,
+                    is_sharded,
+                };
                 request.change(|request| {
                     if let Command::Queue(entry) = &mut request.command {
                         entry.channel = may_push.then_some(channel);
@@ -337,7 +409,13 @@ impl Session {
                     *request = removal;
                 }
             }
-            (Command::Claim(Claim { before: Before::Turn(_), .. }), Some(_)) => {
+            (
+                Command::Claim(Claim {
+                    before: Before::Turn(_),
+                    ..
+                }),
+                Some(_),
+            ) => {
                 request.change(|request| {
                     if let Command::Claim(claim) = &mut request.command {
                         claim.before = Before::Nothing;
@@ -368,7 +446,14 @@ impl Session {
     pub(super) fn leave_later(&mut self, now: Time, request: &Request) {
         if let Some(entry) = request.queue_entry() {
             let command = Command::Remove(entry.clone().leave());
-            self.remove_later(now, None, Request::into(Request { command, ..*request }));
+            self.remove_later(
+                now,
+                None,
+                Request::into(Request {
+                    command,
+                    ..*request
+                }),
+            );
         }
     }
 }

@@ -26,8 +26,14 @@ impl Session {
             return;
         }
         self.write_pending_releases(now);
-        while self.waiting.first().is_some_and(|request| self.flight.has_room(request)) {
-            let Some(mut next) = self.waiting.pop() else { return };
+        while self
+            .waiting
+            .first()
+            .is_some_and(|request| self.flight.has_room(request))
+        {
+            let Some(mut next) = self.waiting.pop() else {
+                return;
+            };
             self.adapt(now, &mut next.ticket, &mut next.request);
             self.write(now, next.ticket, next.request);
         }
@@ -81,7 +87,12 @@ impl Session {
     /// Fails the requests that wait for room if the node is silent.
     pub(super) fn fail_waiting(&mut self, now: Time) {
         while self.is_silent && self.is_ready() {
-            let Some(Queued { ticket, request, .. }) = self.waiting.pop() else { return };
+            let Some(Queued {
+                ticket, request, ..
+            }) = self.waiting.pop()
+            else {
+                return;
+            };
             self.lose(now, ticket, request, &NodeError::Overloaded, false);
         }
     }
@@ -104,10 +115,14 @@ impl Session {
             return;
         }
         while self.pending_releases.has_room_for_next(&self.flight) {
-            let Some(mut next) = self.pending_releases.take() else { return };
+            let Some(mut next) = self.pending_releases.take() else {
+                return;
+            };
             // If the node refuses it, it stays pending for the rest of that time, and no longer.
             next.request.change(|request| {
-                let Command::Remove(removal) = &mut request.command else { return };
+                let Command::Remove(removal) = &mut request.command else {
+                    return;
+                };
                 removal.ttl = removal.ttl.at_most(next.item.since(now));
                 // The time for which the lock stays taken has been running since the release.
                 let kept = removal.keep_for;
@@ -170,14 +185,21 @@ impl Session {
     ) {
         self.answers.extend(ticket.into().map(|ticket| {
             let reply = NodeReply::failed(problem.clone());
-            Answer { ticket, reply, was_sent, took: None }
+            Answer {
+                ticket,
+                reply,
+                was_sent,
+                took: None,
+            }
         }));
     }
 
     /// The node did not confirm a removal. It is sent again, but not immediately.
     pub(super) fn remove_again_later(&mut self, now: Time, command: InFlight) {
         // The pause counts from the time it was sent: its reply may have been unread for long.
-        self.pending_at = self.pending_at.max(command.sent_at.after(self.options.reconnect.1));
+        self.pending_at = self
+            .pending_at
+            .max(command.sent_at.after(self.options.reconnect.1));
         self.undo_later(now, command.request);
     }
 

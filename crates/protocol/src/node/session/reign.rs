@@ -68,7 +68,10 @@ impl Request {
     /// Is the answer a vote on a lock, which counts in the reign that was greeted only? A removal
     /// may be carried out in any: what it does not reach ends before the quarantine does.
     fn is_vote(&self) -> bool {
-        matches!(self.command, Command::Claim(_) | Command::Keep(_) | Command::Fence(_))
+        matches!(
+            self.command,
+            Command::Claim(_) | Command::Keep(_) | Command::Fence(_)
+        )
     }
 }
 
@@ -92,7 +95,9 @@ impl Session {
             return problem;
         }
         let announced = self.group.announced.as_ref();
-        let place = announced.map(|place| format!("{place}: ")).unwrap_or_default();
+        let place = announced
+            .map(|place| format!("{place}: "))
+            .unwrap_or_default();
         let awaited = if announced.is_some() {
             "; if it is down, its failover is awaited, else the announced address cannot be \
              reached from here"
@@ -100,14 +105,18 @@ impl Session {
             "; if it is down, its failover is awaited"
         };
         match problem {
-            NodeError::Unreachable { kind, text } => {
-                NodeError::Unreachable { kind, text: format!("{place}{text}{awaited}") }
-            }
+            NodeError::Unreachable { kind, text } => NodeError::Unreachable {
+                kind,
+                text: format!("{place}{text}{awaited}"),
+            },
             NodeError::TimedOut(
                 phase @ (Phase::Connecting | Phase::Securing | Phase::Greeting),
             ) => {
                 let text = format!("{place}timed out {phase}{awaited}");
-                NodeError::Unreachable { kind: ErrorKind::TimedOut, text }
+                NodeError::Unreachable {
+                    kind: ErrorKind::TimedOut,
+                    text,
+                }
             }
             NodeError::Disconnected(text) => NodeError::Disconnected(format!("{place}{text}")),
             problem => problem,
@@ -117,7 +126,9 @@ impl Session {
     /// Asks for the reign, on a connection that was just greeted. Votes that are written behind
     /// that are checked as all others are.
     pub(super) fn greet_group(&mut self, now: Time) {
-        let Some(options) = self.options.group.clone() else { return };
+        let Some(options) = self.options.group.clone() else {
+            return;
+        };
         let before = std::mem::take(&mut self.group);
         self.group = Group {
             epoch: before.epoch,
@@ -147,16 +158,25 @@ impl Session {
 
     /// The run of the server; of one that names none, a word in its place.
     fn run(&self) -> Arc<str> {
-        self.connection.run_id.clone().unwrap_or_else(|| Arc::from("0"))
+        self.connection
+            .run_id
+            .clone()
+            .unwrap_or_else(|| Arc::from("0"))
     }
 
     /// The nonce of the marker that was greeted.
     fn nonce(&self) -> Option<Arc<str>> {
-        self.group.reign.as_ref().map(|reign| String::from_utf8_lossy(reign.nonce()).into())
+        self.group
+            .reign
+            .as_ref()
+            .map(|reign| String::from_utf8_lossy(reign.nonce()).into())
     }
 
     fn ask_reign(&mut self, now: Time, step: ReignStep) {
-        let command = Command::Reign(Ask { key: Arc::from(MARKER), step });
+        let command = Command::Reign(Ask {
+            key: Arc::from(MARKER),
+            step,
+        });
         let request = Request::in_no_round(now, command).into();
         let form = self.connection.scripts.form(now, &request, false);
         self.flight.push(now, None, request, form);
@@ -166,7 +186,9 @@ impl Session {
     /// requests only so that the next vote need not begin with a greeting, or so that a quarantine
     /// can begin. An extension sets the key again while nobody else can have got the lock.
     pub(super) fn note_vote(&mut self, now: Time, request: &mut SharedRequest, is_awaited: bool) {
-        let Some(options) = &self.options.group else { return };
+        let Some(options) = &self.options.group else {
+            return;
+        };
         let is_open =
             |reign: &Reign| !reign.is_timed() || reign.is_stale_in(options.max_ttl / 2, now);
         let is_due = request.is_vote() || self.group.reign.as_ref().is_some_and(is_open);
@@ -192,13 +214,23 @@ impl Session {
     }
 
     fn question(&mut self, now: Time) {
-        let Some(options) = self.options.group.clone() else { return };
+        let Some(options) = self.options.group.clone() else {
+            return;
+        };
         let is_due = |reign: &Reign| reign.is_to_vouch(&options, now);
-        let replicas = options.majority().filter(|_| self.group.reign.as_ref().is_none_or(is_due));
+        let replicas = options
+            .majority()
+            .filter(|_| self.group.reign.as_ref().is_none_or(is_due));
         if let Some(replicas) = replicas {
             // An extension may write nothing, because the key lives longer anyway.
             if let Some(nonce) = self.nonce() {
-                self.ask_reign(now, ReignStep::Touch { run_id: self.run(), nonce });
+                self.ask_reign(
+                    now,
+                    ReignStep::Touch {
+                        run_id: self.run(),
+                        nonce,
+                    },
+                );
             }
             // Not for as long as a round lasts: the votes wait for the answer behind it.
             let millis = (self.options.node_timeout.as_millis() as u64 / 4).max(1);
@@ -211,7 +243,11 @@ impl Session {
     /// another one, and that was not reported yet.
     pub(in crate::node) fn take_new_reign(&mut self, now: Time) -> Option<(Duration, Duration)> {
         let reign = self.group.reign.as_ref().filter(|_| self.group.is_new)?;
-        let age = if reign.is_adopted() { Duration::ZERO } else { reign.age(now) };
+        let age = if reign.is_adopted() {
+            Duration::ZERO
+        } else {
+            reign.age(now)
+        };
         self.group.is_new = false;
         Some((age, self.quarantine_left(now).unwrap_or_default()))
     }
@@ -224,11 +260,15 @@ impl Session {
         sent_at: Time,
         reply: &mut NodeReply,
     ) {
-        let Some(options) = &self.options.group else { return };
+        let Some(options) = &self.options.group else {
+            return;
+        };
         if reply.vote == Vote::Granted && matches!(request.command, Command::Claim(_)) {
             self.group.wrote_at = Some(sent_at);
         }
-        let Some(reign) = &self.group.reign else { return };
+        let Some(reign) = &self.group.reign else {
+            return;
+        };
         let is_held = matches!(request.command, Command::Keep(_) | Command::Remove(_));
         // In the quarantine, who holds a lock may not find it, and nobody else can have got it.
         let is_missing = is_held && reply.vote == Vote::Refused;
@@ -299,7 +339,9 @@ impl Session {
         let Some(answer) = said.as_ref().and_then(|said| said.get::<ReignAnswer>()) else {
             return Ok(());
         };
-        self.connection.scripts.learn(&command.request, command.form, command.sent_at);
+        self.connection
+            .scripts
+            .learn(&command.request, command.form, command.sent_at);
         if let ReignAnswer::Checked(answer) = answer {
             return self.checked((command.sent_at, now), answer);
         }
@@ -329,7 +371,10 @@ impl Session {
                 Reign::greeted(now, command.sent_at, answer)?
             }
         };
-        if let ReignStep::Greet { is_vouched: true, .. } = step {
+        if let ReignStep::Greet {
+            is_vouched: true, ..
+        } = step
+        {
             // It writes in any case.
             self.group.wrote_at = Some(command.sent_at);
         }
@@ -352,9 +397,17 @@ impl Session {
             return Ok(());
         }
         let hears_master = self.connection.examination.hears_master == Some(true);
-        let since = self.group.replica_since.filter(|_| hears_master).unwrap_or(now);
+        let since = self
+            .group
+            .replica_since
+            .filter(|_| hears_master)
+            .unwrap_or(now);
         self.group.replica_since = Some(since);
-        let longest = self.options.quarantine.unwrap_or_default().max(NAME_MOVES_WITHIN);
+        let longest = self
+            .options
+            .quarantine
+            .unwrap_or_default()
+            .max(NAME_MOVES_WITHIN);
         if now.since(since) >= longest {
             return Err(NodeError::WrongServer(WrongServer::Replica));
         }
@@ -367,7 +420,11 @@ impl Session {
             return Ok(());
         };
         let is_old = Reign::is_named_too_long_ago(options, at, now);
-        if is_old { Err(NodeError::ReignChanged) } else { Ok(()) }
+        if is_old {
+            Err(NodeError::ReignChanged)
+        } else {
+            Ok(())
+        }
     }
 
     /// Releases the votes before this check, or fails them.
@@ -387,10 +444,14 @@ impl Session {
         let is_to_confirm = reign.is_to_confirm();
         if let Some(nonce) = self.nonce().filter(|_| is_to_confirm) {
             self.group.unconfirmed.append(&mut self.group.unchecked);
-            let step = ReignStep::Confirm { run_id: self.run(), nonce };
+            let step = ReignStep::Confirm {
+                run_id: self.run(),
+                nonce,
+            };
             self.ask_reign(between.1, step);
         } else {
-            self.answers.extend(self.group.unchecked.drain(..).map(|(answer, _)| answer));
+            self.answers
+                .extend(self.group.unchecked.drain(..).map(|(answer, _)| answer));
         }
         Ok(())
     }
@@ -407,7 +468,9 @@ impl Session {
     /// Must an idle connection be greeted again before the next vote counts? One that is being made
     /// is greeted anyway.
     pub(super) fn greet_again(&mut self, now: Time) {
-        let Some(options) = self.options.group.clone() else { return };
+        let Some(options) = self.options.group.clone() else {
+            return;
+        };
         let is_stale = |reign: &Reign| reign.is_stale_in(options.max_ttl, now);
         let is_idle = self.is_ready() && self.flight.is_empty();
         if is_idle && self.group.reign.as_ref().is_some_and(is_stale) {

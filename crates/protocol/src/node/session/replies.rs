@@ -43,7 +43,11 @@ impl Session {
             if !self.is_subscribed(message) {
                 // A push message answers no other command.
                 let counts = self.quarantine_left(now).is_none();
-                let tag = self.options.group.as_ref().map_or(&[][..], |group| &group.tag);
+                let tag = self
+                    .options
+                    .group
+                    .as_ref()
+                    .map_or(&[][..], |group| &group.tag);
                 self.notifications.pushed(message, tag, counts);
                 return Ok(());
             }
@@ -70,7 +74,11 @@ impl Session {
             }
             return Ok(());
         }
-        let next = if self.flight.is_next_written() { self.flight.pop() } else { None };
+        let next = if self.flight.is_next_written() {
+            self.flight.pop()
+        } else {
+            None
+        };
         let Some(command) = next else {
             return Err(match reply {
                 // A server that refuses a client sends the reason.
@@ -129,7 +137,9 @@ impl Session {
         }
         match read {
             Ok(read) => {
-                self.connection.scripts.learn(&command.request, command.form, command.sent_at);
+                self.connection
+                    .scripts
+                    .learn(&command.request, command.form, command.sent_at);
                 self.count(now, command, read);
                 Ok(())
             }
@@ -138,12 +148,21 @@ impl Session {
     }
 
     fn count(&mut self, now: Time, command: InFlight, mut reply: NodeReply) {
-        let InFlight { ticket, request, sent_at, .. } = command;
+        let InFlight {
+            ticket,
+            request,
+            sent_at,
+            ..
+        } = command;
         let took = Some(now.since(sent_at));
         self.count_in_reign(now, &request, sent_at, &mut reply);
         if let Some(view) = reply.view.take() {
             reply.problem = self.quarantine(now, &request);
-            reply.view = Some(Box::new(self.queued(&request, *view, reply.problem.is_none())));
+            reply.view = Some(Box::new(self.queued(
+                &request,
+                *view,
+                reply.problem.is_none(),
+            )));
         } else if reply.is_new {
             // A server that lost its data grants a lock that is held. The counter is reported even
             // if the vote does not count.
@@ -157,7 +176,15 @@ impl Session {
         }
         let is_refused = reply.vote == Vote::Refused;
         if let Some(ticket) = ticket {
-            self.deliver(Answer { ticket, reply, was_sent: true, took }, &request);
+            self.deliver(
+                Answer {
+                    ticket,
+                    reply,
+                    was_sent: true,
+                    took,
+                },
+                &request,
+            );
         }
         // If another lock holds one of several keys, the predecessor may hold the rest.
         if is_refused && request.has_more_keys() {
@@ -176,7 +203,12 @@ impl Session {
         let (ticket, took) = (command.ticket, Some(now.since(command.sent_at)));
         let answer = |problem: &NodeError| {
             let reply = NodeReply::failed(problem.clone());
-            ticket.map(|ticket| Answer { ticket, reply, was_sent: true, took })
+            ticket.map(|ticket| Answer {
+                ticket,
+                reply,
+                was_sent: true,
+                took,
+            })
         };
         self.note_hidden_look(now, &command.request, &why);
         match self.of_group(why) {
@@ -256,7 +288,11 @@ impl Session {
             self.doubt();
         }
         self.problem = Some(problem.clone());
-        let kind = if let NodeError::Server(error) = &problem { Some(error.kind) } else { None };
+        let kind = if let NodeError::Server(error) = &problem {
+            Some(error.kind)
+        } else {
+            None
+        };
         // Without the right to remove a key, sending the removal again is pointless. An invalid
         // counter prevents only the next lock, not a removal.
         let is_pointless = problem.is_permanent() && kind != Some(ServerErrorKind::Counter);
@@ -267,7 +303,11 @@ impl Session {
         // The name was resolved to a former master. It may lead to the new one by now.
         // A slot on its way to another server still has the keys that have not moved.
         let is_elsewhere = matches!(&problem, NodeError::NoMaster(_) | NodeError::ClusterDown(_));
-        if kind == Some(ServerErrorKind::Replica) || is_elsewhere { Err(problem) } else { Ok(()) }
+        if kind == Some(ServerErrorKind::Replica) || is_elsewhere {
+            Err(problem)
+        } else {
+            Ok(())
+        }
     }
 
     /// Is the removal of this command's key already in flight? If a command that sets a key is
@@ -368,16 +408,25 @@ impl Session {
         self.closed(now, problem);
         let (since, count) = self.distrusted;
         let is_again = count > 0 && now.since(since) < DISTRUST;
-        self.distrusted = if is_again { (since, count.saturating_add(1)) } else { (now, 1) };
+        self.distrusted = if is_again {
+            (since, count.saturating_add(1))
+        } else {
+            (now, 1)
+        };
         if self.distrusted.1 > DISTRUSTED_MAX {
-            self.state = State::Down { retry_at: now.after(self.options.reconnect.1) };
+            self.state = State::Down {
+                retry_at: now.after(self.options.reconnect.1),
+            };
         }
     }
 
     /// If the order of replies is in doubt and no command in flight will prove it, sends a
     /// [`Proof`] first.
     pub(super) fn prove(&mut self, now: Time, request: &SharedRequest) {
-        if matches!(self.connection.decoder.begun(&self.connection.input), Some(b'>' | b'|')) {
+        if matches!(
+            self.connection.decoder.begun(&self.connection.input),
+            Some(b'>' | b'|')
+        ) {
             // Part of a message has arrived. A reply could be parsed as the rest of the message,
             // and the next reply would then be matched to the wrong command.
             self.connection.reply_order.is_doubtful = true;
@@ -386,7 +435,11 @@ impl Session {
             && !self.flight.has(SharedRequest::has_proof)
         {
             let command = Command::Custom(Arc::new(Proof(Arc::from(request.key()))));
-            let proof = Request { command, ..**request }.into();
+            let proof = Request {
+                command,
+                ..**request
+            }
+            .into();
             let form = self.connection.scripts.form(now, &proof, false);
             self.flight.push(now, None, proof, form);
         }
@@ -406,13 +459,17 @@ impl Session {
         let is_unknown = matches!(read, Err(NoReply::UnknownScript)) && request.has_proof();
         let is_error = matches!(reply, Reply::Error(_)) && !is_unknown;
         let is_answer = !is_unknown && !matches!(read, Err(NoReply::Nonsense(_)));
-        self.connection.reply_order.credit(Some(request), is_error, is_answer);
+        self.connection
+            .reply_order
+            .credit(Some(request), is_error, is_answer);
         if !is_doubted {
             return read;
         }
         let secret = self.options.credentials.password.as_deref();
         let text = || format!("{} behind an error", describe(reply, secret));
         let unproven = || NodeError::UnexpectedReply(text());
-        Err(NoReply::Failed(self.problem.clone().unwrap_or_else(unproven)))
+        Err(NoReply::Failed(
+            self.problem.clone().unwrap_or_else(unproven),
+        ))
     }
 }

@@ -54,11 +54,22 @@ impl Session {
     /// answer is late. Not more often than connections are made to a server that is down.
     pub(super) fn looks_in_group_at(&self) -> Option<Time> {
         match self.state {
-            State::Down { .. } | State::Connecting { phase: Phase::Resolving, .. } => return None,
+            State::Down { .. }
+            | State::Connecting {
+                phase: Phase::Resolving,
+                ..
+            } => return None,
             State::Connecting { .. } | State::Greeting { .. } | State::Ready => {}
         }
-        let wanted_at = if self.search.is_wanted { Some(Time::ZERO) } else { self.silent_at() };
-        let again_at = self.search.began.map(|at| at.after(self.options.reconnect.1));
+        let wanted_at = if self.search.is_wanted {
+            Some(Time::ZERO)
+        } else {
+            self.silent_at()
+        };
+        let again_at = self
+            .search
+            .began
+            .map(|at| at.after(self.options.reconnect.1));
         wanted_at.map(|at| at.max(again_at.unwrap_or(Time::ZERO)))
     }
 

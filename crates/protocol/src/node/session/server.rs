@@ -34,7 +34,10 @@ impl LastServer {
         self.least_uptime = LeastUptime::of(now, &identity, self.identity.as_ref(), heard_at);
         // A server that reports no `run_id` is assumed to be the same as before.
         let before = self.identity.take().and_then(|identity| identity.run_id);
-        self.identity = Some(Identity { run_id: identity.run_id.clone().or(before), ..identity });
+        self.identity = Some(Identity {
+            run_id: identity.run_id.clone().or(before),
+            ..identity
+        });
     }
 }
 
@@ -54,7 +57,10 @@ pub(super) struct LeastUptime {
 impl LeastUptime {
     /// The lower bound for what is this old now.
     pub(super) fn aged(now: Time, age: Duration) -> Self {
-        Self { greeted_at: now, uptime: age }
+        Self {
+            greeted_at: now,
+            uptime: age,
+        }
     }
 
     /// The lower bound after a greeting with this identity. `before` is the identity of the
@@ -66,14 +72,24 @@ impl LeastUptime {
         heard_at: Time,
     ) -> Self {
         // Without a reported uptime, the bound counts from this greeting.
-        let said = identity.uptime.unwrap_or_default().saturating_sub(UPTIME_GRAIN);
+        let said = identity
+            .uptime
+            .unwrap_or_default()
+            .saturating_sub(UPTIME_GRAIN);
         let is_another = before.is_some_and(|before| {
             before.run_id.is_some() && identity.run_id.is_some() && before.run_id != identity.run_id
         });
         // If this is another server, it replaced the previous one after that one's last reply, so
         // its own uptime counts no further back: its clock may have been set, or it was a replica.
-        let most = if is_another { now.since(heard_at) } else { Duration::MAX };
-        Self { greeted_at: now, uptime: said.min(most) }
+        let most = if is_another {
+            now.since(heard_at)
+        } else {
+            Duration::MAX
+        };
+        Self {
+            greeted_at: now,
+            uptime: said.min(most),
+        }
     }
 }
 
@@ -89,7 +105,9 @@ impl Session {
 
     /// The error of an answer to this request that does not count yet.
     pub(in crate::node) fn quarantine(&self, now: Time, request: &Request) -> Option<NodeError> {
-        let left = self.quarantine_left(now).filter(|_| !request.counts_in_quarantine());
+        let left = self
+            .quarantine_left(now)
+            .filter(|_| !request.counts_in_quarantine());
         left.map(|left| NodeError::Quarantined { left })
     }
 
@@ -107,7 +125,10 @@ impl Session {
     pub(super) fn examine(&mut self, now: Time, request: &Request) {
         let group = self.options.group.as_deref();
         for question in self.connection.examination.questions(group) {
-            let ask = Request { command: Command::Ask(question), ..*request };
+            let ask = Request {
+                command: Command::Ask(question),
+                ..*request
+            };
             self.flight.push(now, None, ask.into(), Form::Digest);
         }
     }
@@ -126,7 +147,9 @@ impl Session {
                 examination.refuse(question, between);
             }
             read => {
-                let told = read.ok().and_then(|it| it.said?.get::<Examination>().cloned());
+                let told = read
+                    .ok()
+                    .and_then(|it| it.said?.get::<Examination>().cloned());
                 examination.note(question, told.unwrap_or_default(), between);
             }
         }
@@ -160,9 +183,10 @@ impl Session {
     pub fn phase(&self) -> Phase {
         match self.state {
             State::Down { .. } => Phase::Connecting,
-            State::Connecting { phase: Phase::Resolving, .. } if self.options.is_looked_up => {
-                Phase::Locating
-            }
+            State::Connecting {
+                phase: Phase::Resolving,
+                ..
+            } if self.options.is_looked_up => Phase::Locating,
             State::Connecting { phase, .. } => phase,
             State::Greeting { .. } => Phase::Greeting,
             State::Ready => Phase::Answering,
@@ -171,7 +195,13 @@ impl Session {
 
     /// Is it known at which address the node is tried?
     pub(super) fn is_found(&self) -> bool {
-        let is_sought = matches!(self.state, State::Connecting { phase: Phase::Resolving, .. });
+        let is_sought = matches!(
+            self.state,
+            State::Connecting {
+                phase: Phase::Resolving,
+                ..
+            }
+        );
         !is_sought && !self.is_down()
     }
 
@@ -190,7 +220,9 @@ impl Session {
     /// unanswered, bytes behind their replies are stray, and only a script's reply proves which
     /// command it answers: those of the commands by which a key is watched have no proof.
     pub(in crate::node) fn must_be_read_before(&self, request: &Request) -> bool {
-        let is_tracked = request.custom().is_some_and(|command| command.watcher().is_some());
+        let is_tracked = request
+            .custom()
+            .is_some_and(|command| command.watcher().is_some());
         self.is_ready() && (self.flight.is_empty() || is_tracked || script_of(request).is_none())
     }
 
@@ -211,7 +243,8 @@ impl Session {
 
     /// When the node will have been silent for `node_timeout`.
     pub(super) fn silent_at(&self) -> Option<Time> {
-        self.silence().map(|since| since.after(self.options.node_timeout))
+        self.silence()
+            .map(|since| since.after(self.options.node_timeout))
     }
 
     pub(super) fn is_alive(&self, now: Time) -> bool {
@@ -245,12 +278,17 @@ impl Session {
 
     /// The `run_id` of the server, from the last connection.
     pub(in crate::node) fn run_id(&self) -> Option<&str> {
-        self.server.identity.as_ref().and_then(|identity| identity.run_id.as_deref())
+        self.server
+            .identity
+            .as_ref()
+            .and_then(|identity| identity.run_id.as_deref())
     }
 
     /// Why the replies of this node do not count, if it is the same server as an earlier node.
     pub(in crate::node) fn same_server(&self) -> Option<NodeError> {
-        self.same_server.clone().map(|url| NodeError::SameServer { url })
+        self.same_server
+            .clone()
+            .map(|url| NodeError::SameServer { url })
     }
 
     /// Does waiting not resolve this error? Two slots of a cluster that are on one server, and have
@@ -262,7 +300,8 @@ impl Session {
 
     /// Is this node the same server as an earlier one, and stays it?
     pub(in crate::node) fn is_another_by_mistake(&self) -> bool {
-        self.same_server().is_some_and(|problem| self.is_lasting(&problem))
+        self.same_server()
+            .is_some_and(|problem| self.is_lasting(&problem))
     }
 
     /// Sets the URL of the earlier node that is the same server, if there is one. Returns what
@@ -293,13 +332,18 @@ impl Session {
 
     /// When the master is to be looked for although there is a connection, or one is being made.
     pub fn looks_at(&self) -> Option<Time> {
-        self.options.group.as_ref().and_then(|_| self.looks_in_group_at())
+        self.options
+            .group
+            .as_ref()
+            .and_then(|_| self.looks_in_group_at())
     }
 
     pub(in crate::node) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
         let is_connected = self.is_ready();
         let identity = self.server.identity.as_ref();
-        let uptime = identity.and_then(|identity| identity.uptime).filter(|_| is_connected);
+        let uptime = identity
+            .and_then(|identity| identity.uptime)
+            .filter(|_| is_connected);
         let examination = is_connected.then(|| self.connection.examination.clone());
         let examination = examination.unwrap_or_default();
         NodeStatus {
@@ -334,13 +378,19 @@ impl Session {
         match self.state {
             State::Down { .. } => None,
             State::Connecting { .. } | State::Greeting { .. } => Some(self.connects_until),
-            State::Ready => self.silence().map(|since| since.after(self.options.silence_max)),
+            State::Ready => self
+                .silence()
+                .map(|since| since.after(self.options.silence_max)),
         }
     }
 
     /// Since when the node has been silent although an answer is missing.
     pub(super) fn silence(&self) -> Option<Time> {
         let since = self.unanswered_since()?;
-        Some(if self.is_ready() { since.max(self.answered_at) } else { since })
+        Some(if self.is_ready() {
+            since.max(self.answered_at)
+        } else {
+            since
+        })
     }
 }

@@ -12,11 +12,18 @@ fn lost_and_found(found: Option<Accepted>, floor: u64) -> Talk {
     talk.hear([passed(4), passed(2), None]);
     assert_eq!(talk.prepares(), 5);
     let before = value(&[ballot(2, OTHER)]);
-    talk.hear([promise(Some(accepted(&before, ballot(2, OTHER)))), promise(None), None]);
+    talk.hear([
+        promise(Some(accepted(&before, ballot(2, OTHER)))),
+        promise(None),
+        None,
+    ]);
     assert_eq!(talk.proposes(), (ballot(5, OWNER), "2x".to_owned()));
     talk.hear([None, None, None]);
     assert_eq!(talk.prepares(), NEXT);
-    let shown = Some(RegisterReply::Promise { accepted: found, floor });
+    let shown = Some(RegisterReply::Promise {
+        accepted: found,
+        floor,
+    });
     talk.hear([shown, promise(None), None]);
     talk
 }
@@ -25,7 +32,11 @@ fn lost_and_found(found: Option<Accepted>, floor: u64) -> Talk {
 fn a_lost_change_that_was_made_is_not_made_again() {
     let made = value(&[ballot(2, OTHER), ballot(5, OWNER)]);
     let mut talk = lost_and_found(Some(accepted(&made, ballot(5, OWNER))), 0);
-    assert_eq!(talk.accepts(), (ballot(NEXT, OWNER), "5".to_owned()), "once more, as it is");
+    assert_eq!(
+        talk.accepts(),
+        (ballot(NEXT, OWNER), "5".to_owned()),
+        "once more, as it is"
+    );
     talk.hear([DONE, DONE, None]);
     assert_eq!(talk.end(), ChangeEnd::Committed(ballot(5, OWNER)));
     // Another client has gone on with it.
@@ -34,8 +45,16 @@ fn a_lost_change_that_was_made_is_not_made_again() {
     assert_eq!(talk.accepts().1, "8");
     talk.hear([DONE, preempted(11), preempted(11)]);
     talk.prepares();
-    talk.hear([promise(Some(accepted(&newer, ballot(8, OTHER)))), promise(None), None]);
-    assert_eq!(talk.accepts().1, "8", "it is made when a majority has a value that has it");
+    talk.hear([
+        promise(Some(accepted(&newer, ballot(8, OTHER)))),
+        promise(None),
+        None,
+    ]);
+    assert_eq!(
+        talk.accepts().1,
+        "8",
+        "it is made when a majority has a value that has it"
+    );
 }
 
 #[test]
@@ -51,7 +70,11 @@ fn a_lost_change_that_was_not_made_is_made() {
         (Some(accepted(&same_number, ballot(5, OTHER))), "5x"),
     ] {
         let mut talk = lost_and_found(found.clone(), 0);
-        assert_eq!(talk.proposes(), (ballot(NEXT, OWNER), expected.to_owned()), "{found:?}");
+        assert_eq!(
+            talk.proposes(),
+            (ballot(NEXT, OWNER), expected.to_owned()),
+            "{found:?}"
+        );
     }
 }
 
@@ -65,7 +88,10 @@ fn often_changed() -> Accepted {
 fn a_lost_change_of_which_no_trace_can_be_left_is_unknown() {
     let often_changed = often_changed();
     let another = Stored::changed(Err(6), (ballot(7, OTHER), 0), Arc::from([]), 0);
-    let deleted = Accepted { ballot: ballot(8, OTHER), value: None };
+    let deleted = Accepted {
+        ballot: ballot(8, OTHER),
+        value: None,
+    };
     for (found, floor) in [
         (Some(often_changed), 0),
         (Some(accepted(&another, ballot(7, OTHER))), 0),
@@ -88,18 +114,32 @@ fn each_ballot_of_a_change_may_have_made_it_and_not_only_the_last() {
     talk.hear([preempted(300), preempted(300), None]);
     talk.prepares();
     let value = value(&[ballot(2, OTHER), ballot(5, OWNER), ballot(300, OTHER)]);
-    talk.hear([promise(Some(accepted(&value, ballot(300, OTHER)))), promise(None), None]);
+    talk.hear([
+        promise(Some(accepted(&value, ballot(300, OTHER)))),
+        promise(None),
+        None,
+    ]);
     assert_eq!(talk.accepts().1, "300");
     talk.hear([DONE, DONE, DONE]);
-    assert_eq!(talk.end(), ChangeEnd::Committed(ballot(5, OWNER)), "and its draft counts");
+    assert_eq!(
+        talk.end(),
+        ChangeEnd::Committed(ballot(5, OWNER)),
+        "and its draft counts"
+    );
 }
 
 #[test]
 fn a_register_is_not_known_to_be_empty_while_a_ballot_of_this_change_may_live() {
     let mut talk = lost_and_found(None, 0);
-    let ChangeStep::Draft(draft) = talk.change.poll() else { panic!("a draft") };
+    let ChangeStep::Draft(draft) = talk.change.poll() else {
+        panic!("a draft")
+    };
     talk.change.propose(draft);
-    assert_eq!(talk.accepts(), (ballot(NEXT, OWNER), String::new()), "it is written");
+    assert_eq!(
+        talk.accepts(),
+        (ballot(NEXT, OWNER), String::new()),
+        "it is written"
+    );
     talk.hear([DONE, DONE, None]);
     assert_eq!(talk.end(), ChangeEnd::Unchanged(ballot(NEXT, OWNER)));
 }
@@ -118,11 +158,24 @@ fn refused(by: [Option<RegisterReply>; 3]) -> Talk {
 fn a_ballot_is_dead_when_all_nodes_have_refused_it_or_a_majority_has_gone_on_without() {
     let often_changed = often_changed();
     let by = |accepted: &Accepted| {
-        Some(RegisterReply::Preempted { least: 9, accepted: Some(accepted.clone()), floor: 0 })
+        Some(RegisterReply::Preempted {
+            least: 9,
+            accepted: Some(accepted.clone()),
+            floor: 0,
+        })
     };
-    let without = accepted(&value(&[ballot(1, OTHER), ballot(4, OTHER)]), ballot(4, OTHER));
-    let another = Accepted { ballot: ballot(6, OTHER), ..without.clone() };
-    let deleted = Accepted { ballot: ballot(4, OTHER), value: None };
+    let without = accepted(
+        &value(&[ballot(1, OTHER), ballot(4, OTHER)]),
+        ballot(4, OTHER),
+    );
+    let another = Accepted {
+        ballot: ballot(6, OTHER),
+        ..without.clone()
+    };
+    let deleted = Accepted {
+        ballot: ballot(4, OTHER),
+        value: None,
+    };
     for (replies, is_dead) in [
         ([preempted(9), preempted(9), preempted(9)], true),
         ([preempted(9), preempted(9), DONE], false),
@@ -160,5 +213,10 @@ fn nodes_that_promise_and_never_accept_end_the_change() {
         talk.proposes();
         talk.hear([DONE, None, None]);
     }
-    assert_eq!(talk.end(), ChangeEnd::NoQuorum { may_have_happened: true });
+    assert_eq!(
+        talk.end(),
+        ChangeEnd::NoQuorum {
+            may_have_happened: true
+        }
+    );
 }

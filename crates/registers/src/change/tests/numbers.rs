@@ -23,7 +23,13 @@ fn a_promise_that_another_client_has_gone_beyond_is_no_contention() {
 
 #[test]
 fn the_floor_that_a_deletion_has_left_is_no_contention() {
-    let deleted = || Some(RegisterReply::Preempted { least: 7, accepted: None, floor: 7 });
+    let deleted = || {
+        Some(RegisterReply::Preempted {
+            least: 7,
+            accepted: None,
+            floor: 7,
+        })
+    };
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
     talk.hear([deleted(), deleted(), None]);
@@ -31,7 +37,11 @@ fn the_floor_that_a_deletion_has_left_is_no_contention() {
     // Somebody has prepared since.
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
-    let prepared = Some(RegisterReply::Preempted { least: 9, accepted: None, floor: 7 });
+    let prepared = Some(RegisterReply::Preempted {
+        least: 9,
+        accepted: None,
+        floor: 7,
+    });
     talk.hear([deleted(), prepared, None]);
     assert_eq!(talk.is_preempted(), 1);
 }
@@ -43,7 +53,11 @@ fn who_counts_from_the_time_is_above_all_that_came_before() {
     proposer.count_from(1000);
     assert_eq!(Talk::new(proposer.clone()).prepares(), (3 << 40) + 1001);
     proposer.count_from(900);
-    assert_eq!(Talk::new(proposer.clone()).prepares(), (3 << 40) + 1001, "a clock went back");
+    assert_eq!(
+        Talk::new(proposer.clone()).prepares(),
+        (3 << 40) + 1001,
+        "a clock went back"
+    );
     proposer.count_from(u64::MAX);
     assert_eq!(Talk::new(proposer).prepares(), 4 << 40);
 }

@@ -18,9 +18,17 @@ fn committed() -> Option<Record> {
 fn the_last_vote_commits() {
     let mut record = begun();
     assert_eq!(Record::vote(&mut record, "b"), Ok(RecordState::Open));
-    assert_eq!(Record::vote(&mut record, "b"), Ok(RecordState::Open), "a vote is repeated");
-    let votes: Vec<(String, bool)> =
-        record.as_ref().unwrap().participants().map(|(name, it)| (name.to_owned(), it)).collect();
+    assert_eq!(
+        Record::vote(&mut record, "b"),
+        Ok(RecordState::Open),
+        "a vote is repeated"
+    );
+    let votes: Vec<(String, bool)> = record
+        .as_ref()
+        .unwrap()
+        .participants()
+        .map(|(name, it)| (name.to_owned(), it))
+        .collect();
     assert_eq!(votes, [("a".to_owned(), false), ("b".to_owned(), true)]);
     assert_eq!(Record::look(record.as_ref(), "a"), Ok(RecordState::Open));
     assert_eq!(Record::vote(&mut record, "a"), Ok(RecordState::Commit));
@@ -32,18 +40,30 @@ fn the_last_vote_commits() {
 fn no_vote_begins_a_transaction_again() {
     let mut record = None;
     assert_eq!(Record::vote(&mut record, "a"), Ok(RecordState::Absent));
-    assert_eq!((record.clone(), Record::look(None, "a")), (None, Ok(RecordState::Absent)));
+    assert_eq!(
+        (record.clone(), Record::look(None, "a")),
+        (None, Ok(RecordState::Absent))
+    );
 }
 
 #[test]
 fn what_is_committed_is_not_aborted() {
     let mut record = committed();
-    assert_eq!(Record::abort(&mut record, Some("a")), Ok(RecordState::Commit));
+    assert_eq!(
+        Record::abort(&mut record, Some("a")),
+        Ok(RecordState::Commit)
+    );
     assert_eq!(Record::abort(&mut record, None), Ok(RecordState::Commit));
     assert_eq!(record, committed());
     Record::finish(&mut record, "a").unwrap();
-    assert_eq!(Record::abort(&mut record, Some("a")), Ok(RecordState::FinishedBefore));
-    assert_eq!(Record::abort(&mut record, Some("b")), Ok(RecordState::Commit));
+    assert_eq!(
+        Record::abort(&mut record, Some("a")),
+        Ok(RecordState::FinishedBefore)
+    );
+    assert_eq!(
+        Record::abort(&mut record, Some("b")),
+        Ok(RecordState::Commit)
+    );
     assert!(record.is_some());
 }
 
@@ -63,7 +83,10 @@ fn the_record_is_there_until_all_have_finished() {
     let mut record = committed();
     Record::finish(&mut record, "b").unwrap();
     Record::finish(&mut record, "b").unwrap();
-    assert_eq!(Record::vote(&mut record, "b"), Ok(RecordState::FinishedBefore));
+    assert_eq!(
+        Record::vote(&mut record, "b"),
+        Ok(RecordState::FinishedBefore)
+    );
     assert_eq!(Record::vote(&mut record, "a"), Ok(RecordState::Commit));
     Record::finish(&mut record, "a").unwrap();
     assert_eq!(record, None);
@@ -89,12 +112,18 @@ fn who_does_not_take_part_changes_nothing() {
 
 #[test]
 fn as_many_as_may_take_part_commit_with_the_last_of_them() {
-    let names: Vec<String> = (0..PARTICIPANTS_MAX).map(|number| number.to_string()).collect();
+    let names: Vec<String> = (0..PARTICIPANTS_MAX)
+        .map(|number| number.to_string())
+        .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     for count in 1..=names.len() {
         let mut record = Some(Record::begin(&names[..count], 0).unwrap());
         for (index, name) in names[..count].iter().enumerate() {
-            let expected = if index + 1 == count { RecordState::Commit } else { RecordState::Open };
+            let expected = if index + 1 == count {
+                RecordState::Commit
+            } else {
+                RecordState::Open
+            };
             assert_eq!(Record::vote(&mut record, name), Ok(expected));
         }
         for name in &names[..count] {
@@ -118,7 +147,11 @@ fn every_record_is_read_back_and_no_part_of_one() {
         assert_eq!(Record::read(&bytes), Ok(Some(record)));
         for length in 0..bytes.len() {
             let invalid = Err(InvalidRecord { format: None });
-            assert_eq!(Record::read(&bytes[..length]), invalid, "{length} of {bytes:?}");
+            assert_eq!(
+                Record::read(&bytes[..length]),
+                invalid,
+                "{length} of {bytes:?}"
+            );
         }
     }
     let bytes = begun().unwrap().to_bytes();
@@ -129,16 +162,21 @@ fn every_record_is_read_back_and_no_part_of_one() {
     };
     assert_eq!(with(0, 3), Err(InvalidRecord { format: Some(3) }));
     for (index, byte) in [(0, 1), (9, 1), (9, 3), (10, 0xff), (13, b'a'), (14, 4)] {
-        assert_eq!(with(index, byte), Err(InvalidRecord { format: None }), "{index}: {byte}");
+        assert_eq!(
+            with(index, byte),
+            Err(InvalidRecord { format: None }),
+            "{index}: {byte}"
+        );
     }
 }
 
 #[test]
 fn what_is_raised_in_place_is_the_same_change() {
     let mut record = begun();
-    for (level, change) in
-        [(VOTED, Record::vote as fn(&mut Option<Record>, &str) -> _), (FINISHED, Record::finish)]
-    {
+    for (level, change) in [
+        (VOTED, Record::vote as fn(&mut Option<Record>, &str) -> _),
+        (FINISHED, Record::finish),
+    ] {
         for name in ["b", "a"] {
             let mut bytes = record.as_ref().unwrap().to_bytes();
             let levels = record.as_ref().unwrap().raised(name, level).unwrap();

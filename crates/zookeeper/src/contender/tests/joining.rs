@@ -9,7 +9,10 @@ fn a_free_lock_takes_one_flight() {
     assert_eq!(script.begin(), ["create c1", "list"]);
     script.created("c1-0000000007", 70);
     script.listed(&["c1-0000000007"]);
-    assert_eq!(script.steps(), ["keep c1-0000000007", "held c1-0000000007 by 70"]);
+    assert_eq!(
+        script.steps(),
+        ["keep c1-0000000007", "held c1-0000000007 by 70"]
+    );
     assert_eq!(script.steps(), [""; 0]);
 }
 
@@ -50,7 +53,9 @@ fn an_event_before_the_reply_that_set_its_watch_is_not_lost() {
     let mut script = Script::joined(7);
     script.listed(&["c1-0000000007", "c9-0000000006"]);
     assert_eq!(script.steps(), ["watch c9-0000000006"]);
-    script.contender.changed(&format!("/apps/locks/a/{}", long("c9-0000000006")));
+    script
+        .contender
+        .changed(&format!("/apps/locks/a/{}", long("c9-0000000006")));
     script.data();
     assert_eq!(script.steps(), ["list"]);
 }
@@ -71,7 +76,10 @@ fn the_directory_is_created_when_it_is_missing_and_again_when_it_was_swept() {
     script.asked.clear();
     script.steps();
     let above = ["Persistent /apps", "Persistent /apps/locks"];
-    assert_eq!(script.begin(), [above[0], above[1], directory, "create c3", "list"]);
+    assert_eq!(
+        script.begin(),
+        [above[0], above[1], directory, "create c3", "list"]
+    );
     script.refused(EnsembleError::NodeExists);
     script.created("/apps/locks", 60);
     script.created("/apps/locks/a", 61);
@@ -79,13 +87,19 @@ fn the_directory_is_created_when_it_is_missing_and_again_when_it_was_swept() {
     script.refused(EnsembleError::NoNode);
     script.asked.clear();
     assert_eq!(script.steps(), ["begin"]);
-    assert_eq!(script.begin(), [above[0], above[1], directory, "create c4", "list"]);
+    assert_eq!(
+        script.begin(),
+        [above[0], above[1], directory, "create c4", "list"]
+    );
     for _ in 0..3 {
         script.refused(EnsembleError::NodeExists);
     }
     script.created("c4-0000000000", 62);
     script.listed(&["c4-0000000000"]);
-    assert_eq!(script.steps(), ["keep c4-0000000000", "held c4-0000000000 by 62"]);
+    assert_eq!(
+        script.steps(),
+        ["keep c4-0000000000", "held c4-0000000000 by 62"]
+    );
 }
 
 #[test]
@@ -97,11 +111,18 @@ fn a_directory_that_must_not_be_created_is_no_loop() {
             let steps = script.begin();
             for step in &steps[..steps.len() - 1] {
                 let is_parent = step.starts_with("Container");
-                script.refused(if is_parent { error } else { EnsembleError::NoNode });
+                script.refused(if is_parent {
+                    error
+                } else {
+                    EnsembleError::NoNode
+                });
             }
             script.asked.clear();
         }
-        assert_eq!(script.steps().last().unwrap(), &format!("refused Server({error:?})"));
+        assert_eq!(
+            script.steps().last().unwrap(),
+            &format!("refused Server({error:?})")
+        );
     }
 }
 
@@ -140,19 +161,30 @@ fn who_does_not_wait_takes_a_lock_that_is_free() {
     script.synced();
     script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["begin"]);
-    assert_eq!(script.begin(), ["Container /apps/locks/a", "create c1", "list"]);
+    assert_eq!(
+        script.begin(),
+        ["Container /apps/locks/a", "create c1", "list"]
+    );
     script.refused(EnsembleError::NodeExists);
     script.created("c1-0000000007", 70);
     script.steps();
     // Another one was faster.
     script.listed(&["c9-0000000006", "c1-0000000007"]);
-    assert_eq!(script.steps(), ["delete c1-0000000007 unheard", "contended"]);
+    assert_eq!(
+        script.steps(),
+        ["delete c1-0000000007 unheard", "contended"]
+    );
 }
 
 #[test]
 fn past_the_end_of_the_numbers_the_transactions_have_the_order() {
     let mut script = Script::joined(i32::MAX);
-    script.listed(&["c1-2147483647", "c2-2147483647", "c3--2147483648", "c4-2147483647"]);
+    script.listed(&[
+        "c1-2147483647",
+        "c2-2147483647",
+        "c3--2147483648",
+        "c4-2147483647",
+    ]);
     assert_eq!(script.steps(), ["stat c2-2147483647"]);
     script.stat(65);
     assert_eq!(script.steps(), ["stat c3--2147483648"]);
@@ -164,7 +196,11 @@ fn past_the_end_of_the_numbers_the_transactions_have_the_order() {
     script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["list"]);
     script.listed(&["c1-2147483647", "c3--2147483648"]);
-    assert_eq!(script.steps(), ["shares"], "what is known is not asked again");
+    assert_eq!(
+        script.steps(),
+        ["shares"],
+        "what is known is not asked again"
+    );
     script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["held c1-2147483647 by 70"]);
 }

@@ -8,13 +8,18 @@ fn a_release_deletes_the_znode_and_says_what_became_of_it() {
         (None, "left Deleted"),
         (Some(Failure::Server(EnsembleError::NoNode)), "left WasGone"),
         (Some(Failure::SessionLost), "left WasGone"),
-        (Some(Failure::Server(EnsembleError::NoAuth)), "left Refused(NoAuth)"),
+        (
+            Some(Failure::Server(EnsembleError::NoAuth)),
+            "left Refused(NoAuth)",
+        ),
     ] {
         let mut script = Script::held();
         script.contender.give_up();
         assert_eq!(script.steps(), ["delete c1-0000000007"]);
         script.contender.give_up();
-        script.contender.removed(&format!("/apps/locks/a/{}", long("c1-0000000007")));
+        script
+            .contender
+            .removed(&format!("/apps/locks/a/{}", long("c1-0000000007")));
         assert_eq!(script.steps(), [""; 0]);
         match error {
             None => script.done(),
@@ -44,7 +49,9 @@ fn who_waits_deletes_its_znode() {
         (script.steps(), script.contender.place()),
         (vec!["delete c1-0000000007".to_owned()], None)
     );
-    script.contender.changed(&format!("/apps/locks/a/{}", long("c9-0000000006")));
+    script
+        .contender
+        .changed(&format!("/apps/locks/a/{}", long("c9-0000000006")));
     script.contender.connected();
     assert_eq!(script.steps(), [""; 0]);
     let mut script = Script::joined(7);

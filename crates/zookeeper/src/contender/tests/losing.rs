@@ -21,7 +21,11 @@ fn a_create_without_an_answer_is_looked_for_behind_a_sync() {
     script.stat(66);
     assert_eq!(script.steps(), ["list"]);
     script.listed(&["c1-0000000007"]);
-    assert_eq!(script.steps(), ["held c1-0000000007 by 66"], "its own transaction");
+    assert_eq!(
+        script.steps(),
+        ["held c1-0000000007 by 66"],
+        "its own transaction"
+    );
 }
 
 #[test]
@@ -36,7 +40,11 @@ fn a_create_that_is_not_found_is_made_anew_under_another_id() {
     script.listed(&["c1-0000000007", "c2-0000000008"]);
     assert_eq!(
         script.steps(),
-        ["keep c2-0000000008", "delete c1-0000000007 unheard", "watch c1-0000000007"]
+        [
+            "keep c2-0000000008",
+            "delete c1-0000000007 unheard",
+            "watch c1-0000000007"
+        ]
     );
 }
 
@@ -53,7 +61,10 @@ fn it_is_looked_for_until_somebody_says_what_became_of_it() {
     script.synced();
     script.refused(EnsembleError::NoNode);
     assert_eq!(script.steps(), ["begin"]);
-    assert_eq!(script.begin(), ["Container /apps/locks/a", "create c2", "list"]);
+    assert_eq!(
+        script.begin(),
+        ["Container /apps/locks/a", "create c2", "list"]
+    );
 }
 
 #[test]
@@ -84,7 +95,10 @@ fn a_waiter_watches_again_on_another_connection() {
 fn who_lost_its_session_begins_again_and_who_held_the_lock_is_told() {
     let mut script = Script::queued();
     script.contender.session_lost();
-    assert_eq!((script.steps(), script.contender.place()), (vec!["begin".to_owned()], None));
+    assert_eq!(
+        (script.steps(), script.contender.place()),
+        (vec!["begin".to_owned()], None)
+    );
     assert_eq!(script.begin(), ["create c2", "list"]);
     let mut script = Script::held();
     script.contender.session_lost();
@@ -106,7 +120,10 @@ fn a_session_that_is_lost_while_joining_takes_the_id_with_it() {
     script.created("c2-0000000008", 71);
     // The former session's znode is about to go with it: it is another's.
     script.listed(&["c1-0000000007", "c2-0000000008"]);
-    assert_eq!(script.steps(), ["keep c2-0000000008", "watch c1-0000000007"]);
+    assert_eq!(
+        script.steps(),
+        ["keep c2-0000000008", "watch c1-0000000007"]
+    );
 }
 
 #[test]
@@ -148,12 +165,20 @@ fn answers_that_nobody_waits_for_change_nothing() {
     let mut script = Script::queued();
     let before = format!("{:?}", script.contender.state);
     for serial in 0..10 {
-        for reply in [Ok(EnsembleReply::Done), Err(Failure::Unanswered), Err(Failure::SessionLost)]
-        {
-            script.contender.answered(Serial(serial), 1, reply.as_ref().copied());
+        for reply in [
+            Ok(EnsembleReply::Done),
+            Err(Failure::Unanswered),
+            Err(Failure::SessionLost),
+        ] {
+            script
+                .contender
+                .answered(Serial(serial), 1, reply.as_ref().copied());
         }
     }
-    assert_eq!((format!("{:?}", script.contender.state), script.steps()), (before, vec![]));
+    assert_eq!(
+        (format!("{:?}", script.contender.state), script.steps()),
+        (before, vec![])
+    );
 }
 
 #[test]
@@ -210,7 +235,10 @@ fn of_many_creates_that_were_lost_the_latest_are_remembered() {
         script.steps();
     }
     assert_eq!(script.contender.given_up.len(), 16);
-    assert_eq!(script.contender.given_up.last(), Some(&ContenderId::from_random([100; 16])));
+    assert_eq!(
+        script.contender.given_up.last(),
+        Some(&ContenderId::from_random([100; 16]))
+    );
 }
 
 #[test]
@@ -218,9 +246,17 @@ fn who_is_the_first_looks_again_on_another_connection() {
     let mut script = Script::joined(7);
     script.valid_until = Time::ZERO;
     script.listed(&["c1-0000000007"]);
-    assert_eq!(script.steps(), [""; 0], "the session is not valid for long enough");
+    assert_eq!(
+        script.steps(),
+        [""; 0],
+        "the session is not valid for long enough"
+    );
     script.contender.connected();
     assert_eq!(script.steps(), ["list"]);
     script.listed(&["c9-0000000008"]);
-    assert_eq!(script.steps(), ["begin"], "it was removed meanwhile, and another one is the first");
+    assert_eq!(
+        script.steps(),
+        ["begin"],
+        "it was removed meanwhile, and another one is the first"
+    );
 }

@@ -19,7 +19,10 @@ fn joining() -> Script {
 /// One that has joined both queues, and whose lists are to be answered.
 fn joined() -> Script {
     let mut script = joining();
-    script.results(70, Ok(&["/apps/locks/a/c1-0000000007", "/apps/locks/b/c1-0000000003"]));
+    script.results(
+        70,
+        Ok(&["/apps/locks/a/c1-0000000007", "/apps/locks/b/c1-0000000003"]),
+    );
     assert_eq!(script.steps(), ["keep c1-0000000007", "keep c1-0000000003"]);
     script
 }
@@ -75,7 +78,10 @@ fn all_directories_are_created_when_one_is_missing() {
     script.steps();
     let directories = ["Container /apps/locks/a", "Container /apps/locks/b"];
     let join = "create c2 + create c2";
-    assert_eq!(script.begin(), [directories[0], directories[1], join, "list", "list b"]);
+    assert_eq!(
+        script.begin(),
+        [directories[0], directories[1], join, "list", "list b"]
+    );
     script.refused(EnsembleError::NodeExists);
     script.refused(EnsembleError::NoAuth);
     script.results(0, Err((1, -101)));
@@ -96,7 +102,11 @@ fn what_is_above_is_missing_for_each_directory_of_a_set() {
     script.results(71, Err((0, -101)));
     script.listed(&[]);
     script.listed(&[]);
-    assert_eq!(script.steps(), ["begin"], "not refused: the way to the directories is created");
+    assert_eq!(
+        script.steps(),
+        ["begin"],
+        "not refused: the way to the directories is created"
+    );
 }
 
 #[test]
@@ -120,11 +130,17 @@ fn a_set_that_does_not_wait_looks_at_all_locks_first() {
     script.listed(&[]);
     script.steps();
     script.begin();
-    script.results(70, Ok(&["/apps/locks/a/c1-0000000007", "/apps/locks/b/c1-0000000003"]));
+    script.results(
+        70,
+        Ok(&["/apps/locks/a/c1-0000000007", "/apps/locks/b/c1-0000000003"]),
+    );
     script.steps();
     script.listed(&["c1-0000000007"]);
     script.listed(&["c1-0000000003", "c9-0000000002"]);
-    let (first, second) = ("delete c1-0000000007 unheard", "delete c1-0000000003 unheard");
+    let (first, second) = (
+        "delete c1-0000000007 unheard",
+        "delete c1-0000000003 unheard",
+    );
     assert_eq!(script.steps(), [first, second, "contended"]);
 }
 
@@ -168,7 +184,10 @@ fn a_transaction_without_an_answer_is_looked_for_in_all_queues() {
     script.synced();
     script.listed(&["c1-0000000007"]);
     script.listed(&["c1-0000000003"]);
-    assert_eq!(script.steps(), ["delete c1-0000000007 + delete c1-0000000003"]);
+    assert_eq!(
+        script.steps(),
+        ["delete c1-0000000007 + delete c1-0000000003"]
+    );
 }
 
 #[test]
@@ -182,7 +201,14 @@ fn a_set_is_released_by_one_transaction_or_one_by_one() {
     };
     let mut script = released();
     script.results(80, Ok(&[]));
-    assert_eq!(script.steps(), ["forget c1-0000000007", "forget c1-0000000003", "left Deleted"]);
+    assert_eq!(
+        script.steps(),
+        [
+            "forget c1-0000000007",
+            "forget c1-0000000003",
+            "left Deleted"
+        ]
+    );
     // Was it carried out?
     let mut script = released();
     script.unanswered();
@@ -214,7 +240,10 @@ fn of_a_set_that_was_lost_nothing_stays() {
     let mut script = joined();
     script.listed(&["c1-0000000007"]);
     script.listed(&["c9-0000000002"]);
-    let deletes = ["delete c1-0000000007 unheard", "delete c1-0000000003 unheard"];
+    let deletes = [
+        "delete c1-0000000007 unheard",
+        "delete c1-0000000003 unheard",
+    ];
     assert_eq!(script.steps(), [deletes[0], deletes[1], "begin"]);
 }
 
@@ -223,10 +252,16 @@ fn large_numbers_are_renewed_in_each_directory_that_is_empty() {
     let mut script = set(true);
     script.steps();
     script.begin();
-    script.results(70, Ok(&["/apps/locks/a/c1-1073741824", "/apps/locks/b/c1-1073741825"]));
+    script.results(
+        70,
+        Ok(&["/apps/locks/a/c1-1073741824", "/apps/locks/b/c1-1073741825"]),
+    );
     script.contender.give_up();
     let own = "delete c1-1073741824 + delete c1-1073741825";
-    assert_eq!(script.steps().last().unwrap(), &format!("{own} + delete a + delete b"));
+    assert_eq!(
+        script.steps().last().unwrap(),
+        &format!("{own} + delete a + delete b")
+    );
     script.asked.drain(..4);
     script.results(0, Err((2, -111)));
     assert_eq!(script.steps(), [format!("{own} + delete b")]);

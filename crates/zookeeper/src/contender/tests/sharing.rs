@@ -58,7 +58,10 @@ fn a_share_is_made_by_the_transaction_that_leaves_the_queue() {
     script.listed_with(&["c1-0000000007", "c2-0000000008"], &["r9", "other"]);
     assert_eq!(script.steps(), ["create r1 + delete c1-0000000007"]);
     script.results(90, Ok(&["r1"]));
-    assert_eq!(script.steps(), ["keep r1", "forget c1-0000000007", "held r1 by 70"]);
+    assert_eq!(
+        script.steps(),
+        ["keep r1", "forget c1-0000000007", "held r1 by 70"]
+    );
     assert_eq!(script.contender.place(), None);
 }
 
@@ -80,7 +83,11 @@ fn the_directory_of_shares_is_created_when_it_is_missing() {
     assert_eq!(script.steps(), [container, multi]);
     script.refused(EnsembleError::NodeExists);
     script.results(0, Err((0, -101)));
-    assert_eq!(script.steps(), ["list"], "again, and no faster than servers answer");
+    assert_eq!(
+        script.steps(),
+        ["list"],
+        "again, and no faster than servers answer"
+    );
 }
 
 #[test]
@@ -100,16 +107,43 @@ fn a_directory_of_shares_that_must_not_be_created_is_told_and_nothing_stays() {
 #[test]
 fn the_first_of_the_queue_waits_for_shares_that_are_in_its_way() {
     for (wanted, there, still, then, step) in [
-        (None, &["r8", "r9"][..], &["r8"][..], &["x"][..], "held c1-0000000007 by 70"),
-        (READER, &["p0-8"], &["p0-8"], &["r9"], "create r1 + delete c1-0000000007"),
-        (permit(2), &["r8"], &["r8"], &["p0-9"], "create p1-1 + delete c1-0000000007"),
-        (permit(1), &["p0-8"], &["p0-8"], &["p7-9"], "create p0-1 + delete c1-0000000007"),
+        (
+            None,
+            &["r8", "r9"][..],
+            &["r8"][..],
+            &["x"][..],
+            "held c1-0000000007 by 70",
+        ),
+        (
+            READER,
+            &["p0-8"],
+            &["p0-8"],
+            &["r9"],
+            "create r1 + delete c1-0000000007",
+        ),
+        (
+            permit(2),
+            &["r8"],
+            &["r8"],
+            &["p0-9"],
+            "create p1-1 + delete c1-0000000007",
+        ),
+        (
+            permit(1),
+            &["p0-8"],
+            &["p0-8"],
+            &["p7-9"],
+            "create p0-1 + delete c1-0000000007",
+        ),
     ] {
         let mut script = joined(wanted);
         script.listed_with(&["c1-0000000007"], there);
         assert_eq!(script.steps(), ["watch shares"]);
         shares(&mut script, there);
-        assert_eq!((script.steps(), script.contender.place()), (vec![], Some(0)));
+        assert_eq!(
+            (script.steps(), script.contender.place()),
+            (vec![], Some(0))
+        );
         script.contender.changed("/apps/locks/a");
         assert_eq!(script.steps(), [""; 0]);
         shares_changed(&mut script);
@@ -170,7 +204,11 @@ fn who_does_not_wait_looks_at_both_lists_first() {
         script.synced();
         script.listed_with(
             queue,
-            if expected == "contended" && !queue.is_empty() { &[] } else { there },
+            if expected == "contended" && !queue.is_empty() {
+                &[]
+            } else {
+                there
+            },
         );
         assert_eq!(script.steps(), [expected]);
     }
@@ -184,5 +222,8 @@ fn who_does_not_wait_looks_at_both_lists_first() {
     script.created("c1-0000000007", 70);
     script.steps();
     script.listed_with(&["c1-0000000007"], &["p0-9"]);
-    assert_eq!(script.steps(), ["delete c1-0000000007 unheard", "contended"]);
+    assert_eq!(
+        script.steps(),
+        ["delete c1-0000000007 unheard", "contended"]
+    );
 }

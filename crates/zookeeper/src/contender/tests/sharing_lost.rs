@@ -74,9 +74,13 @@ fn a_beat_that_misses_the_znode_of_the_queue_says_nothing_new() {
 #[test]
 fn a_share_that_is_removed_or_ends_with_its_session_is_lost() {
     let mut script = held();
-    script.contender.removed(&format!("/apps/locks/a~shares/{}", long("p1-9")));
+    script
+        .contender
+        .removed(&format!("/apps/locks/a~shares/{}", long("p1-9")));
     assert_eq!(script.steps(), [""; 0], "another's with the same number");
-    script.contender.removed(&format!("/apps/locks/a~shares/{}", long("p1-1")));
+    script
+        .contender
+        .removed(&format!("/apps/locks/a~shares/{}", long("p1-1")));
     assert_eq!(script.steps(), ["lost"]);
     let mut script = held();
     script.contender.session_lost();
@@ -86,7 +90,9 @@ fn a_share_that_is_removed_or_ends_with_its_session_is_lost() {
     script.listed_with(&["c1-0000000007"], &["r9"]);
     script.steps();
     shares(&mut script, &["r9"]);
-    script.contender.removed(&format!("/apps/locks/a/{}", long("c1-0000000007")));
+    script
+        .contender
+        .removed(&format!("/apps/locks/a/{}", long("c1-0000000007")));
     assert_eq!(script.steps(), ["begin"]);
 }
 
@@ -132,7 +138,10 @@ fn with_large_numbers_a_share_removes_the_directory_if_nobody_is_in_it() {
     script.created("c1-1073741824", 70);
     script.steps();
     script.listed_with(&["c1-1073741824"], &[]);
-    assert_eq!(script.steps(), ["create r1 + delete c1-1073741824 + delete a"]);
+    assert_eq!(
+        script.steps(),
+        ["create r1 + delete c1-1073741824 + delete a"]
+    );
     script.results(0, Err((2, -111)));
     assert_eq!(script.steps(), ["create r1 + delete c1-1073741824"]);
     script.results(90, Ok(&["r1"]));

@@ -38,20 +38,37 @@ pub(super) fn long(name: &str) -> String {
 pub(super) fn short(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or_default();
     if path.contains("~shares/") {
-        let end = name.find('-').filter(|_| name.starts_with('p')).map_or(1, |at| at + 1);
+        let end = name
+            .find('-')
+            .filter(|_| name.starts_with('p'))
+            .map_or(1, |at| at + 1);
         let attempt = u8::from_str_radix(&name[end..end + 2], 16).unwrap();
         return format!("{}{attempt}", &name[..end]);
     }
-    let Some(rest) = name.strip_prefix("_c_") else { return name.to_owned() };
+    let Some(rest) = name.strip_prefix("_c_") else {
+        return name.to_owned();
+    };
     let (attempt, number) = (&rest[..2], rest.rsplit_once("lock-").map_or("", |(_, n)| n));
     let attempt = u8::from_str_radix(attempt, 16).unwrap();
-    if number.is_empty() { format!("c{attempt}") } else { format!("c{attempt}-{number}") }
+    if number.is_empty() {
+        format!("c{attempt}")
+    } else {
+        format!("c{attempt}-{number}")
+    }
 }
 
 /// Of a directory: which lock it is, unless it is that of most tests.
 fn lock_of(path: &str) -> String {
-    let name = path.rsplit('/').next().unwrap_or_default().trim_end_matches("~shares");
-    if name == "a" { String::new() } else { format!(" {name}") }
+    let name = path
+        .rsplit('/')
+        .next()
+        .unwrap_or_default()
+        .trim_end_matches("~shares");
+    if name == "a" {
+        String::new()
+    } else {
+        format!(" {name}")
+    }
 }
 
 pub(super) fn asked(request: &EnsembleRequest) -> String {
@@ -62,7 +79,11 @@ pub(super) fn asked(request: &EnsembleRequest) -> String {
         },
         EnsembleRequest::GetChildren { path, watch } if path.ends_with("~shares") => {
             let lock = lock_of(path);
-            if *watch { format!("watch shares{lock}") } else { format!("shares{lock}") }
+            if *watch {
+                format!("watch shares{lock}")
+            } else {
+                format!("shares{lock}")
+            }
         }
         EnsembleRequest::GetChildren { path, watch: false } => format!("list{}", lock_of(path)),
         EnsembleRequest::Sync(_) => "sync".to_owned(),

@@ -5,7 +5,10 @@ use crate::session::Problem;
 
 impl Talk {
     fn ask(&mut self) {
-        let list = EnsembleRequest::GetChildren { path: "/locks".into(), watch: false };
+        let list = EnsembleRequest::GetChildren {
+            path: "/locks".into(),
+            watch: false,
+        };
         let until = self.later(60_000);
         self.table.ask(self.time(), vec![list], until, 7);
     }
@@ -31,7 +34,10 @@ fn a_question_is_written_on_three_connections_at_most() {
     }
     assert_eq!(talk.told(), ["7 1 answers"]);
     let now = talk.time();
-    assert!(!talk.table.session.wants_connection(now), "nothing is asked any more");
+    assert!(
+        !talk.table.session.wants_connection(now),
+        "nothing is asked any more"
+    );
 }
 
 /// As while a leader is elected: servers accept connections, and no session.

@@ -34,7 +34,11 @@ fn every_prefix_of_a_reply_is_refused_and_so_is_more_than_a_reply() {
     for name in ["event_deleted", "get_data_no_node"] {
         let frame = answer(name);
         for length in 0..frame.len() {
-            assert_eq!(Incoming::decode(&frame[..length]), Err(JuteError::Truncated), "{name}");
+            assert_eq!(
+                Incoming::decode(&frame[..length]),
+                Err(JuteError::Truncated),
+                "{name}"
+            );
         }
     }
 }
@@ -54,7 +58,9 @@ fn a_reply_read_as_another_kind_is_refused_or_is_a_reply() {
 
 #[test]
 fn a_recorded_stream_is_the_same_frames_however_it_is_cut() {
-    let names: Vec<&str> = frames('<').filter(|name| *name != "connect_behind <").collect();
+    let names: Vec<&str> = frames('<')
+        .filter(|name| *name != "connect_behind <")
+        .collect();
     let expected: Vec<Vec<u8>> = names.iter().map(|name| recorded(name)).collect();
     let stream = expected.concat();
     for cut in 0..=stream.len() {

@@ -13,7 +13,13 @@ fn created_znodes_have_their_path_and_the_zxid_of_the_reply() {
         ("create2_auth", "/locks/secret".to_owned(), SESSION),
     ] {
         with_reply(name, |header, reply| {
-            let EnsembleReply::Created { path: created, stat } = reply else { panic!("{name}") };
+            let EnsembleReply::Created {
+                path: created,
+                stat,
+            } = reply
+            else {
+                panic!("{name}")
+            };
             assert_eq!((created, stat.created_by), (&*path, header.zxid), "{name}");
             assert_eq!(stat.owner, owner, "{name}");
         });
@@ -24,21 +30,32 @@ fn created_znodes_have_their_path_and_the_zxid_of_the_reply() {
 fn znodes_are_looked_up_with_their_data_and_children() {
     let name = first().trim_start_matches("/locks/a/").to_owned();
     with_reply("exists", |_, reply| {
-        let EnsembleReply::Found(stat) = reply else { panic!("{reply:?}") };
+        let EnsembleReply::Found(stat) = reply else {
+            panic!("{reply:?}")
+        };
         assert_eq!((stat.created_by, stat.children), (4, 1));
     });
     with_reply("get_data", |_, reply| {
-        let EnsembleReply::Data { data, stat } = reply else { panic!("{reply:?}") };
-        assert_eq!((data, stat.owner, stat.created_by), (&b"owner"[..], SESSION, 5));
+        let EnsembleReply::Data { data, stat } = reply else {
+            panic!("{reply:?}")
+        };
+        assert_eq!(
+            (data, stat.owner, stat.created_by),
+            (&b"owner"[..], SESSION, 5)
+        );
         assert_eq!(stat.created_at_ms, 0x01a2_0861_5cdc);
     });
     with_reply("get_children2", |_, reply| {
-        let EnsembleReply::Children { names, stat } = reply else { panic!("{reply:?}") };
+        let EnsembleReply::Children { names, stat } = reply else {
+            panic!("{reply:?}")
+        };
         assert_eq!(names.iter().collect::<Vec<_>>(), [name.as_bytes()]);
         assert_eq!((names.count, stat.children), (1, 1));
     });
     with_reply("get_children2_empty", |_, reply| {
-        let EnsembleReply::Children { names, .. } = reply else { panic!("{reply:?}") };
+        let EnsembleReply::Children { names, .. } = reply else {
+            panic!("{reply:?}")
+        };
         assert_eq!((names.count, names.iter().next()), (0, None));
     });
 }
@@ -47,7 +64,9 @@ fn znodes_are_looked_up_with_their_data_and_children() {
 fn transactions_have_a_result_for_each_operation() {
     let results = |name: &str, expected: &[OperationResult<'_>], error: Option<EnsembleError>| {
         with_reply(name, |_, reply| {
-            let EnsembleReply::Results(results) = reply else { panic!("{reply:?}") };
+            let EnsembleReply::Results(results) = reply else {
+                panic!("{reply:?}")
+            };
             assert_eq!(results.iter().collect::<Vec<_>>(), expected, "{name}");
             assert_eq!(results.error(), error, "{name}");
         });
@@ -55,8 +74,16 @@ fn transactions_have_a_result_for_each_operation() {
     let path = format!("{NODE}0000000001");
     results("check", &[OperationResult::Done], None);
     let created = OperationResult::Created(&path);
-    results("multi", &[created, OperationResult::Done, OperationResult::Done], None);
-    results("multi_create1", &[OperationResult::Created("/locks/one")], None);
+    results(
+        "multi",
+        &[created, OperationResult::Done, OperationResult::Done],
+        None,
+    );
+    results(
+        "multi_create1",
+        &[OperationResult::Created("/locks/one")],
+        None,
+    );
     let failed = [
         OperationResult::Failed(None),
         OperationResult::Failed(Some(EnsembleError::NotEmpty)),
@@ -107,14 +134,22 @@ fn errors_are_in_the_header() {
 #[test]
 fn events_of_any_kind_have_a_path() {
     let path = first();
-    for (name, path) in
-        [("event_created", "/locks/new"), ("event_deleted", &*path), ("event_children", "/locks/a")]
-    {
-        assert_eq!(Incoming::decode(&answer(name)), Ok(Incoming::Event { path }));
+    for (name, path) in [
+        ("event_created", "/locks/new"),
+        ("event_deleted", &*path),
+        ("event_children", "/locks/a"),
+    ] {
+        assert_eq!(
+            Incoming::decode(&answer(name)),
+            Ok(Incoming::Event { path })
+        );
     }
     // From version 3.9 on, the header has the zxid of the change.
     let mut frame = answer("event_deleted");
     frame[4..12].copy_from_slice(&7_i64.to_be_bytes());
     frame[16 + 3] = 9;
-    assert_eq!(Incoming::decode(&frame), Ok(Incoming::Event { path: &path }));
+    assert_eq!(
+        Incoming::decode(&frame),
+        Ok(Incoming::Event { path: &path })
+    );
 }

@@ -22,13 +22,24 @@ fn a_session_that_the_ensemble_does_not_know_is_lost() {
         talk.pass(20);
         talk.connect();
         talk.grant_timeout(session, timeout);
-        assert_eq!(talk.told(), ["lost", "7 SessionLost"], "{session} {timeout}");
-        assert_eq!((talk.session.id(), talk.session.valid_until()), (None, Time::ZERO));
+        assert_eq!(
+            talk.told(),
+            ["lost", "7 SessionLost"],
+            "{session} {timeout}"
+        );
+        assert_eq!(
+            (talk.session.id(), talk.session.valid_until()),
+            (None, Time::ZERO)
+        );
         assert!(talk.session.is_down() && !talk.session.wants_connection(talk.now));
         talk.get(9);
         let request = talk.connect();
         let mut reader = Reader::new(&request[4 + 4 + 8..]);
-        assert_eq!((reader.int(), reader.long()), (Ok(10_000), Ok(0)), "a new one, at once");
+        assert_eq!(
+            (reader.int(), reader.long()),
+            (Ok(10_000), Ok(0)),
+            "a new one, at once"
+        );
     }
 }
 
@@ -67,7 +78,11 @@ fn a_session_that_has_moved_or_a_server_without_a_majority_is_a_lost_connection(
     talk.told();
     talk.results(5, &[-118]);
     assert!(talk.session.is_down());
-    assert_eq!(talk.session.valid_until(), Time::from_millis(8_000), "of the deletes");
+    assert_eq!(
+        talk.session.valid_until(),
+        Time::from_millis(8_000),
+        "of the deletes"
+    );
 }
 
 #[test]
@@ -111,7 +126,15 @@ fn the_end_of_a_session_follows_its_deletes() {
         talk.reply(xid, 9, -101);
     }
     talk.reply(5, 10, 0);
-    assert_eq!(talk.told(), ["7 NoNode (-101)", "8 NoNode (-101)", "9 SessionLost", "ended"]);
+    assert_eq!(
+        talk.told(),
+        [
+            "7 NoNode (-101)",
+            "8 NoNode (-101)",
+            "9 SessionLost",
+            "ended"
+        ]
+    );
     assert_eq!((talk.session.id(), talk.session.is_down()), (None, true));
     assert!(!talk.session.wants_connection(talk.now));
 }
@@ -155,7 +178,10 @@ fn sessions_that_end_as_soon_as_they_have_begun_are_begun_with_pauses() {
 fn a_request_at_which_servers_close_one_connection_after_another_is_not_sent_again() {
     let path: Arc<str> = format!("/{}", "a".repeat(5_000)).into();
     let long = |talk: &mut Talk| {
-        let request = EnsembleRequest::GetData { path: Arc::clone(&path), watch: false };
+        let request = EnsembleRequest::GetData {
+            path: Arc::clone(&path),
+            watch: false,
+        };
         talk.session.send(talk.now, 5, request);
     };
     let mut talk = Talk::ready();
@@ -176,6 +202,9 @@ fn a_request_at_which_servers_close_one_connection_after_another_is_not_sent_aga
     talk.grant(SESSION);
     talk.told();
     long(&mut talk);
-    assert!(talk.told()[0].starts_with("5 TooLong"), "and the connection stays");
+    assert!(
+        talk.told()[0].starts_with("5 TooLong"),
+        "and the connection stays"
+    );
     assert!(talk.session.is_ready());
 }

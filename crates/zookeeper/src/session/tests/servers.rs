@@ -34,7 +34,10 @@ fn there_is_a_pause_when_all_have_failed_and_it_grows() {
     }
     for (index, longest) in longest.into_iter().enumerate() {
         let ceiling = Duration::from_millis([0, 0, 10, 0, 0, 20, 0, 0, 25][index]);
-        assert!(longest <= ceiling && longest * 10 >= ceiling * 9, "{index}: {longest:?}");
+        assert!(
+            longest <= ceiling && longest * 10 >= ceiling * 9,
+            "{index}: {longest:?}"
+        );
     }
 }
 
@@ -46,7 +49,10 @@ fn a_server_that_was_of_use_is_followed_by_another_at_once() {
     servers.failed(Time::ZERO, false);
     assert_eq!(servers.failed(Time::ZERO, true), Time::ZERO);
     let mut alone = ServerOrder::new(1, PAUSES, 7);
-    assert!(alone.failed(Time::ZERO, true) > Time::ZERO, "there is no other");
+    assert!(
+        alone.failed(Time::ZERO, true) > Time::ZERO,
+        "there is no other"
+    );
     for _ in 0..100 {
         assert!(alone.failed(Time::ZERO, false).since(Time::ZERO) <= PAUSES.1);
     }

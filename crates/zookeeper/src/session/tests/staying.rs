@@ -8,7 +8,11 @@ fn a_session_with_znodes_writes_in_each_seventh_of_its_timeout() {
     talk.session.keep("/a".into());
     talk.session.keep("/b".into());
     talk.pass(0);
-    assert_eq!(talk.written(), ["14 xid 2"], "no write on this connection yet");
+    assert_eq!(
+        talk.written(),
+        ["14 xid 2"],
+        "no write on this connection yet"
+    );
     talk.results(2, &[0, 0]);
     talk.pass(999);
     assert_eq!(talk.written(), [""; 0]);
@@ -20,7 +24,11 @@ fn a_session_with_znodes_writes_in_each_seventh_of_its_timeout() {
     assert_eq!(talk.written(), ["15 xid 4"]);
     talk.reply(4, 8, -110);
     talk.pass(500);
-    assert_eq!(talk.written(), ["14 xid 5"], "the create was a write, and has checked nothing");
+    assert_eq!(
+        talk.written(),
+        ["14 xid 5"],
+        "the create was a write, and has checked nothing"
+    );
     assert_eq!(talk.told(), ["7 NodeExists (-110)"]);
 }
 
@@ -33,7 +41,10 @@ fn a_beat_finds_what_was_removed() {
     talk.pass(0);
     talk.results(2, &[0, -101, -2]);
     assert_eq!(talk.told(), ["removed /b"]);
-    assert!(talk.session.valid_until() > Time::ZERO, "it was logged anyway");
+    assert!(
+        talk.session.valid_until() > Time::ZERO,
+        "it was logged anyway"
+    );
     talk.pass(1_000);
     talk.results(3, &[0, 0]);
     assert_eq!(talk.told(), [""; 0]);
@@ -49,7 +60,11 @@ fn a_session_without_znodes_asks_for_nothing_and_ends_after_a_minute() {
             frame.int(xid).long(1).int(0).text("/");
         });
     }
-    assert_eq!(talk.session.valid_until(), Time::ZERO, "a sync proves nothing");
+    assert_eq!(
+        talk.session.valid_until(),
+        Time::ZERO,
+        "a sync proves nothing"
+    );
     talk.pass(1_000);
     assert_eq!(talk.written(), ["-11 xid 61"]);
     talk.get(7);
@@ -77,7 +92,10 @@ fn a_silent_server_is_left_after_a_seventh_of_the_timeout() {
     assert_eq!(talk.session.problem(), Some(&Problem::TimedOut));
     assert!(!talk.session.wants_connection(talk.now), "nobody needs it");
     talk.get(8);
-    assert!(talk.session.wants_connection(talk.now), "another server, at once");
+    assert!(
+        talk.session.wants_connection(talk.now),
+        "another server, at once"
+    );
 }
 
 #[test]
@@ -92,9 +110,15 @@ fn only_logged_writes_prove_that_the_session_lives() {
     }
     talk.create(7);
     talk.reply(6, 8, -110);
-    assert_eq!(talk.session.valid_until(), connected_at.after(Duration::from_secs(7)));
+    assert_eq!(
+        talk.session.valid_until(),
+        connected_at.after(Duration::from_secs(7))
+    );
     talk.lose();
-    assert_eq!(talk.session.valid_until(), connected_at.after(Duration::from_secs(7)));
+    assert_eq!(
+        talk.session.valid_until(),
+        connected_at.after(Duration::from_secs(7))
+    );
 }
 
 #[test]
@@ -107,7 +131,10 @@ fn credentials_say_nothing_of_the_session() {
     talk.reply(-4, 0, 0);
     assert_eq!(talk.session.valid_until(), Time::ZERO);
     talk.reply(1, 8, -110);
-    assert_eq!(talk.session.valid_until(), talk.now.after(Duration::from_secs(7)));
+    assert_eq!(
+        talk.session.valid_until(),
+        talk.now.after(Duration::from_secs(7))
+    );
     assert_eq!(talk.told(), ["connected", "1 NodeExists (-110)"]);
 }
 
@@ -144,10 +171,18 @@ fn a_delete_is_repeated_until_it_is_answered() {
     talk.grant(SESSION);
     assert_eq!(talk.written(), ["2 xid 5", "2 xid 6", "2 xid 7", "4 xid 8"]);
     talk.reply(5, 8, -101);
-    assert_eq!(talk.told(), ["connected", "7 ok"], "the first one may have done it");
+    assert_eq!(
+        talk.told(),
+        ["connected", "7 ok"],
+        "the first one may have done it"
+    );
     talk.reply(6, 8, -127);
     talk.reply(7, 9, 0);
     talk.reply(8, 9, -101);
     talk.pass(1_000);
-    assert_eq!(talk.written(), ["2 xid 9", "9 xid 10"], "the throttled one again");
+    assert_eq!(
+        talk.written(),
+        ["2 xid 9", "9 xid 10"],
+        "the throttled one again"
+    );
 }

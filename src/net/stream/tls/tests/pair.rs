@@ -44,7 +44,10 @@ impl Configs {
             .with_no_client_auth()
             .with_single_cert(vec![certificate], key)
             .expect("they fit");
-        Self { client: Arc::new(client), server }
+        Self {
+            client: Arc::new(client),
+            server,
+        }
     }
 
     /// A connected socket, and a handshake that has not begun.
@@ -59,7 +62,12 @@ impl Configs {
         peer.set_nonblocking(true).expect("a socket");
         while client.is_connected().is_none() {}
         let server = ServerConnection::new(Arc::new(self.server.clone())).expect("a server");
-        Pair { client, server, peer, poll }
+        Pair {
+            client,
+            server,
+            peer,
+            poll,
+        }
     }
 
     /// A connection whose handshake is completed.
@@ -84,8 +92,14 @@ impl Pair {
 
     /// The server reads and writes what it can.
     pub(super) fn serve(&mut self) {
-        while passing(self.server.read_tls(&mut self.peer).map(|count| assert_ne!(count, 0))) {
-            self.server.process_new_packets().expect("the client speaks TLS");
+        while passing(
+            self.server
+                .read_tls(&mut self.peer)
+                .map(|count| assert_ne!(count, 0)),
+        ) {
+            self.server
+                .process_new_packets()
+                .expect("the client speaks TLS");
         }
         while self.server.wants_write() && passing(self.server.write_tls(&mut self.peer).map(drop))
         {
@@ -94,7 +108,10 @@ impl Pair {
 
     /// The server sends these bytes.
     pub(super) fn say(&mut self, bytes: &[u8]) {
-        self.server.writer().write_all(bytes).expect("it is buffered");
+        self.server
+            .writer()
+            .write_all(bytes)
+            .expect("it is buffered");
         self.serve();
     }
 

@@ -37,7 +37,9 @@ impl EnsembleClient {
     }
 
     fn is_held(&self) -> bool {
-        self.told.iter().any(|step| matches!(step, ContenderStep::Held(_)))
+        self.told
+            .iter()
+            .any(|step| matches!(step, ContenderStep::Held(_)))
     }
 
     /// Does what is to be done now. Returns whether something was.
@@ -122,7 +124,9 @@ fn settle(model: &mut Model, clients: &mut [EnsembleClient], now: Time) {
             has_worked = true;
             let (Output::Send(id, _) | Output::Close(id)) = output;
             let mut all = clients.iter_mut();
-            let Some(client) = all.find(|client| client.connection == Some(id)) else { continue };
+            let Some(client) = all.find(|client| client.connection == Some(id)) else {
+                continue;
+            };
             match output {
                 Output::Send(_, bytes) => client.session.received(now, &bytes),
                 Output::Close(_) => {
@@ -154,11 +158,17 @@ fn a_contender_queues_and_gets_the_lock_when_it_is_released() {
     assert!(clients[0].is_held());
     pass(&mut model, &mut clients, &mut now, 3_000);
     assert_eq!(model.children(DIRECTORY).unwrap().len(), 2);
-    assert_eq!((clients[1].is_held(), clients[1].contender.place()), (false, Some(1)));
+    assert_eq!(
+        (clients[1].is_held(), clients[1].contender.place()),
+        (false, Some(1))
+    );
 
     clients[0].contender.give_up();
     pass(&mut model, &mut clients, &mut now, 500);
-    assert_eq!(clients[0].told.last(), Some(&ContenderStep::CleanedUp(Cleanup::Deleted)));
+    assert_eq!(
+        clients[0].told.last(),
+        Some(&ContenderStep::CleanedUp(Cleanup::Deleted))
+    );
     assert!(clients[1].is_held());
     assert_eq!(model.children(DIRECTORY).unwrap().len(), 1);
 }

@@ -6,7 +6,10 @@ use crate::engine::{FENCE_MAX, FENCE_SEED_MAX, Node};
 
 fn attributes() -> Arc<LockAttributes> {
     let week = Ttl::from_duration(Duration::from_secs(7 * 24 * 60 * 60)).unwrap();
-    Arc::new(LockAttributes { fence: Some(week), ..LockAttributes::default() })
+    Arc::new(LockAttributes {
+        fence: Some(week),
+        ..LockAttributes::default()
+    })
 }
 
 /// A fenced lock of five nodes, for a second.
@@ -61,29 +64,54 @@ fn a_largest_counter_from_a_minority_is_written_to_all_nodes() {
     for (votes, counters) in table {
         let mut script = Script::new(fenced(Wait::No));
         let claim = script.attempt(1_000, draw(1));
-        let request = script.answer(1_005, fenced_votes(votes, counters)).request();
+        let request = script
+            .answer(1_005, fenced_votes(votes, counters))
+            .request();
         assert_eq!(
             (request.verb(), request.fence().unwrap()),
             (Verb::Fence, 9),
             "{votes} {counters:?}"
         );
-        assert_eq!((token_of(&request), request.key()), (token_of(&claim), claim.key()));
         assert_eq!(
-            (request.lock().unwrap().attributes.clone(), request.predecessor()),
+            (token_of(&request), request.key()),
+            (token_of(&claim), claim.key())
+        );
+        assert_eq!(
+            (
+                request.lock().unwrap().attributes.clone(),
+                request.predecessor()
+            ),
             (claim.lock().unwrap().attributes.clone(), None)
         );
-        assert_eq!(request.nodes, NodeSet::all(5), "it may be granted where it is still under way");
-        assert_eq!(request.deadline, Time::from_millis(1_055), "a round of its own");
-        assert_eq!(token(script.answer(1_009, votes_of("yy-y-")).done()), Some(9));
+        assert_eq!(
+            request.nodes,
+            NodeSet::all(5),
+            "it may be granted where it is still under way"
+        );
+        assert_eq!(
+            request.deadline,
+            Time::from_millis(1_055),
+            "a round of its own"
+        );
+        assert_eq!(
+            token(script.answer(1_009, votes_of("yy-y-")).done()),
+            Some(9)
+        );
     }
 }
 
 #[test]
 fn the_second_round_does_not_extend_the_validity() {
     let (mut script, _) = unconfirmed(Wait::No);
-    let Acquired::Held(held) = script.answer(1_040, votes_of("yyyyy")).done() else { panic!() };
+    let Acquired::Held(held) = script.answer(1_040, votes_of("yyyyy")).done() else {
+        panic!()
+    };
     assert_eq!(held.since, Time::from_millis(1_000));
-    assert_eq!(held.valid_until, Time::from_millis(1_988), "the second takes from its validity");
+    assert_eq!(
+        held.valid_until,
+        Time::from_millis(1_988),
+        "the second takes from its validity"
+    );
     assert_eq!((held.token, held.nodes), (draw(1).token, NodeSet::all(5)));
 }
 
@@ -91,18 +119,30 @@ fn the_second_round_does_not_extend_the_validity() {
 fn the_second_round_ends_with_the_validity_or_the_callers_deadline() {
     let mut script = Script::new(fenced(Wait::No));
     script.attempt(1_000, draw(1));
-    let late = script.answer(1_960, fenced_votes("yyy--", [7, 9, 7, 0, 0])).request();
+    let late = script
+        .answer(1_960, fenced_votes("yyy--", [7, 9, 7, 0, 0]))
+        .request();
     assert_eq!(late.deadline, Time::from_millis(1_988));
     let until = |millis| Wait::Until(Time::from_millis(millis));
-    for (wait, deadline) in [(until(1_020), 1_020), (until(1_500), 1_055), (until(999), 1_055)] {
+    for (wait, deadline) in [
+        (until(1_020), 1_020),
+        (until(1_500), 1_055),
+        (until(999), 1_055),
+    ] {
         let (_, request) = unconfirmed(wait);
         assert_eq!(request.deadline, Time::from_millis(deadline), "{wait:?}");
     }
     // The first round's answers were handled after the caller's deadline.
     let mut script = Script::new(fenced(until(1_020)));
     script.attempt(1_000, draw(1));
-    let late = script.answer(1_025, fenced_votes("yyy--", [7, 9, 7, 0, 0])).request();
-    assert_eq!(late.deadline, Time::from_millis(1_020), "no more time than was given");
+    let late = script
+        .answer(1_025, fenced_votes("yyy--", [7, 9, 7, 0, 0]))
+        .request();
+    assert_eq!(
+        late.deadline,
+        Time::from_millis(1_020),
+        "no more time than was given"
+    );
 }
 
 #[test]
@@ -112,9 +152,18 @@ fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
         script.answer(now, votes_of("yyy--"));
         if is_late {
             let undo = script.undo();
-            assert_eq!((token_of(&undo), undo.nodes), (draw(1).token, NodeSet::all(5)));
-            let Acquired::TooSlow(took) = script.done() else { panic!() };
-            assert_eq!(took, Duration::from_millis(now - 1_000), "since the request");
+            assert_eq!(
+                (token_of(&undo), undo.nodes),
+                (draw(1).token, NodeSet::all(5))
+            );
+            let Acquired::TooSlow(took) = script.done() else {
+                panic!()
+            };
+            assert_eq!(
+                took,
+                Duration::from_millis(now - 1_000),
+                "since the request"
+            );
         } else {
             assert_eq!(token(script.done()), Some(9));
         }
@@ -122,7 +171,9 @@ fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
     // The least validity must be left after the second round too.
     let mut script = Script::new(fenced(Wait::No).min_validity(Duration::from_millis(900)));
     script.attempt(1_000, draw(1));
-    script.answer(1_005, fenced_votes("yyy--", [7, 9, 7, 0, 0])).request();
+    script
+        .answer(1_005, fenced_votes("yyy--", [7, 9, 7, 0, 0]))
+        .request();
     script.answer(1_089, votes_of("yyy--")).undo();
     assert!(matches!(script.done(), Acquired::TooSlow(_)));
 }
@@ -140,11 +191,17 @@ fn a_lock_whose_token_no_majority_confirms_is_removed() {
     for (votes, is_contended) in table {
         let (mut script, _) = unconfirmed(Wait::No);
         let undo = script.answer(1_020, votes_of(votes)).undo();
-        assert_eq!((token_of(&undo), undo.nodes), (draw(1).token, NodeSet::all(5)));
+        assert_eq!(
+            (token_of(&undo), undo.nodes),
+            (draw(1).token, NodeSet::all(5))
+        );
         let outcome = script.done();
         let expected = matches!(outcome, Acquired::Contended);
         assert_eq!(expected, is_contended, "{votes}: {outcome:?}");
-        assert!(is_contended || matches!(outcome, Acquired::Unanswered), "{votes}: {outcome:?}");
+        assert!(
+            is_contended || matches!(outcome, Acquired::Unanswered),
+            "{votes}: {outcome:?}"
+        );
     }
     // It is undone on every node that got either request.
     let mut script = Script::new(fenced(Wait::No));
@@ -153,7 +210,9 @@ fn a_lock_whose_token_no_majority_confirms_is_removed() {
     claims.sent.remove(Node::new(4));
     script.answer(1_005, claims).request();
     let mut confirms = votes_of("ynn--");
-    [1, 3].into_iter().for_each(|index| confirms.sent.remove(Node::new(index)));
+    [1, 3]
+        .into_iter()
+        .for_each(|index| confirms.sent.remove(Node::new(index)));
     assert_eq!(script.answer(1_010, confirms).undo().nodes, NodeSet::all(5));
 }
 
@@ -178,7 +237,9 @@ fn invalid_counters_on_a_majority_end_every_wait() {
         let mut script = Script::new(fenced(Wait::Forever));
         script.attempt(1_000, draw(1));
         if is_second {
-            script.answer(1_005, fenced_votes("yyy--", [7, 9, 7, 0, 0])).request();
+            script
+                .answer(1_005, fenced_votes("yyy--", [7, 9, 7, 0, 0]))
+                .request();
         }
         let mut votes = votes_of("yyfff");
         votes.permanent_failures = votes.tally.failed;
@@ -235,7 +296,10 @@ fn counters_begin_no_lower_than_the_wall_clock_and_leave_room_above_it() {
     for (wall, expected) in table {
         let request = Script::new(fenced(Wait::No)).attempt(1_000, draw(1).at(wall));
         assert_eq!(
-            (request.fence().unwrap(), request.lock().unwrap().attributes.clone()),
+            (
+                request.fence().unwrap(),
+                request.lock().unwrap().attributes.clone()
+            ),
             (expected, Some(attributes())),
             "{wall}"
         );
@@ -253,7 +317,10 @@ fn a_lock_that_is_handed_off_gets_a_token_of_its_own() {
     let start = || {
         let mut script = Script::new(fenced(Wait::No).taking_over(held_lock(0, 5_000)));
         let request = script.attempt(1_000, draw(1).at(50));
-        assert_eq!((request.verb(), request.fence().unwrap()), (Verb::Handoff, 50));
+        assert_eq!(
+            (request.verb(), request.fence().unwrap()),
+            (Verb::Handoff, 50)
+        );
         script
     };
     let held = start().answer(1_005, fenced_votes("yyy--", [50; 5])).done();
@@ -267,10 +334,17 @@ fn a_lock_that_is_handed_off_gets_a_token_of_its_own() {
     assert_eq!(undo.nodes.iter().map(Node::index).collect::<Vec<_>>(), [4]);
     let request = script.request();
     assert_eq!(
-        (request.verb(), request.fence().unwrap(), request.predecessor()),
+        (
+            request.verb(),
+            request.fence().unwrap(),
+            request.predecessor()
+        ),
         (Verb::Fence, 51, None)
     );
     let undo = script.answer(1_020, votes_of("ynn--")).undo();
-    assert_eq!((token_of(&undo), undo.ttl().unwrap().as_millis()), (draw(1).token, 1_000));
+    assert_eq!(
+        (token_of(&undo), undo.ttl().unwrap().as_millis()),
+        (draw(1).token, 1_000)
+    );
     script.done();
 }

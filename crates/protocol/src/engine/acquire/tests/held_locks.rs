@@ -31,7 +31,12 @@ fn a_lock_is_released_on_every_node_that_got_the_request() {
     // The fourth node may set the key as well.
     let mut votes = votes_of("yyy-f");
     votes.sent.remove(crate::engine::Node::new(4));
-    let Acquired::Held(held) = acquire.answer(1, votes.clone()).done() else { panic!() };
+    let Acquired::Held(held) = acquire.answer(1, votes.clone()).done() else {
+        panic!()
+    };
     assert_eq!(held.nodes, votes.sent);
-    assert_eq!(held.undo(Time::from_millis(2), &rules(5)).nodes, NodeSet::all(4));
+    assert_eq!(
+        held.undo(Time::from_millis(2), &rules(5)).nodes,
+        NodeSet::all(4)
+    );
 }

@@ -8,7 +8,10 @@ use std::time::Duration;
 
 #[test]
 fn no_attempt_begins_before_the_quarantine_of_a_needed_node_ends() {
-    let quarantined = |votes| Votes { quarantine: Duration::from_secs(40), ..votes_of(votes) };
+    let quarantined = |votes| Votes {
+        quarantine: Duration::from_secs(40),
+        ..votes_of(votes)
+    };
     for seed in 0..20 {
         let mut script = acquire(Wait::Forever);
         script.attempt(1_000, draw(seed));
@@ -46,7 +49,15 @@ fn a_wait_that_cannot_outlast_the_quarantine_ends_at_once() {
         let mut script = acquire(Wait::Until(Time::from_millis(11_000)));
         script.attempt(1_000, draw(1));
         let quarantine = Duration::from_secs(seconds);
-        script.answer(1_002, Votes { quarantine, ..votes_of(votes) }).undo();
+        script
+            .answer(
+                1_002,
+                Votes {
+                    quarantine,
+                    ..votes_of(votes)
+                },
+            )
+            .undo();
         match script.wait_or_done() {
             Ok(until) => {
                 assert!(goes_on, "{seconds} {votes}");

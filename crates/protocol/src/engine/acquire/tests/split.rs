@@ -13,11 +13,20 @@ fn a_split_attempt_is_undone_and_repeated_within_one_round() {
         let rest = script.answer(1_002, votes_of("yynnn"));
         assert_eq!(token_of(&rest.undo()), draw(seed).token);
         let until = rest.wait();
-        assert!(until > Time::from_millis(1_002) && until <= Time::from_millis(1_004), "{until:?}");
+        assert!(
+            until > Time::from_millis(1_002) && until <= Time::from_millis(1_004),
+            "{until:?}"
+        );
         let again = script.attempt_at(until, draw(1_000 + seed));
-        assert_eq!((again.verb(), token_of(&again)), (Verb::Acquire, draw(1_000 + seed).token));
+        assert_eq!(
+            (again.verb(), token_of(&again)),
+            (Verb::Acquire, draw(1_000 + seed).token)
+        );
         assert_eq!(again.deadline, Time::from_millis(1_050), "one round in all");
-        assert!(matches!(script.answer(1_006, votes_of("yyy--")).done(), Acquired::Held(_)));
+        assert!(matches!(
+            script.answer(1_006, votes_of("yyy--")).done(),
+            Acquired::Held(_)
+        ));
     }
 }
 
@@ -90,7 +99,10 @@ fn no_attempt_begins_that_would_not_end_within_the_round() {
                     Err(outcome) => break outcome,
                 }
                 let end = now.after(Duration::from_millis(took));
-                assert!(end <= Time::from_millis(1_000).after(ROUND), "{took}: {end:?}");
+                assert!(
+                    end <= Time::from_millis(1_000).after(ROUND),
+                    "{took}: {end:?}"
+                );
             };
             assert!(matches!(outcome, Acquired::Contended));
             assert_eq!(attempts, most, "{took}");
@@ -131,7 +143,10 @@ fn the_last_attempt_decides_the_outcome() {
 
 #[test]
 fn a_token_that_was_not_confirmed_is_no_split_vote() {
-    let attributes = LockAttributes { fence: Some(Ttl::SHORTEST), ..LockAttributes::default() };
+    let attributes = LockAttributes {
+        fence: Some(Ttl::SHORTEST),
+        ..LockAttributes::default()
+    };
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Wait::No);
     let mut script = Script::new(acquire.with(Some(Arc::new(attributes))));

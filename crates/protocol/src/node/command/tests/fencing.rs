@@ -12,10 +12,18 @@ const LIFE: &[u8] = b"3600000";
 
 /// A fenced lock with these keys after its first.
 fn several(more_keys: Vec<Arc<[u8]>>) -> LockId {
-    let lock = fenced(Verb::Acquire, 7, at(0)).lock().expect("a lock is taken").clone();
-    let attributes =
-        lock.attributes.map(|attributes| LockAttributes { more_keys, ..(*attributes).clone() });
-    LockId { attributes: attributes.map(Arc::new), ..lock }
+    let lock = fenced(Verb::Acquire, 7, at(0))
+        .lock()
+        .expect("a lock is taken")
+        .clone();
+    let attributes = lock.attributes.map(|attributes| LockAttributes {
+        more_keys,
+        ..(*attributes).clone()
+    });
+    LockId {
+        attributes: attributes.map(Arc::new),
+        ..lock
+    }
 }
 
 #[test]
@@ -38,20 +46,25 @@ fn requests_that_take_or_confirm_a_fenced_lock_send_its_counter() {
     assert_eq!(encoded(&over, Form::Source), words(expected));
 
     let mut confirm = fenced(Verb::Fence, 7, at(0));
-    let Command::Fence(fenced) = &mut confirm.command else { panic!("{confirm:?}") };
+    let Command::Fence(fenced) = &mut confirm.command else {
+        panic!("{confirm:?}")
+    };
     fenced.fence = FENCE_MAX;
     let sha1 = fence.sha1.as_bytes();
     let largest = b"4504699138998272";
-    let expected: &[&[u8]] =
-        &[b"EVALSHA", sha1, b"2", b"key", COUNTER, b"1", token, largest, LIFE, b"57"];
+    let expected: &[&[u8]] = &[
+        b"EVALSHA", sha1, b"2", b"key", COUNTER, b"1", token, largest, LIFE, b"57",
+    ];
     assert_eq!(encoded(&confirm, Form::Digest), words(expected));
 }
 
 #[test]
 fn nothing_else_about_a_fenced_lock_touches_a_counter() {
     for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Restore] {
-        let (bytes, plain) =
-            (encoded(&fenced(verb, 7, at(0)), Form::Digest), request(verb, 7, at(0)));
+        let (bytes, plain) = (
+            encoded(&fenced(verb, 7, at(0)), Form::Digest),
+            request(verb, 7, at(0)),
+        );
         assert_eq!(bytes, encoded(&plain, Form::Digest), "{verb:?}");
     }
     // The same holds for several keys.
@@ -59,7 +72,10 @@ fn nothing_else_about_a_fenced_lock_touches_a_counter() {
     for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Restore] {
         let request = about(verb, several(more_keys.clone()), at(0));
         let text = String::from_utf8_lossy(&encoded(&request, Form::Digest)).into_owned();
-        assert!(text.contains("more") && !text.contains(":redlatch:fence"), "{verb:?} {text}");
+        assert!(
+            text.contains("more") && !text.contains(":redlatch:fence"),
+            "{verb:?} {text}"
+        );
     }
 }
 
@@ -79,9 +95,14 @@ fn a_claim_is_answered_with_the_former_state_and_the_counter() {
         let claim = fenced(verb, 7, at(0));
         for (state, is_new) in [(0, false), (1, true)] {
             for counter in [0, 1, 50, FENCE_MAX] {
-                let found =
-                    meaning(&claim, format!("*4\r\n:57\r\n:{state}\r\n:{counter}\r\n:2\r\n"));
-                let expected = NodeReply { is_awaited: true, ..claimed(is_new, counter) };
+                let found = meaning(
+                    &claim,
+                    format!("*4\r\n:57\r\n:{state}\r\n:{counter}\r\n:2\r\n"),
+                );
+                let expected = NodeReply {
+                    is_awaited: true,
+                    ..claimed(is_new, counter)
+                };
                 assert_eq!(found, Ok(expected), "{verb:?}");
             }
         }
@@ -114,7 +135,9 @@ fn an_invalid_answer_to_a_claim_is_nonsense() {
         "_\r\n",
     ];
     for verb in [Verb::Acquire, Verb::Handoff] {
-        nonsense.iter().for_each(|bytes| is_nonsense(&fenced(verb, 7, at(0)), bytes));
+        nonsense
+            .iter()
+            .for_each(|bytes| is_nonsense(&fenced(verb, 7, at(0)), bytes));
     }
 }
 
@@ -124,7 +147,10 @@ fn a_confirmation_is_answered_with_yes_or_no() {
     assert_eq!(meaning(&confirm, ":57\r\n"), Ok(yes()));
     assert_eq!(meaning(&confirm, ":-57\r\n"), Ok(no()));
     assert_eq!(meaning(&confirm, "-WRONGTYPE no string\r\n"), Ok(no()));
-    assert_eq!(meaning(&confirm, "-NOSCRIPT No matching script.\r\n"), Err(NoReply::UnknownScript));
+    assert_eq!(
+        meaning(&confirm, "-NOSCRIPT No matching script.\r\n"),
+        Err(NoReply::UnknownScript)
+    );
     [":1\r\n", "*2\r\n:57\r\n:9\r\n", "+OK\r\n", "_\r\n"]
         .iter()
         .for_each(|bytes| is_nonsense(&confirm, bytes));
@@ -133,11 +159,17 @@ fn a_confirmation_is_answered_with_yes_or_no() {
 #[test]
 fn a_counter_that_cannot_be_raised_is_a_permanent_error() {
     for verb in [Verb::Acquire, Verb::Handoff, Verb::Fence] {
-        let found =
-            meaning(&fenced(verb, 7, at(0)), "-FENCE a counter of this lock is no number\r\n");
-        let Err(NoReply::Failed(problem)) = found else { panic!("{verb:?}: {found:?}") };
+        let found = meaning(
+            &fenced(verb, 7, at(0)),
+            "-FENCE a counter of this lock is no number\r\n",
+        );
+        let Err(NoReply::Failed(problem)) = found else {
+            panic!("{verb:?}: {found:?}")
+        };
         assert!(problem.is_permanent(), "{verb:?}");
-        let NodeError::Server(error) = problem else { panic!("{problem}") };
+        let NodeError::Server(error) = problem else {
+            panic!("{problem}")
+        };
         assert_eq!(error.kind, ServerErrorKind::Counter);
     }
 }

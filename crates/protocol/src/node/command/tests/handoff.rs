@@ -8,7 +8,10 @@ fn a_handoff_distinguishes_our_key_from_a_missing_key_and_counts_the_waiters() {
     for (state, is_new) in [(0, false), (1, true)] {
         for waiting in [0, 1, 70] {
             let bytes = format!("*4\r\n:57\r\n:{state}\r\n:0\r\n:{waiting}\r\n");
-            let expected = NodeReply { is_awaited: waiting > 0, ..claimed(is_new, 0) };
+            let expected = NodeReply {
+                is_awaited: waiting > 0,
+                ..claimed(is_new, 0)
+            };
             assert_eq!(meaning(&handoff, bytes), Ok(expected));
         }
     }

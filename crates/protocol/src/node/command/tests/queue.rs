@@ -15,8 +15,19 @@ const OTHER: &[u8] = &[WAITER; Token::LEN];
 /// A request about a lock with an owner's label and these keys after its first.
 fn labelled(verb: Verb, more_keys: Vec<Arc<[u8]>>) -> Request {
     let owner = b"host-3 \xff".to_vec();
-    let attributes = LockAttributes { owner, more_keys, ..LockAttributes::default() };
-    about(verb, LockId { attributes: Some(Arc::new(attributes)), ..lock(7) }, at(0))
+    let attributes = LockAttributes {
+        owner,
+        more_keys,
+        ..LockAttributes::default()
+    };
+    about(
+        verb,
+        LockId {
+            attributes: Some(Arc::new(attributes)),
+            ..lock(7)
+        },
+        at(0),
+    )
 }
 
 /// A removal that takes a waiter out of the queue.
@@ -66,7 +77,9 @@ fn a_turn_sends_the_waiter_and_a_new_token() {
     // It is a claim in place of the waiter's reservation.
     let (claim, reserved) = (script::CLAIM.sha1.as_bytes(), [RESERVED, OTHER].concat());
     let plain = request(Verb::Turn, 7, at(0));
-    let call: &[&[u8]] = &[b"EVALSHA", claim, b"1", b"key", b"1", &reserved, TOKEN, b"1000"];
+    let call: &[&[u8]] = &[
+        b"EVALSHA", claim, b"1", b"key", b"1", &reserved, TOKEN, b"1000",
+    ];
     let expected = [call, &[b"50", b"0", OTHER, b"57"]].concat();
     assert_eq!(encoded(&plain, Form::Digest), words(&expected));
     let expected: &[&[u8]] = &[
@@ -84,7 +97,10 @@ fn a_turn_sends_the_waiter_and_a_new_token() {
         OTHER,
         b"57",
     ];
-    assert_eq!(encoded(&fenced(Verb::Turn, 7, at(0)), Form::Digest), words(expected));
+    assert_eq!(
+        encoded(&fenced(Verb::Turn, 7, at(0)), Form::Digest),
+        words(expected)
+    );
 }
 
 #[test]
@@ -92,7 +108,10 @@ fn a_waiter_leaves_with_the_removal_of_its_token() {
     let source = script::GIVE.source.as_bytes();
     for verb in [Verb::Release, Verb::Undo] {
         let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"", b"57"];
-        for leave in [leaving(request(verb, 7, at(0))), leaving(fenced(verb, 7, at(0)))] {
+        for leave in [
+            leaving(request(verb, 7, at(0))),
+            leaving(fenced(verb, 7, at(0))),
+        ] {
             assert_eq!(encoded(&leave, Form::Source), words(expected), "{verb:?}");
             assert_eq!(meaning(&leave, ":57\r\n"), Ok(yes()));
             assert_eq!(meaning(&leave, ":-57\r\n"), Ok(no()));
@@ -110,7 +129,9 @@ fn a_lock_that_stays_taken_for_a_while_loses_its_waiter_and_so_does_a_set_of_key
 
     let several = leaving(labelled(Verb::Undo, vec![Arc::from(&b"more"[..])]));
     let value = [TOKEN, b"host-3 \xff"].concat();
-    let expected: &[&[u8]] = &[b"EVAL", source, b"2", b"key", b"more", &value, OTHER, b"", b"57"];
+    let expected: &[&[u8]] = &[
+        b"EVAL", source, b"2", b"key", b"more", &value, OTHER, b"", b"57",
+    ];
     assert_eq!(encoded(&several, Form::Source), words(expected));
 }
 
@@ -118,10 +139,16 @@ fn a_lock_that_stays_taken_for_a_while_loses_its_waiter_and_so_does_a_set_of_key
 fn being_notified_takes_four_commands() {
     let mut request = request(Verb::Listen, 7, at(0));
     let mut listen = |step| {
-        request.command = Command::Listen(Listen { key: Arc::from(&b"key"[..]), step });
+        request.command = Command::Listen(Listen {
+            key: Arc::from(&b"key"[..]),
+            step,
+        });
         request.clone()
     };
-    let channel = Channel { number: 0xab, is_sharded: false };
+    let channel = Channel {
+        number: 0xab,
+        is_sharded: false,
+    };
     let subscribe = listen(ListenStep::Subscribe(channel));
     let expected = words(&[b"SUBSCRIBE", b"redlatch:00000000000000ab"]);
     assert_eq!(encoded(&subscribe, Form::Source), expected);
@@ -130,29 +157,49 @@ fn being_notified_takes_four_commands() {
     ["+OK\r\n", ":57\r\n", ">1\r\n$1\r\nx\r\n"]
         .iter()
         .for_each(|bytes| is_nonsense(&subscribe, bytes));
-    let channel = Channel { is_sharded: true, ..channel };
+    let channel = Channel {
+        is_sharded: true,
+        ..channel
+    };
     let subscribe = listen(ListenStep::Subscribe(channel));
     let mut of_shard = Vec::new();
     encode(&subscribe, Form::Source, 0, b"{fjl}", &mut of_shard);
-    assert_eq!(of_shard, words(&[b"SSUBSCRIBE", b"redlatch:{fjl}00000000000000ab"]));
+    assert_eq!(
+        of_shard,
+        words(&[b"SSUBSCRIBE", b"redlatch:{fjl}00000000000000ab"])
+    );
     let subscribed = ">3\r\n$10\r\nssubscribe\r\n$30\r\nredlatch:{fjl}00000000000000ab\r\n:1\r\n";
     assert_eq!(meaning(&subscribe, subscribed), Ok(yes()));
     let enable = listen(ListenStep::Enable);
     let expected = words(&[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]);
     assert_eq!(encoded(&enable, Form::Source), expected);
     let opt_in = listen(ListenStep::OptIn);
-    assert_eq!(encoded(&opt_in, Form::Source), words(&[b"CLIENT", b"CACHING", b"YES"]));
+    assert_eq!(
+        encoded(&opt_in, Form::Source),
+        words(&[b"CLIENT", b"CACHING", b"YES"])
+    );
     for step in [enable, opt_in] {
         assert_eq!(meaning(&step, "+OK\r\n"), Ok(yes()));
-        [":57\r\n", "_\r\n", "$2\r\nOK\r\n"].iter().for_each(|bytes| is_nonsense(&step, bytes));
+        [":57\r\n", "_\r\n", "$2\r\nOK\r\n"]
+            .iter()
+            .for_each(|bytes| is_nonsense(&step, bytes));
         assert_eq!(script_of(&step), None);
     }
     let read_key = listen(ListenStep::Read(Token::new([WAITER; Token::LEN])));
     let source = script::LISTEN.source.as_bytes();
-    assert_eq!(encoded(&read_key, Form::Source), words(&[b"EVAL", source, b"1", b"key", b"57"]));
+    assert_eq!(
+        encoded(&read_key, Form::Source),
+        words(&[b"EVAL", source, b"1", b"key", b"57"])
+    );
     assert_eq!(meaning(&read_key, ":57\r\n"), Ok(yes()));
-    assert_eq!(meaning(&read_key, ":-57\r\n"), Ok(no()), "there is no such key");
-    ["+OK\r\n", ":56\r\n", "_\r\n"].iter().for_each(|bytes| is_nonsense(&read_key, bytes));
+    assert_eq!(
+        meaning(&read_key, ":-57\r\n"),
+        Ok(no()),
+        "there is no such key"
+    );
+    ["+OK\r\n", ":56\r\n", "_\r\n"]
+        .iter()
+        .for_each(|bytes| is_nonsense(&read_key, bytes));
 }
 
 #[test]
@@ -174,17 +221,31 @@ fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
     ];
     for (numbers, (place, is_reserved, left)) in table {
         let (was_out, lacks, is_heard) = (numbers[2] & 2 == 2, None, false);
-        let view =
-            QueueView { place, is_reserved, lacks, was_out, left, is_heard, free: free.clone() };
+        let view = QueueView {
+            place,
+            is_reserved,
+            lacks,
+            was_out,
+            left,
+            is_heard,
+            free: free.clone(),
+        };
         let (counter, view) = (Some(numbers[0] as u64), Some(Box::new(view)));
-        let expected = NodeReply { counter, view, ..yes() };
+        let expected = NodeReply {
+            counter,
+            view,
+            ..yes()
+        };
         let found = meaning(&queue, answer(NUMBER as i64, numbers));
         assert_eq!(found, Ok(expected), "{numbers:?}");
     }
 }
 
 fn answer(proof: i64, numbers: [i64; 5]) -> String {
-    let numbers: String = numbers.iter().map(|number| format!(":{number}\r\n")).collect();
+    let numbers: String = numbers
+        .iter()
+        .map(|number| format!(":{number}\r\n"))
+        .collect();
     format!("*7\r\n:{proof}\r\n{numbers}$0\r\n\r\n")
 }
 
@@ -204,13 +265,18 @@ fn an_invalid_answer_to_a_waiter_is_nonsense() {
         [7, 0, 4, 5, 1],
         [7, 0, -1, 5, 1],
     ];
-    numbers.into_iter().for_each(|numbers| is_nonsense(&queue, &answer(NUMBER as i64, numbers)));
+    numbers
+        .into_iter()
+        .for_each(|numbers| is_nonsense(&queue, &answer(NUMBER as i64, numbers)));
     let valid = answer(NUMBER as i64, [7, 0, 1, 5, 1]);
     assert_eq!(meaning(&queue, &valid).unwrap().counter, Some(7));
     for proof in [56, -57, 0] {
         is_nonsense(&queue, &answer(proof, [7, 0, 1, 5, 1]));
     }
-    is_nonsense(&queue, &valid.replace("*7", "*8").replace(":7\r\n", ":7\r\n:7\r\n"));
+    is_nonsense(
+        &queue,
+        &valid.replace("*7", "*8").replace(":7\r\n", ":7\r\n:7\r\n"),
+    );
     is_nonsense(&queue, &valid.replace("*7", "*6").replace(":7\r\n", ""));
     is_nonsense(&queue, &valid.replace(":7\r\n", "_\r\n"));
     is_nonsense(&queue, &valid.replace(":5\r\n", "$1\r\n5\r\n"));
@@ -223,27 +289,46 @@ fn an_invalid_answer_to_a_waiter_is_nonsense() {
 fn an_answer_to_a_set_says_for_which_of_its_keys_it_waits_if_it_has_others() {
     let set = labelled(Verb::Queue, vec![Arc::from(&b"more"[..])]);
     let answer = |flags| answer(NUMBER as i64, [7, 0, flags, 5, 1]);
-    for (flags, expected) in [(0, None), (1, None), (4, Some(0)), (8, Some(1)), (10, Some(1))] {
+    for (flags, expected) in [
+        (0, None),
+        (1, None),
+        (4, Some(0)),
+        (8, Some(1)),
+        (10, Some(1)),
+    ] {
         let view = meaning(&set, answer(flags)).unwrap().view.unwrap();
         assert_eq!(view.lacks, expected, "{flags}");
     }
     // It has two keys, and lacks none if all are reserved for it.
-    [12, 16, 5, 9, -4].into_iter().for_each(|flags| is_nonsense(&set, &answer(flags)));
+    [12, 16, 5, 9, -4]
+        .into_iter()
+        .for_each(|flags| is_nonsense(&set, &answer(flags)));
 }
 
 #[test]
 fn a_turn_is_answered_as_a_claim() {
     let plain = request(Verb::Turn, 7, at(0));
-    let expected = Ok(NodeReply { is_awaited: true, ..claimed(true, 0) });
+    let expected = Ok(NodeReply {
+        is_awaited: true,
+        ..claimed(true, 0)
+    });
     assert_eq!(meaning(&plain, "*4\r\n:57\r\n:1\r\n:0\r\n:3\r\n"), expected);
     is_nonsense(&plain, "*3\r\n:57\r\n:1\r\n:3\r\n");
     let fenced = fenced(Verb::Turn, 7, at(0));
-    let expected = Ok(NodeReply { is_awaited: true, ..claimed(true, 9) });
-    assert_eq!(meaning(&fenced, "*4\r\n:57\r\n:1\r\n:9\r\n:3\r\n"), expected);
+    let expected = Ok(NodeReply {
+        is_awaited: true,
+        ..claimed(true, 9)
+    });
+    assert_eq!(
+        meaning(&fenced, "*4\r\n:57\r\n:1\r\n:9\r\n:3\r\n"),
+        expected
+    );
     is_nonsense(&fenced, "*3\r\n:57\r\n:1\r\n:3\r\n");
     for turn in [plain, fenced] {
         assert_eq!(meaning(&turn, ":-57\r\n"), Ok(no()));
-        ["+OK\r\n", ":57\r\n", "_\r\n"].iter().for_each(|bytes| is_nonsense(&turn, bytes));
+        ["+OK\r\n", ":57\r\n", "_\r\n"]
+            .iter()
+            .for_each(|bytes| is_nonsense(&turn, bytes));
     }
 }
 

@@ -14,7 +14,10 @@ impl Nodes {
             self.now = next.max(self.now).min(at(millis));
             self.rounds.tick(self.now);
             let next = self.rounds.next_deadline();
-            assert!(next.is_none_or(|next| next > self.now), "{next:?} has passed");
+            assert!(
+                next.is_none_or(|next| next > self.now),
+                "{next:?} has passed"
+            );
             while let Some((waiter, _)) = self.rounds.poll() {
                 ended.push((waiter, self.now.since(at(0)).as_millis() as u64));
             }
@@ -56,7 +59,10 @@ fn a_request_without_room_until_the_round_ends_is_never_sent() {
         nodes.receive(index, "+OK\r\n");
     }
     let votes = nodes.over().votes;
-    assert_eq!((votes.tally.granted.len(), votes.sent.contains(node(2))), (2, false));
+    assert_eq!(
+        (votes.tally.granted.len(), votes.sent.contains(node(2))),
+        (2, false)
+    );
     nodes.receive(2, &"+OK\r\n".repeat(half as usize));
     assert_eq!(nodes.commands(2), [""; 0], "the round is over");
 }
@@ -101,7 +107,10 @@ fn a_node_whose_connection_is_lost_has_no_vote_in_the_rounds_that_are_open() {
     assert!(!nodes.is_over());
     nodes.receive(1, "$-1\r\n");
     let votes = nodes.over().votes;
-    assert_eq!((votes.tally.granted, votes.tally.failed), (set(&[2]), set(&[0])));
+    assert_eq!(
+        (votes.tally.granted, votes.tally.failed),
+        (set(&[2]), set(&[0]))
+    );
     assert_eq!(votes.sent, NodeSet::all(3), "it is undone everywhere");
     // An extension adds nothing that a restarted node could give to others.
     let mut nodes = Nodes::ready(false);
@@ -136,7 +145,10 @@ fn it_waits_until_their_connections_are_about_to_be_given_up_or_the_caller_does(
     nodes.post(Verb::Undo, 1);
     assert_eq!(nodes.commands(1).len(), 2);
     assert_eq!(outcome.votes.tally.granted, set(&[0]));
-    assert!(matches!(outcome.reports[1].answer, NodeAnswer::Failed(NodeError::TimedOut(_))));
+    assert!(matches!(
+        outcome.reports[1].answer,
+        NodeAnswer::Failed(NodeError::TimedOut(_))
+    ));
 
     let mut nodes = Nodes::ready(false);
     nodes.open_until(1, 1, 120);

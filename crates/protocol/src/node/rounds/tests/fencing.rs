@@ -7,7 +7,9 @@ use crate::node::{Conversation, NodeError, Rounds, Session, SessionOptions};
 use std::time::Duration;
 
 fn open(nodes: &mut Nodes, verb: Verb, owner: u8) {
-    nodes.rounds.begin(nodes.now, fenced(verb, owner, nodes.now), 1);
+    nodes
+        .rounds
+        .begin(nodes.now, fenced(verb, owner, nodes.now), 1);
 }
 
 /// The reply to command `number` of a node that granted a free lock.
@@ -77,8 +79,14 @@ fn a_quarantined_node_reports_its_counter_but_has_no_vote() {
             nodes.receive(index, &granted_new(number, counter));
         }
         let votes = nodes.over().votes;
-        assert_eq!((votes.tally.granted, votes.tally.failed), (set(&[0, 1]), set(&[2])));
-        assert_eq!((votes.counters.largest, votes.counters.nodes), (largest, set(which)));
+        assert_eq!(
+            (votes.tally.granted, votes.tally.failed),
+            (set(&[0, 1]), set(&[2]))
+        );
+        assert_eq!(
+            (votes.counters.largest, votes.counters.nodes),
+            (largest, set(which))
+        );
     }
 }
 
@@ -102,7 +110,10 @@ fn the_counter_of_one_server_with_two_names_counts_once() {
     let votes = nodes.over().votes;
     assert!(!votes.same_server);
     assert_eq!(votes.tally.granted, set(&[0, 1]));
-    assert_eq!((votes.counters.largest, votes.counters.nodes), (9, set(&[0])));
+    assert_eq!(
+        (votes.counters.largest, votes.counters.nodes),
+        (9, set(&[0]))
+    );
 }
 
 #[test]
@@ -127,7 +138,9 @@ fn an_invalid_counter_is_permanent_and_the_former_lock_is_removed() {
     }
     // A fenced lock needs a valid counter. A lock without a counter is still possible.
     nodes.pass(1);
-    nodes.rounds.begin(nodes.now, request(Verb::Acquire, 3, nodes.now), 2);
+    nodes
+        .rounds
+        .begin(nodes.now, request(Verb::Acquire, 3, nodes.now), 2);
     (0..2).for_each(|index| assert!(nodes.commands(index).contains(&"SET 3".to_owned())));
 }
 
@@ -145,6 +158,10 @@ fn a_confirmation_is_sent_to_all_nodes_and_needs_a_majority() {
     assert!(votes.reports.is_empty(), "a won round needs no reports");
     // A connection lost meanwhile leaves no pending release.
     open(&mut nodes, Verb::Fence, 2);
-    nodes.rounds.closed(nodes.now, node(0), NodeError::Disconnected("gone".to_owned()));
+    nodes.rounds.closed(
+        nodes.now,
+        node(0),
+        NodeError::Disconnected("gone".to_owned()),
+    );
     assert_eq!(nodes.rounds.session(node(0)).load(), (0, 0));
 }

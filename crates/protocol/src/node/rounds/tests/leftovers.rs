@@ -66,7 +66,10 @@ fn an_attempt_undone_after_its_deadline_is_not_written_after_its_removal() {
         nodes.post(Verb::Undo, 1);
         nodes.receive(2, &greeting("run 2", 1_000));
         let late = nodes.commands(2);
-        assert!(late.iter().all(|command| command.starts_with("EVAL ")), "{verb:?}: {late:?}");
+        assert!(
+            late.iter().all(|command| command.starts_with("EVAL ")),
+            "{verb:?}: {late:?}"
+        );
         assert!(late.len() <= 1, "{verb:?}: {late:?}");
         assert!(nodes.is_over());
     }
@@ -80,10 +83,19 @@ fn a_node_that_was_not_asked_is_reported_as_such() {
     nodes.rounds.begin(nodes.now, release, 1);
     nodes.receive(0, ":1\r\n");
     nodes.lose(1);
-    let answers: Vec<_> = nodes.over().reports.into_iter().map(|report| report.answer).collect();
+    let answers: Vec<_> = nodes
+        .over()
+        .reports
+        .into_iter()
+        .map(|report| report.answer)
+        .collect();
     assert!(matches!(
         answers[..],
-        [NodeAnswer::Granted, NodeAnswer::Failed(_), NodeAnswer::NotAsked]
+        [
+            NodeAnswer::Granted,
+            NodeAnswer::Failed(_),
+            NodeAnswer::NotAsked
+        ]
     ));
     assert_eq!(nodes.commands(2), [""; 0]);
 }
@@ -96,7 +108,12 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
     // So the removal after it goes to every node.
     assert_eq!(outcome.votes.sent, set(&[0, 1, 2]));
     assert_eq!(outcome.votes.tally.answered_by_majority(), Verdict::Lost);
-    assert!(outcome.statuses.iter().all(|status| status.last_error.as_ref() == Some(&error)));
+    assert!(
+        outcome
+            .statuses
+            .iter()
+            .all(|status| status.last_error.as_ref() == Some(&error))
+    );
     assert!(outcome.statuses.iter().map(|status| &status.url).eq(&names));
     assert_eq!(outcome.said, vec![None; 3]);
     let answer = NodeAnswer::Failed(error);
@@ -107,7 +124,10 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
 #[test]
 fn a_removal_skips_unknown_nodes() {
     let mut nodes = Nodes::ready(false);
-    let undo = Request { nodes: NodeSet::all(64), ..request(Verb::Undo, 1, at(0)) };
+    let undo = Request {
+        nodes: NodeSet::all(64),
+        ..request(Verb::Undo, 1, at(0))
+    };
     nodes.rounds.send(nodes.now, undo.clone());
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
 }

@@ -10,7 +10,10 @@ fn answer(nodes: &mut Nodes, index: usize, given: u64) {
 
 /// The number with which the waiter renews its entry on this node, if it does.
 fn told(nodes: &mut Nodes, index: usize) -> Option<String> {
-    super::write(nodes.rounds.session(super::node(index)), &mut nodes.sent[index]);
+    super::write(
+        nodes.rounds.session(super::node(index)),
+        &mut nodes.sent[index],
+    );
     let text = String::from_utf8_lossy(&std::mem::take(&mut nodes.sent[index])).into_owned();
     let words: Vec<&str> = text.split("\r\n").collect();
     // The waiter's name is the first argument, and its number the second, behind its length.
@@ -44,7 +47,10 @@ fn a_node_that_answers_late_with_another_number_is_told_the_agreed_one() {
 fn a_node_that_answered_in_time_with_another_number_is_told_the_agreed_one() {
     let mut nodes = Nodes::ready(true);
     nodes.open(0, Verb::Queue, 1);
-    [5, 7, 7].into_iter().enumerate().for_each(|(index, given)| answer(&mut nodes, index, given));
+    [5, 7, 7]
+        .into_iter()
+        .enumerate()
+        .for_each(|(index, given)| answer(&mut nodes, index, given));
     assert!(nodes.is_over());
     assert_eq!(told(&mut nodes, 0).as_deref(), Some("7"));
 }

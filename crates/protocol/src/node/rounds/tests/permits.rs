@@ -19,7 +19,15 @@ fn open_share(nodes: &mut Nodes, verb: Verb, owner: u8, of: Share) {
 
 /// Requests any permit.
 fn open(nodes: &mut Nodes, verb: Verb, owner: u8) {
-    open_share(nodes, verb, owner, Share::Permit { of: PERMITS, number: None });
+    open_share(
+        nodes,
+        verb,
+        owner,
+        Share::Permit {
+            of: PERMITS,
+            number: None,
+        },
+    );
 }
 
 /// The answer to command `number` of a node that granted this permit.
@@ -34,7 +42,14 @@ fn write_all(nodes: &mut Nodes) {
 
 #[test]
 fn votes_for_different_permits_are_no_majority_in_any_order() {
-    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let orders = [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ];
     let table = [
         // The nodes' permits, the permit of most, and the nodes that count.
         ([2, 2, 2], 2, &[0, 1, 2][..]),
@@ -73,7 +88,10 @@ fn a_round_is_won_by_a_majority_for_one_permit_and_not_by_a_majority_of_grants()
     // The permit of the most votes was another before.
     nodes.receive(4, &granted(1, 1));
     let votes = nodes.over();
-    assert_eq!((votes.votes.permit, votes.votes.tally.granted), (Some(1), set(&[1, 3, 4])));
+    assert_eq!(
+        (votes.votes.permit, votes.votes.tally.granted),
+        (Some(1), set(&[1, 3, 4]))
+    );
     assert_eq!(votes.votes.tally.granted_by_majority(), Verdict::Won);
     assert!(votes.reports.is_empty());
 }
@@ -87,23 +105,40 @@ fn is_over_with_two(nodes: &mut Nodes, number: u64, verb: Verb, share: Share) ->
     nodes.is_over()
 }
 
-const ANY: Share = Share::Permit { of: PERMITS, number: None };
+const ANY: Share = Share::Permit {
+    of: PERMITS,
+    number: None,
+};
 
 #[test]
 fn a_round_that_has_a_permit_waits_for_every_node_that_is_not_silent() {
     for verb in [Verb::Acquire, Verb::Turn] {
-        for (millis, answer) in [(0, granted(1, 2)), (30, granted(1, 0)), (49, ":-1\r\n".into())] {
+        for (millis, answer) in [
+            (0, granted(1, 2)),
+            (30, granted(1, 0)),
+            (49, ":-1\r\n".into()),
+        ] {
             let mut nodes = Nodes::ready(false);
-            assert!(!is_over_with_two(&mut nodes, 1, verb, ANY), "the third may grant another");
+            assert!(
+                !is_over_with_two(&mut nodes, 1, verb, ANY),
+                "the third may grant another"
+            );
             nodes.pass(millis);
             assert!(!nodes.is_over(), "{millis}");
             nodes.receive(2, &answer);
             let votes = nodes.over().votes;
-            assert_eq!((votes.permit, votes.tally.is_complete()), (Some(2), true), "{millis}");
+            assert_eq!(
+                (votes.permit, votes.tally.is_complete()),
+                (Some(2), true),
+                "{millis}"
+            );
         }
     }
     let mut nodes = Nodes::ready(false);
-    assert!(is_over_with_two(&mut nodes, 1, Verb::Acquire, Share::Reader), "all are the same");
+    assert!(
+        is_over_with_two(&mut nodes, 1, Verb::Acquire, Share::Reader),
+        "all are the same"
+    );
 }
 
 #[test]
@@ -113,14 +148,21 @@ fn a_round_that_has_a_permit_waits_for_no_node_that_is_silent_or_down() {
     nodes.pass(49);
     assert!(!nodes.is_over());
     nodes.pass(1);
-    assert_eq!(nodes.over().votes.permit, Some(2), "the time of a round is over");
+    assert_eq!(
+        nodes.over().votes.permit,
+        Some(2),
+        "the time of a round is over"
+    );
     // The last node is known to be silent now, while it is connected and after that.
     assert!(is_over_with_two(&mut nodes, 2, Verb::Acquire, ANY));
     nodes.lose(2);
     assert!(is_over_with_two(&mut nodes, 3, Verb::Acquire, ANY));
     nodes.pass(500);
     nodes.connect(2);
-    assert!(is_over_with_two(&mut nodes, 4, Verb::Acquire, ANY), "its greeting is missing");
+    assert!(
+        is_over_with_two(&mut nodes, 4, Verb::Acquire, ANY),
+        "its greeting is missing"
+    );
     // It was down before the round, or goes down in it.
     let mut nodes = Nodes::ready(false);
     nodes.lose(2);
@@ -179,7 +221,11 @@ fn readers_grants_are_votes_for_the_same_share_and_refusals_are_not_restored() {
     assert_eq!((votes.permit, votes.tally.granted), (None, set(&[1, 2])));
     assert_eq!(votes.tally.refused, set(&[0]));
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), [""; 0]));
-    assert_eq!(nodes.rounds.entries.len(), nodes.rounds.vacant.len(), "the entry is free again");
+    assert_eq!(
+        nodes.rounds.entries.len(),
+        nodes.rounds.vacant.len(),
+        "the entry is free again"
+    );
 }
 
 #[test]
@@ -198,7 +244,10 @@ fn a_permit_of_one_server_with_two_names_counts_once() {
     nodes.receive(1, &granted(1, 3));
     let votes = nodes.over();
     assert_eq!(votes.votes.permit, Some(2));
-    assert_eq!((votes.votes.tally.granted, votes.votes.tally.failed), (set(&[0]), set(&[2])));
+    assert_eq!(
+        (votes.votes.tally.granted, votes.votes.tally.failed),
+        (set(&[0]), set(&[2]))
+    );
     assert_eq!(votes.votes.tally.refused, set(&[1]));
 }
 
@@ -219,8 +268,14 @@ fn withdrawn_votes_make_another_permit_the_best() {
     assert!(!nodes.is_over());
     nodes.receive(3, &granted(1, 3));
     let votes = nodes.over().votes;
-    assert_eq!((votes.permit, votes.tally.granted), (Some(3), set(&[0, 1, 3])));
-    assert_eq!((votes.tally.refused, votes.tally.failed), (set(&[2]), set(&[4])));
+    assert_eq!(
+        (votes.permit, votes.tally.granted),
+        (Some(3), set(&[0, 1, 3]))
+    );
+    assert_eq!(
+        (votes.tally.refused, votes.tally.failed),
+        (set(&[2]), set(&[4]))
+    );
 }
 
 #[test]
@@ -231,7 +286,14 @@ fn a_node_that_granted_another_permit_is_reported_as_refusing() {
     nodes.lose(1);
     nodes.lose(2);
     let votes = nodes.over();
-    let answers: Vec<_> = votes.reports.into_iter().map(|report| report.answer).collect();
+    let answers: Vec<_> = votes
+        .reports
+        .into_iter()
+        .map(|report| report.answer)
+        .collect();
     assert!(matches!(answers[0], NodeAnswer::Granted), "{answers:?}");
-    assert!(matches!(&answers[1], NodeAnswer::Failed(NodeError::Disconnected(_))), "{answers:?}");
+    assert!(
+        matches!(&answers[1], NodeAnswer::Failed(NodeError::Disconnected(_))),
+        "{answers:?}"
+    );
 }

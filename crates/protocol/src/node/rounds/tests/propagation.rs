@@ -40,8 +40,13 @@ impl Nodes {
     fn open_turn(&mut self, owner: u8, called: &[usize]) {
         let waiter = Token::new([WAITER; Token::LEN]);
         let turn = request(Verb::Turn, owner, self.now);
-        let turn = Request { spare_until: self.now.after(Duration::from_millis(100)), ..turn };
-        called.iter().for_each(|index| self.rounds.waits.reserve(waiter, node(*index)));
+        let turn = Request {
+            spare_until: self.now.after(Duration::from_millis(100)),
+            ..turn
+        };
+        called
+            .iter()
+            .for_each(|index| self.rounds.waits.reserve(waiter, node(*index)));
         self.rounds.begin(self.now, turn, owner.into());
     }
 }
@@ -56,7 +61,10 @@ fn a_late_refusal_of_a_grant_is_restored_with_the_rest_of_the_ttl() {
     assert!(output.ends_with(end), "{}", output.escape_ascii());
     assert_eq!(nodes.commands(2), ["EVAL 1"]);
     nodes.receive(2, ":2\r\n");
-    assert!(nodes.rounds.propagation.kept.is_empty(), "every node has it");
+    assert!(
+        nodes.rounds.propagation.kept.is_empty(),
+        "every node has it"
+    );
 }
 
 #[test]
@@ -109,7 +117,9 @@ fn no_grant_is_restored_after_its_release() {
 #[test]
 fn no_grant_is_restored_after_its_handoff_or_its_ttl() {
     let mut nodes = Nodes::with_late_refusal();
-    nodes.rounds.begin(nodes.now, crate::node::fixture::handoff(1, 2, nodes.now), 2);
+    nodes
+        .rounds
+        .begin(nodes.now, crate::node::fixture::handoff(1, 2, nodes.now), 2);
     nodes.commands(2);
     nodes.receive(2, "$-1\r\n");
     assert_eq!(nodes.commands(2), [""; 0]);
@@ -131,8 +141,15 @@ fn a_lock_that_was_restored_is_released_there() {
     let sent = nodes.over().votes.sent;
     assert_eq!(sent, set(&[0, 1]));
     nodes.greet(2);
-    assert_eq!(nodes.commands(2), ["EVAL 1"], "the node can be reached again");
-    let release = Request { nodes: sent, ..request(Verb::Release, 1, nodes.now) };
+    assert_eq!(
+        nodes.commands(2),
+        ["EVAL 1"],
+        "the node can be reached again"
+    );
+    let release = Request {
+        nodes: sent,
+        ..request(Verb::Release, 1, nodes.now)
+    };
     nodes.rounds.begin(nodes.now, release, 2);
     assert_eq!(nodes.commands(2), ["EVAL 1"]);
 }
@@ -161,7 +178,10 @@ fn the_first_lock_waits_for_a_node_that_is_connecting_as_long_as_it_makes_progre
 fn a_lock_says_that_it_has_waited_beyond_its_deadline_for_a_connection() {
     for (last, is_late) in [(50, false), (55, true)] {
         let mut nodes = Nodes::arriving();
-        let first = nodes.rounds.entries[0].request.as_mut().expect("it is open");
+        let first = nodes.rounds.entries[0]
+            .request
+            .as_mut()
+            .expect("it is open");
         first.change(|first| first.spare_until = at(100));
         assert_eq!(first.deadline, at(50));
         nodes.pass(29);
@@ -178,7 +198,10 @@ fn a_lock_says_that_it_has_waited_beyond_its_deadline_for_a_connection() {
 #[test]
 fn a_silent_node_delays_only_the_first_lock_of_a_client() {
     let mut nodes = Nodes::arriving();
-    let first = nodes.rounds.entries[0].request.as_mut().expect("it is open");
+    let first = nodes.rounds.entries[0]
+        .request
+        .as_mut()
+        .expect("it is open");
     first.change(|first| first.spare_until = at(100));
     nodes.now = at(2);
     nodes.receive(0, "+OK\r\n");
@@ -186,7 +209,10 @@ fn a_silent_node_delays_only_the_first_lock_of_a_client() {
     nodes.now = at(12);
     nodes.rounds.tick(at(12));
     assert_eq!(nodes.over().votes.sent, set(&[0, 1]));
-    let second = Request { spare_until: at(100), ..request(Verb::Acquire, 2, at(12)) };
+    let second = Request {
+        spare_until: at(100),
+        ..request(Verb::Acquire, 2, at(12))
+    };
     nodes.rounds.begin(at(12), second, 2);
     nodes.receive(0, "+OK\r\n");
     nodes.receive(1, "+OK\r\n");
@@ -215,7 +241,10 @@ fn a_round_goes_on_while_a_majority_is_connecting_for_the_first_time() {
     assert!(!nodes.is_over() && nodes.rounds.next_deadline() == Some(at(120)));
     nodes.pass(60);
     let votes = nodes.over().votes;
-    assert!(votes.was_prolonged && votes.sent == set(&[0, 1, 2]), "{votes:?}");
+    assert!(
+        votes.was_prolonged && votes.sent == set(&[0, 1, 2]),
+        "{votes:?}"
+    );
 }
 
 #[test]
@@ -237,10 +266,16 @@ fn a_turn_waits_for_a_node_that_refused_until_it_calls() {
     nodes.receive(2, ":-1\r\n");
     nodes.receive(1, "*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
     assert!(!nodes.is_over());
-    assert_eq!(nodes.commands(2), ["EVAL 1"], "the release may have arrived meanwhile");
+    assert_eq!(
+        nodes.commands(2),
+        ["EVAL 1"],
+        "the release may have arrived meanwhile"
+    );
     nodes.receive(2, ":-2\r\n");
     assert!(!nodes.is_over());
-    nodes.rounds.note_reservation(nodes.now, node(2), &Token::new([WAITER; Token::LEN]));
+    nodes
+        .rounds
+        .note_reservation(nodes.now, node(2), &Token::new([WAITER; Token::LEN]));
     assert_eq!(nodes.commands(2), ["EVALSHA 1"]);
     assert!(nodes.is_over(), "it will take it");
 }
@@ -291,6 +326,10 @@ fn a_lock_without_validity_to_spare_does_not_wait() {
     nodes.receive(0, "+OK\r\n");
     nodes.receive(1, "+OK\r\n");
     assert!(nodes.is_over());
-    let turn = nodes.rounds.entries.iter().filter_map(|entry| entry.request.as_ref());
+    let turn = nodes
+        .rounds
+        .entries
+        .iter()
+        .filter_map(|entry| entry.request.as_ref());
     assert!(turn.clone().all(|it| it.verb() == Verb::Acquire));
 }

@@ -68,14 +68,22 @@ fn a_refusal_of_nodes_in_quarantine_does_not_say_that_others_hold_the_lock() {
             [quarantined(60), quarantined(50), NodeAnswer::Refused],
         ),
         // Their refusals count if they could have granted it.
-        ([Some(1), Some(61), Some(61)], 0, [const { NodeAnswer::Pending }; 3]),
+        (
+            [Some(1), Some(61), Some(61)],
+            0,
+            [const { NodeAnswer::Pending }; 3],
+        ),
     ];
     for (uptimes, seconds, answers) in table {
         let mut nodes = up(uptimes);
         nodes.open(1, Verb::Acquire, 1);
         (0..3).for_each(|index| nodes.receive(index, "$-1\r\n"));
         let votes = nodes.over();
-        assert_eq!(votes.votes.quarantine, Duration::from_secs(seconds), "{uptimes:?}");
+        assert_eq!(
+            votes.votes.quarantine,
+            Duration::from_secs(seconds),
+            "{uptimes:?}"
+        );
         assert_eq!(votes.votes.tally.refused.len(), 3);
         if seconds == 0 {
             assert!(votes.reports.is_empty(), "{votes:?}");
@@ -93,7 +101,11 @@ fn a_quarantine_does_not_depend_on_which_nodes_answer_first() {
         nodes.rounds.wait_for_all = false;
         nodes.open(1, Verb::Acquire, 1);
         (0..2).for_each(|nth| nodes.receive(order[nth], "$-1\r\n"));
-        assert_eq!(nodes.over().votes.quarantine, Duration::from_secs(50), "{order:?}");
+        assert_eq!(
+            nodes.over().votes.quarantine,
+            Duration::from_secs(50),
+            "{order:?}"
+        );
     }
 }
 
@@ -103,10 +115,16 @@ fn the_report_contains_the_remaining_quarantine_and_its_setting() {
     nodes.open(1, Verb::Acquire, 1);
     (0..3).for_each(|index| nodes.receive(index, "+OK\r\n"));
     let reports = nodes.over().reports;
-    let expected = NodeAnswer::Failed(NodeError::Quarantined { left: Duration::from_secs(54) });
+    let expected = NodeAnswer::Failed(NodeError::Quarantined {
+        left: Duration::from_secs(54),
+    });
     assert_eq!(reports[1].answer, expected);
     let text = reports[1].to_string();
-    for words in ["redis://1: quarantined for another 54.0 s", "max_ttl", "restart_guard"] {
+    for words in [
+        "redis://1: quarantined for another 54.0 s",
+        "max_ttl",
+        "restart_guard",
+    ] {
         assert!(text.contains(words), "{text}");
     }
     assert_eq!(reports[2].answer, NodeAnswer::Granted);
@@ -114,7 +132,11 @@ fn the_report_contains_the_remaining_quarantine_and_its_setting() {
     nodes.open(2, Verb::Ping, 2);
     (0..3).for_each(|index| nodes.receive(index, "+PONG\r\n"));
     let statuses = nodes.over().statuses;
-    assert!(statuses.iter().all(|status| status.is_connected && status.last_error.is_none()));
+    assert!(
+        statuses
+            .iter()
+            .all(|status| status.is_connected && status.last_error.is_none())
+    );
     assert_eq!(statuses[1].quarantine, Some(Duration::from_secs(54)));
     assert!(nodes.rounds.session(node(0)).is_ready());
 }

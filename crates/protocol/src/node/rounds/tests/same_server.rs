@@ -21,11 +21,17 @@ fn two_urls_of_one_server_fail_every_attempt_and_are_both_reported() {
     nodes.receive(1, "+OK\r\n");
     let votes = nodes.over();
     assert!(votes.votes.same_server);
-    let error = NodeError::SameServer { url: "redis://0".into() };
+    let error = NodeError::SameServer {
+        url: "redis://0".into(),
+    };
     assert_eq!(votes.reports[2].to_string(), format!("redis://2: {error}"));
 
     nodes.open(2, Verb::Acquire, 2);
-    assert_eq!(nodes.over().votes.sent, NodeSet::EMPTY, "no request is sent any more");
+    assert_eq!(
+        nodes.over().votes.sent,
+        NodeSet::EMPTY,
+        "no request is sent any more"
+    );
 }
 
 /// What a node hears of its server in one connection: nothing yet, the greeting, the greeting and
@@ -74,7 +80,11 @@ fn in_every_order_of_greetings_and_votes_one_server_has_one_vote() {
                         }
                         nodes.receive(
                             index,
-                            if verb == Verb::Acquire { "+OK\r\n" } else { ":1\r\n" },
+                            if verb == Verb::Acquire {
+                                "+OK\r\n"
+                            } else {
+                                ":1\r\n"
+                            },
                         );
                     } else {
                         nodes.receive(index, &greeting(runs[index], 1_000));
@@ -97,7 +107,9 @@ fn in_every_order_of_greetings_and_votes_one_server_has_one_vote() {
                 }
                 // Once all have greeted, nothing is granted any more.
                 nodes.open(2, Verb::Acquire, 2);
-                let Some((_, result)) = nodes.rounds.poll() else { continue };
+                let Some((_, result)) = nodes.rounds.poll() else {
+                    continue;
+                };
                 let votes = result;
                 assert!(votes.votes.same_server && votes.votes.tally.granted.is_empty());
                 checked += 1;
@@ -113,10 +125,16 @@ fn a_duplicate_is_reported_as_a_node_that_is_down_until_it_is_its_own_server() {
     nodes.rounds.watch(Duration::from_millis(50));
     let changes = |nodes: &mut Nodes| {
         let changes = std::iter::from_fn(|| nodes.rounds.poll_change());
-        changes.map(|change| (change.url.to_string(), change.state)).collect::<Vec<_>>()
+        changes
+            .map(|change| (change.url.to_string(), change.state))
+            .collect::<Vec<_>>()
     };
     let url = |index: usize| format!("redis://{index}");
-    let twin = || NodeState::Down(NodeError::SameServer { url: "redis://0".into() });
+    let twin = || {
+        NodeState::Down(NodeError::SameServer {
+            url: "redis://0".into(),
+        })
+    };
     (0..3).for_each(|index| nodes.connect(index));
     nodes.receive(0, &greeting("same", 1_000));
     nodes.receive(1, &greeting("other", 1_000));
@@ -199,7 +217,13 @@ fn a_node_that_moved_to_its_own_server_counts_again() {
 #[test]
 fn a_look_at_every_node_has_one_answer_of_each_server() {
     const SAID: &str = "*1\r\n:1\r\n";
-    let look = |now| Probe { asks_all: true, ..Probe::default() }.request(now);
+    let look = |now| {
+        Probe {
+            asks_all: true,
+            ..Probe::default()
+        }
+        .request(now)
+    };
     let mut nodes = Nodes::down(false);
     nodes.rounds.begin(nodes.now, look(nodes.now), 1);
     (0..3).for_each(|index| nodes.connect(index));
@@ -226,8 +250,19 @@ fn a_look_at_every_node_has_one_answer_of_each_server() {
 fn what_only_a_duplicate_server_is_asked_is_not_said() {
     for (node, is_said) in [(1, true), (2, false)] {
         let mut nodes = Nodes::down(false);
-        let look = Probe { asks_all: true, ..Probe::default() }.request(nodes.now);
-        nodes.rounds.begin(nodes.now, Request { nodes: set(&[node]), ..look }, 1);
+        let look = Probe {
+            asks_all: true,
+            ..Probe::default()
+        }
+        .request(nodes.now);
+        nodes.rounds.begin(
+            nodes.now,
+            Request {
+                nodes: set(&[node]),
+                ..look
+            },
+            1,
+        );
         (0..3).for_each(|index| nodes.connect(index));
         nodes.receive(0, &greeting("same", 1_000));
         nodes.receive(1, &greeting("other", 1_000));
@@ -235,7 +270,11 @@ fn what_only_a_duplicate_server_is_asked_is_not_said() {
         nodes.receive(node, "*1\r\n:1\r\n");
         let RoundOutcome { said, reports, .. } = nodes.over();
         assert_eq!(said[node].is_some(), is_said);
-        assert_eq!(reports[node].answer == NodeAnswer::Answered, is_said, "{reports:?}");
+        assert_eq!(
+            reports[node].answer == NodeAnswer::Answered,
+            is_said,
+            "{reports:?}"
+        );
     }
 }
 

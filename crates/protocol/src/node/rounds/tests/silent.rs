@@ -33,14 +33,29 @@ fn a_split_attempt_does_not_wait_for_a_node_that_was_silent_in_the_previous_roun
         nodes.open(2, verb, 2);
         nodes.receive(
             0,
-            if verb == Verb::Acquire { "+OK\r\n" } else { "*4\r\n:2\r\n:0\r\n:0\r\n:0\r\n" },
+            if verb == Verb::Acquire {
+                "+OK\r\n"
+            } else {
+                "*4\r\n:2\r\n:0\r\n:0\r\n:0\r\n"
+            },
         );
         assert!(!nodes.is_over(), "so far no node has refused");
-        nodes.receive(1, if verb == Verb::Acquire { "$-1\r\n" } else { ":-2\r\n" });
+        nodes.receive(
+            1,
+            if verb == Verb::Acquire {
+                "$-1\r\n"
+            } else {
+                ":-2\r\n"
+            },
+        );
         let votes = nodes.over();
         assert_eq!(votes.votes.tally.granted, set(&[0]));
         assert_eq!(votes.votes.tally.refused, set(&[1]));
-        assert_eq!(votes.votes.sent, NodeSet::all(3), "the undo must go there too");
+        assert_eq!(
+            votes.votes.sent,
+            NodeSet::all(3),
+            "the undo must go there too"
+        );
     }
 }
 
@@ -100,7 +115,10 @@ fn an_uncontended_attempt_waits_for_a_silent_node() {
     nodes.open(2, Verb::Acquire, 2);
     nodes.receive(0, "+OK\r\n");
     nodes.lose(1);
-    assert!(!nodes.is_over(), "only the silent node can make it a majority");
+    assert!(
+        !nodes.is_over(),
+        "only the silent node can make it a majority"
+    );
     nodes.receive(2, "$-1\r\n+OK\r\n");
     assert_eq!(nodes.over().votes.tally.granted, set(&[0, 2]));
 }
@@ -124,7 +142,14 @@ fn a_split_attempt_waits_for_every_node_that_is_not_silent() {
     (0..5).for_each(|index| nodes.greet(index));
     let attempt = |nodes: &mut Nodes, owner| {
         let request = request(Verb::Acquire, owner, nodes.now);
-        nodes.rounds.begin(nodes.now, Request { nodes: NodeSet::all(5), ..request }, 1);
+        nodes.rounds.begin(
+            nodes.now,
+            Request {
+                nodes: NodeSet::all(5),
+                ..request
+            },
+            1,
+        );
     };
     attempt(&mut nodes, 1);
     (0..4).for_each(|index| nodes.receive(index, if index < 2 { "+OK\r\n" } else { "$-1\r\n" }));
@@ -148,9 +173,16 @@ fn an_attempt_does_not_wait_for_unreachable_nodes() {
     nodes.open(1, Verb::Acquire, 1);
     let votes = nodes.over();
     assert_eq!(votes.votes.sent, set(&[0]), "only one node was asked");
-    let answers: Vec<_> = votes.reports.into_iter().map(|report| report.answer).collect();
+    let answers: Vec<_> = votes
+        .reports
+        .into_iter()
+        .map(|report| report.answer)
+        .collect();
     assert_eq!(answers[0], NodeAnswer::Pending);
-    assert!(matches!(answers[1], NodeAnswer::Failed(NodeError::Disconnected(_))));
+    assert!(matches!(
+        answers[1],
+        NodeAnswer::Failed(NodeError::Disconnected(_))
+    ));
 }
 
 #[test]
@@ -163,11 +195,20 @@ fn a_node_that_answers_no_ping_has_that_as_its_error() {
     nodes.receive(0, "+PONG\r\n");
     nodes.pass(50);
     let statuses = nodes.over().statuses;
-    let errors: Vec<_> = statuses.into_iter().map(|status| status.last_error).collect();
+    let errors: Vec<_> = statuses
+        .into_iter()
+        .map(|status| status.last_error)
+        .collect();
     let timed_out = |phase| Some(NodeError::TimedOut(phase));
     let lost = errors[1].clone();
-    assert!(lost.is_some_and(|error| !matches!(error, NodeError::TimedOut(_))), "it says more");
-    assert_eq!((&errors[0], &errors[2]), (&None, &timed_out(Phase::Answering)));
+    assert!(
+        lost.is_some_and(|error| !matches!(error, NodeError::TimedOut(_))),
+        "it says more"
+    );
+    assert_eq!(
+        (&errors[0], &errors[2]),
+        (&None, &timed_out(Phase::Answering))
+    );
 
     let mut nodes = Nodes::down(false);
     (0..3).for_each(|index| nodes.connect(index));

@@ -39,9 +39,16 @@ pub(super) fn answer_with(nodes: &mut Nodes, index: usize, (given, reserved): (u
 
 /// The number of the last command that was written to a node, which is a waiter's.
 pub(super) fn number(nodes: &mut Nodes, index: usize) -> u64 {
-    super::write(nodes.rounds.session(super::node(index)), &mut nodes.sent[index]);
+    super::write(
+        nodes.rounds.session(super::node(index)),
+        &mut nodes.sent[index],
+    );
     let text = String::from_utf8_lossy(&nodes.sent[index]).into_owned();
-    let number = text.trim_end().rsplit("\r\n").next().and_then(|word| word.parse().ok());
+    let number = text
+        .trim_end()
+        .rsplit("\r\n")
+        .next()
+        .and_then(|word| word.parse().ok());
     nodes.sent[index].clear();
     number.expect("the last word of a script is its number")
 }
@@ -54,7 +61,10 @@ fn notify(nodes: &mut Nodes, index: usize, waiter: u8) {
 /// A node tells this waiter something.
 fn tell(nodes: &mut Nodes, index: usize, waiter: u8, words: &str) {
     let text = char::from(waiter).to_string().repeat(Token::LEN) + words;
-    let message = format!(">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n${}\r\n{text}\r\n", text.len());
+    let message = format!(
+        ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n${}\r\n{text}\r\n",
+        text.len()
+    );
     nodes.receive(index, &message);
 }
 
@@ -169,7 +179,11 @@ fn waits_that_are_ended_end_at_once_and_so_do_later_ones() {
         .map(|(waiter, result): (u32, RoundOutcome)| (waiter, result.votes.queue.reserved))
         .collect();
     over.sort_by_key(|(waiter, _)| *waiter);
-    assert_eq!(over, [(1, set(&[0])), (2, NodeSet::EMPTY)], "no other round ends");
+    assert_eq!(
+        over,
+        [(1, set(&[0])), (2, NodeSet::EMPTY)],
+        "no other round ends"
+    );
     nodes.wait(1, 1);
     assert_eq!(granted(&mut nodes), set(&[0]));
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["SET 3"]));
@@ -205,7 +219,11 @@ fn nothing_is_remembered_of_waiters_that_left_or_hold_the_lock() {
     // One leaves while it waits, one when its round is over, and two take their turn.
     let undo = leave(&nodes, 1);
     nodes.rounds.send(nodes.now, undo.clone());
-    assert_eq!(granted(&mut nodes), set(&[0]), "nobody waits for it any more");
+    assert_eq!(
+        granted(&mut nodes),
+        set(&[0]),
+        "nobody waits for it any more"
+    );
     nodes.pass(50);
     while nodes.rounds.poll().is_some() {}
     let undo = leave(&nodes, 2);
@@ -229,26 +247,51 @@ fn the_answers_to_a_waiter_are_summed_up() {
     };
     nodes.receive(0, &view(7, 2, 0, 900));
     nodes.receive(1, &view(8, 3, 1, 400));
-    nodes.receive(2, &view(8, 1, 2, -2).replacen(SUBSCRIBED, "-NOPERM no\r\n", 1));
+    nodes.receive(
+        2,
+        &view(8, 1, 2, -2).replacen(SUBSCRIBED, "-NOPERM no\r\n", 1),
+    );
     let votes = nodes.over().votes;
-    assert_eq!((votes.counters.largest, votes.counters.nodes), (8, set(&[1, 2])));
+    assert_eq!(
+        (votes.counters.largest, votes.counters.nodes),
+        (8, set(&[1, 2]))
+    );
     assert_eq!((votes.queue.place, votes.queue.reserved), (3, set(&[1])));
-    assert_eq!((votes.queue.listening, votes.queue.without), (set(&[0, 1]), NodeSet::EMPTY));
+    assert_eq!(
+        (votes.queue.listening, votes.queue.without),
+        (set(&[0, 1]), NodeSet::EMPTY)
+    );
     assert_eq!(votes.queue.out, set(&[2]));
     // A majority of the keys may be gone after that time.
-    assert_eq!(votes.queue.left, Some(std::time::Duration::from_millis(900)));
+    assert_eq!(
+        votes.queue.left,
+        Some(std::time::Duration::from_millis(900))
+    );
 }
 
 #[test]
 fn nodes_without_a_queue_are_reported() {
     let mut nodes = Nodes::ready(true);
     nodes.open(0, Verb::Queue, 1);
-    nodes.receive(0, &format!("{SUBSCRIBED}-NOPERM no permissions to run the 'zadd' command\r\n"));
-    nodes.receive(1, &format!("{SUBSCRIBED}-OOM used memory > 'maxmemory'\r\n"));
+    nodes.receive(
+        0,
+        &format!("{SUBSCRIBED}-NOPERM no permissions to run the 'zadd' command\r\n"),
+    );
+    nodes.receive(
+        1,
+        &format!("{SUBSCRIBED}-OOM used memory > 'maxmemory'\r\n"),
+    );
     nodes.lose(2);
     let votes = nodes.over();
-    assert_eq!((votes.votes.queue.without, votes.votes.tally.failed), (set(&[0]), set(&[0, 1, 2])));
-    assert_eq!(votes.votes.permanent_failures, NodeSet::EMPTY, "it may still grant locks");
+    assert_eq!(
+        (votes.votes.queue.without, votes.votes.tally.failed),
+        (set(&[0]), set(&[0, 1, 2]))
+    );
+    assert_eq!(
+        votes.votes.permanent_failures,
+        NodeSet::EMPTY,
+        "it may still grant locks"
+    );
 }
 
 #[test]
@@ -259,10 +302,16 @@ fn the_answers_to_a_turn_say_whether_others_wait() {
         nodes.rounds.begin(nodes.now, turn, 1);
         for (index, waiting) in waiting.into_iter().enumerate() {
             let number = number(&mut nodes, index);
-            nodes.receive(index, &format!("*4\r\n:{number}\r\n:1\r\n:0\r\n:{waiting}\r\n"));
+            nodes.receive(
+                index,
+                &format!("*4\r\n:{number}\r\n:1\r\n:0\r\n:{waiting}\r\n"),
+            );
         }
         let votes = nodes.over().votes;
-        assert_eq!((votes.tally.granted, votes.queue.is_awaited), (NodeSet::all(3), is_awaited));
+        assert_eq!(
+            (votes.tally.granted, votes.queue.is_awaited),
+            (NodeSet::all(3), is_awaited)
+        );
     }
 }
 
@@ -270,10 +319,15 @@ fn the_answers_to_a_turn_say_whether_others_wait() {
 fn an_answer_of_an_earlier_round_does_not_say_that_others_wait() {
     let mut nodes = Nodes::ready(false);
     for (order, waiting) in [([2, 0, 1], 1), ([0, 1, 2], 0)] {
-        nodes.rounds.begin(nodes.now, fenced(Verb::Acquire, 1 + waiting, nodes.now), 1);
+        nodes
+            .rounds
+            .begin(nodes.now, fenced(Verb::Acquire, 1 + waiting, nodes.now), 1);
         for (nth, index) in order.into_iter().enumerate() {
             let number = number(&mut nodes, index);
-            nodes.receive(index, &format!("*4\r\n:{number}\r\n:1\r\n:9\r\n:{waiting}\r\n"));
+            nodes.receive(
+                index,
+                &format!("*4\r\n:{number}\r\n:1\r\n:9\r\n:{waiting}\r\n"),
+            );
             if nth == 1 {
                 assert_eq!(nodes.over().votes.queue.is_awaited, waiting > 0);
             }

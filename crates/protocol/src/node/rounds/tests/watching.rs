@@ -18,7 +18,9 @@ fn watched() -> Nodes {
 fn changes(nodes: &mut Nodes) -> Vec<(String, NodeState)> {
     let changes = std::iter::from_fn(|| nodes.rounds.poll_change());
     let number = |name: &str| name.strip_prefix("redis://").unwrap_or(name).to_owned();
-    changes.map(|change| (number(&change.url), change.state)).collect()
+    changes
+        .map(|change| (number(&change.url), change.state))
+        .collect()
 }
 
 fn greet(nodes: &mut Nodes, index: usize) {
@@ -48,7 +50,10 @@ fn up_and_down_are_each_reported_once_despite_retries() {
     nodes.lose(0);
     for _ in 0..10 {
         nodes.pass(1_000);
-        nodes.rounds.session(node(0)).connecting(nodes.now, Phase::Connecting);
+        nodes
+            .rounds
+            .session(node(0))
+            .connecting(nodes.now, Phase::Connecting);
         nodes.lose(0);
     }
     assert_eq!(changes(&mut nodes), [("0".to_owned(), gone())]);
@@ -60,7 +65,10 @@ fn up_and_down_are_each_reported_once_despite_retries() {
 #[test]
 fn a_node_that_was_never_up_is_reported_as_down() {
     let mut nodes = watched();
-    nodes.rounds.session(node(1)).connecting(nodes.now, Phase::Connecting);
+    nodes
+        .rounds
+        .session(node(1))
+        .connecting(nodes.now, Phase::Connecting);
     nodes.lose(1);
     assert_eq!(changes(&mut nodes), [("1".to_owned(), gone())]);
 }
@@ -86,7 +94,10 @@ fn a_connection_lost_in_the_same_read_is_reported_as_up_and_down() {
     let reported = changes(&mut nodes);
     assert_eq!(reported[0].1, NodeState::Up);
     assert!(
-        matches!(reported[1].1, NodeState::Down(NodeError::UnexpectedReply(_))),
+        matches!(
+            reported[1].1,
+            NodeState::Down(NodeError::UnexpectedReply(_))
+        ),
         "{reported:?}"
     );
     assert_eq!(reported.len(), 2);
@@ -117,7 +128,11 @@ fn a_silent_node_is_reported_as_slow_once_until_it_answers_in_time() {
     nodes.receive(2, "+OK\r\n");
     nodes.open(2, Verb::Acquire, 2);
     nodes.pass(50);
-    assert_eq!(changes(&mut nodes).len(), 2, "the other two nodes, which had answered in time");
+    assert_eq!(
+        changes(&mut nodes).len(),
+        2,
+        "the other two nodes, which had answered in time"
+    );
     nodes.receive(2, "+OK\r\n");
 
     // It answers in time, and is then silent again.
@@ -137,8 +152,11 @@ fn a_node_disconnected_for_its_silence_is_slow_first_and_down_then() {
     nodes.pass(440);
     nodes.pass(1_000);
     let reported = changes(&mut nodes);
-    let zero: Vec<_> =
-        reported.iter().filter(|(name, _)| name == "0").map(|(_, state)| state).collect();
+    let zero: Vec<_> = reported
+        .iter()
+        .filter(|(name, _)| name == "0")
+        .map(|(_, state)| state)
+        .collect();
     let down = NodeState::Down(NodeError::TimedOut(Phase::Answering));
     let slow = NodeState::Slow(Duration::from_millis(60));
     assert_eq!(zero, [&NodeState::Up, &slow, &down]);
@@ -148,14 +166,20 @@ fn a_node_disconnected_for_its_silence_is_slow_first_and_down_then() {
 fn a_failing_connection_is_reported_as_slow_and_then_down_once() {
     let mut nodes = watched();
     for _ in 0..3 {
-        nodes.rounds.session(node(0)).connecting(nodes.now, Phase::Connecting);
+        nodes
+            .rounds
+            .session(node(0))
+            .connecting(nodes.now, Phase::Connecting);
         nodes.pass(50);
         nodes.pass(1_950);
         nodes.pass(1_000);
     }
     let reported = changes(&mut nodes);
     assert_eq!(reported[0].1, NodeState::Slow(NODE_TIMEOUT));
-    assert_eq!(reported[1].1, NodeState::Down(NodeError::TimedOut(Phase::Connecting)));
+    assert_eq!(
+        reported[1].1,
+        NodeState::Down(NodeError::TimedOut(Phase::Connecting))
+    );
     assert_eq!(reported.len(), 2);
 }
 

@@ -6,13 +6,17 @@ use crate::node::examination::{CrashLoss, Role};
 use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
 use std::time::Duration;
 
-const QUESTIONS: [&str; 9] =
-    ["INFO", "INFO", "INFO", "INFO", "CONFIG", "CONFIG", "CONFIG", "TIME", "PING"];
+const QUESTIONS: [&str; 9] = [
+    "INFO", "INFO", "INFO", "INFO", "CONFIG", "CONFIG", "CONFIG", "TIME", "PING",
+];
 const DENIED: &str = "-NOPERM this user has no permissions to run the command\r\n";
 
 fn examination(talk: &ScriptedSession) -> Request {
     let ping = request(Verb::Ping, 1, talk.now);
-    Request { command: Command::Ping(Ping { asks: true }), ..ping }
+    Request {
+        command: Command::Ping(Ping { asks: true }),
+        ..ping
+    }
 }
 
 fn examine(talk: &mut ScriptedSession, serial: u64) {
@@ -56,14 +60,23 @@ fn all_questions_are_written_at_once_before_the_ping() {
     talk.hear(answers().concat());
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
     let status = status(&talk);
-    assert_eq!(status.persistence.crash_loss(), Some(CrashLoss::LastSeconds));
+    assert_eq!(
+        status.persistence.crash_loss(),
+        Some(CrashLoss::LastSeconds)
+    );
     assert_eq!(status.persistence.snapshots, Some(false));
-    assert_eq!((status.memory.used, status.memory.max), (Some(10), Some(20)));
+    assert_eq!(
+        (status.memory.used, status.memory.max),
+        (Some(10), Some(20))
+    );
     assert_eq!(status.memory.policy.as_deref(), Some("noeviction"));
     assert_eq!(status.role, Some(Role::Master { replicas: 3 }));
     assert_eq!(status.is_cluster, Some(false));
     let reading = status.clock_reading.expect("the server told its time");
-    assert_eq!((reading.micros, reading.between), (17_000_005, (sent_at, talk.now)));
+    assert_eq!(
+        (reading.micros, reading.between),
+        (17_000_005, (sent_at, talk.now))
+    );
 }
 
 #[test]
@@ -86,7 +99,10 @@ fn a_question_that_is_refused_is_no_error_and_is_not_asked_again_on_this_connect
     let seen = status(&talk);
     assert_eq!((seen.last_error, seen.clock_reading), (None, None));
     assert_eq!(seen.memory, crate::node::Memory::default());
-    assert_eq!((seen.persistence.append_only, seen.persistence.fsync), (Some(true), None));
+    assert_eq!(
+        (seen.persistence.append_only, seen.persistence.fsync),
+        (Some(true), None)
+    );
     talk.commands();
     examine(&mut talk, 2);
     assert_eq!(talk.commands(), ["INFO", "INFO", "INFO", "PING"]);
@@ -113,7 +129,10 @@ fn a_question_that_fails_for_now_is_asked_again_and_its_field_is_unknown() {
     let mut replies = answers();
     "-LOADING Redis is loading the dataset in memory\r\n".clone_into(&mut replies[3]);
     talk.hear(replies.concat());
-    assert_eq!((status(&talk).is_cluster, status(&talk).last_error), (None, None));
+    assert_eq!(
+        (status(&talk).is_cluster, status(&talk).last_error),
+        (None, None)
+    );
     examine(&mut talk, 4);
     talk.commands();
     talk.hear(answers().concat());
@@ -130,7 +149,11 @@ fn a_surplus_reply_among_the_answers_closes_the_connection() {
             replies.insert(index, surplus.to_owned());
             talk.hear(replies.concat());
             assert!(talk.session.is_down(), "{surplus:?} before answer {index}");
-            assert_eq!(talk.votes(), [(1, Vote::Failed)], "{surplus:?} before answer {index}");
+            assert_eq!(
+                talk.votes(),
+                [(1, Vote::Failed)],
+                "{surplus:?} before answer {index}"
+            );
             assert_eq!(status(&talk).role, None, "there is no connection");
         }
     }
@@ -145,7 +168,10 @@ fn answers_that_do_not_come_leave_their_fields_unknown_and_lock_commands_work_be
     talk.pass(49);
     assert_eq!(talk.votes(), []);
     assert_eq!(status(&talk).memory.used, Some(10));
-    assert_eq!((status(&talk).role, status(&talk).persistence.fsync), (None, None));
+    assert_eq!(
+        (status(&talk).role, status(&talk).persistence.fsync),
+        (None, None)
+    );
     talk.pass(1);
     assert!(
         talk.session

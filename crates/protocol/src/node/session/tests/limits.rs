@@ -20,7 +20,10 @@ fn long(verb: Verb, talk: &ScriptedSession) -> Request {
 fn crowded(attempts: usize) -> ScriptedSession {
     let mut talk = ScriptedSession::ready();
     (0..attempts as u64).for_each(|serial| talk.send(serial, Verb::Acquire));
-    assert!(talk.answers().is_empty(), "a node that is not silent refuses no request");
+    assert!(
+        talk.answers().is_empty(),
+        "a node that is not silent refuses no request"
+    );
     assert_eq!(talk.commands().len(), HALF);
     talk
 }
@@ -30,24 +33,41 @@ fn requests_without_room_are_written_in_order_as_replies_arrive() {
     let mut talk = crowded(10_000);
     // A few thousand are cancelled.
     assert!((1_000..5_000).all(|serial| talk.session.cancel(ticket(serial))));
-    assert!(!talk.session.cancel(ticket(1_000)), "it was already cancelled");
-    assert!(!talk.session.cancel(ticket(0)), "a sent request may have been executed");
+    assert!(
+        !talk.session.cancel(ticket(1_000)),
+        "it was already cancelled"
+    );
+    assert!(
+        !talk.session.cancel(ticket(0)),
+        "a sent request may have been executed"
+    );
     let mut granted = Vec::new();
     while talk.session.load() != (0, 0) {
         talk.hear("+OK\r\n".repeat(7.min(talk.session.load().0)));
         granted.extend(talk.votes());
         assert!(talk.session.load().0 <= HALF);
     }
-    let expected: Vec<_> = (0..1_000).chain(5_000..10_000).map(|s| (s, Vote::Granted)).collect();
+    let expected: Vec<_> = (0..1_000)
+        .chain(5_000..10_000)
+        .map(|s| (s, Vote::Granted))
+        .collect();
     assert_eq!(granted, expected);
-    assert_eq!(talk.commands().len(), expected.len() - HALF, "cancelled requests were never sent");
+    assert_eq!(
+        talk.commands().len(),
+        expected.len() - HALF,
+        "cancelled requests were never sent"
+    );
 }
 
 #[test]
 fn only_removals_overtake_waiting_requests() {
     let mut talk = crowded(HALF + 2);
     talk.post(1, Verb::Undo);
-    assert_eq!(talk.commands(), ["EVAL 1"], "half of the room is reserved for removals");
+    assert_eq!(
+        talk.commands(),
+        ["EVAL 1"],
+        "half of the room is reserved for removals"
+    );
     // The undo uses the room that this reply makes.
     talk.hear("+OK\r\n");
     talk.send(9_000, Verb::Ping);
@@ -64,7 +84,10 @@ fn a_release_without_room_is_written_and_answered_later() {
     (0..HALF).for_each(|_| talk.post(1, Verb::Undo));
     talk.written();
     talk.send(7, Verb::Release);
-    assert_eq!((talk.session.load(), talk.votes()), ((IN_FLIGHT_MAX, 1), vec![]));
+    assert_eq!(
+        (talk.session.load(), talk.votes()),
+        ((IN_FLIGHT_MAX, 1), vec![])
+    );
     talk.hear("+OK\r\n");
     assert_eq!(talk.commands(), ["EVAL 7"]);
     talk.hear("+OK\r\n".repeat(HALF - 1));
@@ -77,7 +100,11 @@ fn a_release_without_room_is_written_and_answered_later() {
 #[test]
 fn waiting_requests_fail_when_the_node_falls_silent() {
     let mut talk = crowded(2 * HALF);
-    assert_eq!(talk.session.next_deadline(), Some(at(50)), "waiting requests fail at this time");
+    assert_eq!(
+        talk.session.next_deadline(),
+        Some(at(50)),
+        "waiting requests fail at this time"
+    );
     talk.pass(49);
     talk.hear("+OK\r\n");
     assert_eq!(talk.votes(), [(0, Vote::Granted)]);
@@ -91,8 +118,15 @@ fn waiting_requests_fail_when_the_node_falls_silent() {
     talk.pass(1);
     let refused = talk.answers();
     assert_eq!(refused.len(), HALF - 1);
-    assert!(refused.iter().all(|answer| answer.reply.problem == Some(NodeError::Overloaded)));
-    assert!(refused.iter().all(|answer| !answer.was_sent), "so there is nothing to undo");
+    assert!(
+        refused
+            .iter()
+            .all(|answer| answer.reply.problem == Some(NodeError::Overloaded))
+    );
+    assert!(
+        refused.iter().all(|answer| !answer.was_sent),
+        "so there is nothing to undo"
+    );
     talk.send(9_000, Verb::Acquire);
     assert_eq!(talk.problem(), NodeError::Overloaded);
     // Removals have room of their own, and are kept beyond it.
@@ -102,7 +136,10 @@ fn waiting_requests_fail_when_the_node_falls_silent() {
     // as there is room for in bytes, since each is sent with its script.
     talk.hear("+OK\r\n".repeat(HALF));
     let (in_flight, pending) = talk.session.load();
-    assert_eq!((in_flight + pending, in_flight > HALF), (IN_FLIGHT_MAX, true));
+    assert_eq!(
+        (in_flight + pending, in_flight > HALF),
+        (IN_FLIGHT_MAX, true)
+    );
     talk.answers();
     talk.send(9_001, Verb::Acquire);
     assert!(talk.session.cancel(ticket(9_001)), "it waits");
@@ -126,13 +163,19 @@ fn pending_removals_are_bounded_only_while_the_node_is_silent_or_down() {
     }
     let (under_way, pending) = talk.session.load();
     assert_eq!(under_way + pending, 2 * PENDING_MAX);
-    assert!((8..10).contains(&under_way), "{under_way}: each names the key twice");
+    assert!(
+        (8..10).contains(&under_way),
+        "{under_way}: each names the key twice"
+    );
     talk.pass(50);
     for _ in 0..100 {
         talk.session.send(talk.now, None, &undo);
     }
     let (_, pending) = talk.session.load();
-    assert!(pending <= 2 * PENDING_MAX + 32, "{pending}: the node is silent");
+    assert!(
+        pending <= 2 * PENDING_MAX + 32,
+        "{pending}: the node is silent"
+    );
 
     let mut down = ScriptedSession::ready();
     down.lose();
@@ -195,31 +238,55 @@ fn pending_releases_are_bounded_and_the_oldest_is_dropped() {
 
 #[test]
 fn all_keys_count_towards_the_room_of_a_silent_node() {
-    let more_keys = (0..63).map(|number| format!("{number:01000}").into_bytes().into()).collect();
-    let attributes = Some(Arc::new(LockAttributes { more_keys, ..LockAttributes::default() }));
+    let more_keys = (0..63)
+        .map(|number| format!("{number:01000}").into_bytes().into())
+        .collect();
+    let attributes = Some(Arc::new(LockAttributes {
+        more_keys,
+        ..LockAttributes::default()
+    }));
     let large = |verb, serial: u64| {
         let attributes = attributes.clone();
-        fixture::about(verb, LockId { attributes, ..fixture::lock(serial as u8) }, at(0))
+        fixture::about(
+            verb,
+            LockId {
+                attributes,
+                ..fixture::lock(serial as u8)
+            },
+            at(0),
+        )
     };
     // One session is connected, the other has not been greeted yet.
-    let (mut ready, mut new) =
-        (ScriptedSession::ready(), ScriptedSession::new(SessionOptions::new("redis://node", 7)));
+    let (mut ready, mut new) = (
+        ScriptedSession::ready(),
+        ScriptedSession::new(SessionOptions::new("redis://node", 7)),
+    );
     ready.send(0, Verb::Ping);
     new.session.connecting(new.now, Phase::Connecting);
     for mut talk in [ready, new] {
         talk.pass(50);
         let sent = (1..200).take_while(|serial| {
-            talk.session.send(talk.now, Some(ticket(*serial)), large(Verb::Acquire, *serial));
+            talk.session.send(
+                talk.now,
+                Some(ticket(*serial)),
+                large(Verb::Acquire, *serial),
+            );
             talk.answers().is_empty()
         });
         let sent = sent.count();
-        assert!((4..=9).contains(&sent), "{sent} times 63,000 bytes, or twice that");
+        assert!(
+            (4..=9).contains(&sent),
+            "{sent} times 63,000 bytes, or twice that"
+        );
         // Removals are still accepted, and are bounded.
         for serial in 0..200 {
             talk.session.send(talk.now, None, large(Verb::Undo, serial));
         }
         let (unanswered, pending) = talk.session.load();
-        assert!((sent..=18).contains(&(unanswered.max(pending))), "{unanswered}, {pending}");
+        assert!(
+            (sent..=18).contains(&(unanswered.max(pending))),
+            "{unanswered}, {pending}"
+        );
         assert!(talk.session.output().len() <= IN_FLIGHT_BYTES_MAX + 140_000);
     }
 }

@@ -14,7 +14,10 @@ fn a_web_server_is_recognised_however_its_reply_is_split() {
         for part in b"HTTP/1.1 400".chunks(length) {
             talk.hear(part);
         }
-        assert!(matches!(talk.problem(), NodeError::NotRedis(_)), "in parts of {length}");
+        assert!(
+            matches!(talk.problem(), NodeError::NotRedis(_)),
+            "in parts of {length}"
+        );
     }
 }
 
@@ -36,7 +39,10 @@ fn stages() -> [(&'static str, ScriptedSession); 4] {
     answered.send(1, Verb::Acquire);
     [
         ("before the greeting", greeting_is(0)),
-        ("in the greeting", greeting_is("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n".len())),
+        (
+            "in the greeting",
+            greeting_is("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n".len()),
+        ),
         ("before the first answer", asked),
         ("after an answer", answered),
     ]
@@ -51,7 +57,11 @@ fn tls_is_recognised_in_every_state_for_every_record_type_however_it_is_split() 
         for cut in 0..=record.len() {
             for (stage, mut talk) in stages() {
                 talk.hear(&record[..cut]);
-                assert_eq!(talk.session.is_down(), cut >= 2, "{stage}, {kind:#x}, {cut} bytes");
+                assert_eq!(
+                    talk.session.is_down(),
+                    cut >= 2,
+                    "{stage}, {kind:#x}, {cut} bytes"
+                );
                 talk.hear(&record[cut..]);
                 assert!(talk.session.is_down(), "{stage}, {kind:#x}, cut at {cut}");
                 assert_eq!(talk.problem(), expected, "{stage}, {kind:#x}, cut at {cut}");
@@ -61,7 +71,10 @@ fn tls_is_recognised_in_every_state_for_every_record_type_however_it_is_split() 
     let mut idle = ScriptedSession::ready();
     idle.hear([0x15]);
     idle.hear([0x03]);
-    assert_eq!(idle.session.status(idle.now, None).last_error, Some(expected));
+    assert_eq!(
+        idle.session.status(idle.now, None).last_error,
+        Some(expected)
+    );
 }
 
 /// The error for this byte at the beginning of a reply. A server that has spoken RESP before is no
@@ -99,5 +112,8 @@ fn a_peer_that_has_spoken_redis_is_not_reported_as_a_web_server() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear("H");
-    assert_eq!(talk.problem(), NodeError::Protocol(ProtocolError::UnknownType(b'H')));
+    assert_eq!(
+        talk.problem(),
+        NodeError::Protocol(ProtocolError::UnknownType(b'H'))
+    );
 }

@@ -60,5 +60,8 @@ fn a_peer_that_sends_invalid_replies_causes_few_connections() {
         talk.hear("+OK\r\n+OK\r\n");
         talk.answers();
     }
-    assert!((10..80).contains(&connections), "{connections} in ten seconds");
+    assert!(
+        (10..80).contains(&connections),
+        "{connections} in ten seconds"
+    );
 }

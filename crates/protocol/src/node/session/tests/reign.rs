@@ -19,7 +19,12 @@ fn connected(replicas: Option<u32>) -> ScriptedSession {
     let mut options = SessionOptions::new("redis://node", 7);
     let (max_ttl, bound) = (Duration::from_secs(60), Duration::from_secs(15));
     options.quarantine = Some(max_ttl + bound);
-    options.group = Some(Arc::new(GroupOptions { tag: Arc::default(), bound, max_ttl, replicas }));
+    options.group = Some(Arc::new(GroupOptions {
+        tag: Arc::default(),
+        bound,
+        max_ttl,
+        replicas,
+    }));
     let mut talk = ScriptedSession::new(options);
     talk.connect();
     talk.hear(greeting("a", 1_000));
@@ -28,7 +33,10 @@ fn connected(replicas: Option<u32>) -> ScriptedSession {
 
 /// The number of the last script in these bytes.
 pub(super) fn number(sent: &str) -> &str {
-    sent.trim_end().rsplit("\r\n").next().expect("a script ends with its number")
+    sent.trim_end()
+        .rsplit("\r\n")
+        .next()
+        .expect("a script ends with its number")
 }
 
 /// Has the reign been known for this many seconds, the session asks for it, and is answered.
@@ -36,7 +44,10 @@ pub(super) fn greeted(age: u64) -> ScriptedSession {
     let mut talk = connected(None);
     let sent = talk.written();
     assert!(sent.contains("greet"), "{sent}");
-    talk.hear(reign(number(&sent), &format!("{}", 1_000_000 - age * 1_000)));
+    talk.hear(reign(
+        number(&sent),
+        &format!("{}", 1_000_000 - age * 1_000),
+    ));
     talk
 }
 
@@ -59,12 +70,19 @@ pub(super) fn marker(since: &str) -> String {
 
 /// The answer to a greeting, at 1,000 s of the server's clock.
 pub(super) fn reign(number: &str, since: &str) -> String {
-    format!("*4\r\n:{number}\r\n{}${}\r\n{ID}\r\n:1000000\r\n", marker(since), ID.len())
+    format!(
+        "*4\r\n:{number}\r\n{}${}\r\n{ID}\r\n:1000000\r\n",
+        marker(since),
+        ID.len()
+    )
 }
 
 /// The answer to a check.
 pub(super) fn check(number: &str, marker: &str, id: &str, offset: u64, replicas: &[u64]) -> String {
-    let replicas: String = replicas.iter().map(|offset| format!(":{offset}\r\n")).collect();
+    let replicas: String = replicas
+        .iter()
+        .map(|offset| format!(":{offset}\r\n"))
+        .collect();
     let count = replicas.matches(':').count();
     let id = format!("${}\r\n{id}\r\n", id.len());
     format!("*6\r\n:{number}\r\n{marker}$6\r\nmaster\r\n{id}:{offset}\r\n*{count}\r\n{replicas}")
@@ -113,9 +131,15 @@ fn a_status_says_for_how_long_a_reign_is_known() {
     };
     assert_eq!(status(&talk).group, Some(known));
     let ping = request(Verb::Ping, 1, talk.now);
-    let asked = Request { command: Command::Ping(Ping { asks: true }), ..ping };
+    let asked = Request {
+        command: Command::Ping(Ping { asks: true }),
+        ..ping
+    };
     talk.session.send(talk.now, Some(ticket(1)), &asked);
-    assert!(talk.written().contains("min-replicas-*"), "only a group is asked for that");
+    assert!(
+        talk.written().contains("min-replicas-*"),
+        "only a group is asked for that"
+    );
     talk.lose();
     assert_eq!(status(&talk).group, None);
 }
@@ -140,7 +164,11 @@ fn a_server_that_was_named_long_ago_is_looked_for_again() {
 #[test]
 fn another_reign_than_before_is_reported_once() {
     let mut talk = greeted(100);
-    assert_eq!(talk.session.take_new_reign(talk.now), None, "not the first one");
+    assert_eq!(
+        talk.session.take_new_reign(talk.now),
+        None,
+        "not the first one"
+    );
     for (id, is_new) in [(ID, false), ("4567", true), ("4567", false)] {
         talk.lose();
         talk.pass(1_000);
@@ -149,7 +177,10 @@ fn another_reign_than_before_is_reported_once() {
         let sent = talk.written();
         talk.hear(reign(number(&sent), "990000").replace(ID, id));
         let told = (Duration::from_secs(10), Duration::from_secs(65));
-        assert_eq!(talk.session.take_new_reign(talk.now), is_new.then_some(told));
+        assert_eq!(
+            talk.session.take_new_reign(talk.now),
+            is_new.then_some(told)
+        );
         assert_eq!(talk.session.take_new_reign(talk.now), None);
     }
 }
@@ -159,16 +190,25 @@ fn a_vote_counts_if_reign_and_marker_are_those_of_the_greeting() {
     let since = "900000";
     assert_eq!(vote(&mut greeted(100), &marker(since), ID), Ok(()));
     let mut talk = greeted(100);
-    assert_eq!(vote(&mut talk, &marker(since), "4567"), Err(NodeError::ReignChanged));
+    assert_eq!(
+        vote(&mut talk, &marker(since), "4567"),
+        Err(NodeError::ReignChanged)
+    );
     assert!(talk.session.is_down(), "it is greeted again");
     for other in [&marker("900001"), "$-1\r\n"] {
-        assert_eq!(vote(&mut greeted(100), other, ID), Err(NodeError::ReignChanged));
+        assert_eq!(
+            vote(&mut greeted(100), other, ID),
+            Err(NodeError::ReignChanged)
+        );
     }
     let mut talk = greeted(100);
     talk.send(1, Verb::Acquire);
     let sent = talk.written();
     let check = check(number(&sent), &marker(since), ID, 0, &[]);
-    talk.hear(format!("+OK\r\n{}", check.replace("$6\r\nmaster", "$5\r\nslave")));
+    talk.hear(format!(
+        "+OK\r\n{}",
+        check.replace("$6\r\nmaster", "$5\r\nslave")
+    ));
     assert!(matches!(outcome(&mut talk), Err(NodeError::NoMaster(_))));
 }
 
@@ -184,10 +224,18 @@ fn votes_that_are_written_at_once_have_one_check() {
     assert_eq!(talk.votes(), []);
     let release: u64 = number(&sent).parse().unwrap();
     talk.hear(format!(":{}\r\n", release - 1));
-    assert_eq!(talk.votes(), [(3, Vote::Granted)], "a removal is carried out in any reign");
+    assert_eq!(
+        talk.votes(),
+        [(3, Vote::Granted)],
+        "a removal is carried out in any reign"
+    );
     talk.hear(check(number(&sent), &marker("900000"), ID, 0, &[]));
     assert_eq!(talk.votes(), [(1, Vote::Granted), (2, Vote::Refused)]);
-    assert_eq!(talk.written(), "", "nothing is asked when there was no vote");
+    assert_eq!(
+        talk.written(),
+        "",
+        "nothing is asked when there was no vote"
+    );
 }
 
 #[test]
@@ -202,11 +250,26 @@ fn a_lock_is_extended_and_set_again_after_the_bound() {
         talk.hear(check(number(&sent), &marker(&since), ID, 0, &[]));
         (sent.contains("restore\r\n$"), outcome(&mut talk))
     };
-    let quarantined = |left| Err(NodeError::Quarantined { left: Duration::from_secs(left) });
-    assert_eq!(extended(10, ":n\r\n"), (false, quarantined(5)), "an old master may still grant");
+    let quarantined = |left| {
+        Err(NodeError::Quarantined {
+            left: Duration::from_secs(left),
+        })
+    };
+    assert_eq!(
+        extended(10, ":n\r\n"),
+        (false, quarantined(5)),
+        "an old master may still grant"
+    );
     assert_eq!(extended(20, ":n\r\n"), (true, Ok(())));
-    assert_eq!(extended(20, ":-n\r\n"), (true, quarantined(55)), "it is not lost yet");
-    assert!(!extended(100, ":n\r\n").0, "it would be lost to another client");
+    assert_eq!(
+        extended(20, ":-n\r\n"),
+        (true, quarantined(55)),
+        "it is not lost yet"
+    );
+    assert!(
+        !extended(100, ":n\r\n").0,
+        "it would be lost to another client"
+    );
 }
 
 #[test]
@@ -271,13 +334,19 @@ fn an_extension_that_is_sent_again_by_its_source_is_checked_too() {
     }
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
     let again = talk.written();
-    assert!(again.contains("PEXPIRE") && again.contains("master_replid"), "{again}");
+    assert!(
+        again.contains("PEXPIRE") && again.contains("master_replid"),
+        "{again}"
+    );
 }
 
 #[test]
 fn a_replica_and_a_server_without_a_reign_are_no_masters() {
     for (answer, expected) in [
-        (":-#\r\n", NodeError::NoMaster("the server is a replica".to_owned())),
+        (
+            ":-#\r\n",
+            NodeError::NoMaster("the server is a replica".to_owned()),
+        ),
         ("*1\r\n:#\r\n", NodeError::HidesReign),
         (
             "-READONLY You can't write against a read only replica.\r\n",
@@ -326,7 +395,10 @@ fn greeted_by_replica(talk: &mut ScriptedSession, link: &str) -> NodeError {
         let info = format!("role:slave\r\nmaster_link_status:{link}\r\n");
         talk.hear(format!("${}\r\n{info}\r\n", info.len()));
     }
-    let greeting = sent.split("\r\n*").find(|it| it.contains("greet")).expect("it is asked");
+    let greeting = sent
+        .split("\r\n*")
+        .find(|it| it.contains("greet"))
+        .expect("it is asked");
     talk.hear(format!(":-{}\r\n", number(greeting)));
     assert!(talk.session.is_down());
     last_error(talk)
@@ -359,7 +431,10 @@ fn a_replica_is_refused_for_good_only_after_longer_than_a_failover_takes() {
     let sent = talk.written();
     talk.hear("$0\r\n\r\n");
     talk.hear(reign(number(&sent), "900000"));
-    assert!(!talk.session.is_down(), "a master is greeted however late it comes");
+    assert!(
+        !talk.session.is_down(),
+        "a master is greeted however late it comes"
+    );
 }
 
 #[test]
@@ -367,7 +442,8 @@ fn an_error_of_a_connection_names_the_server_that_was_announced() {
     let mut talk = greeted(100);
     talk.lose();
     talk.session.connecting(talk.now, Phase::Resolving);
-    talk.session.announced("master 10.0.0.1:6379, named by s1:26379".into());
+    talk.session
+        .announced("master 10.0.0.1:6379, named by s1:26379".into());
     talk.session.connecting(talk.now, Phase::Connecting);
     let text = |error: NodeError| error.to_string();
     assert_eq!(
@@ -375,8 +451,17 @@ fn an_error_of_a_connection_names_the_server_that_was_announced() {
         "no connection: master 10.0.0.1:6379, named by s1:26379: timed out connecting; if it is \
          down, its failover is awaited, else the announced address cannot be reached from here"
     );
-    let (kind, refused) = (std::io::ErrorKind::ConnectionRefused, "Connection refused".to_owned());
-    talk.session.closed(talk.now, NodeError::Unreachable { kind, text: refused });
+    let (kind, refused) = (
+        std::io::ErrorKind::ConnectionRefused,
+        "Connection refused".to_owned(),
+    );
+    talk.session.closed(
+        talk.now,
+        NodeError::Unreachable {
+            kind,
+            text: refused,
+        },
+    );
     assert_eq!(
         text(last_error(&talk)),
         "no connection: master 10.0.0.1:6379, named by s1:26379: Connection refused; if it is \

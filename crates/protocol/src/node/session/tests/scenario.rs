@@ -57,15 +57,33 @@ pub(super) fn play_file(name: &str) {
     if std::env::var_os("REDLATCH_WRITE").is_some() {
         return std::fs::write(path, played.join("\n\n") + "\n").unwrap();
     }
-    let differ = written.iter().zip(&played).filter(|(written, played)| *written != played);
-    let differ: Vec<String> = differ.map(|(written, played)| marked(written, played)).collect();
-    assert!(differ.is_empty(), "{file} says otherwise:\n\n{}", differ.join("\n\n"));
+    let differ = written
+        .iter()
+        .zip(&played)
+        .filter(|(written, played)| *written != played);
+    let differ: Vec<String> = differ
+        .map(|(written, played)| marked(written, played))
+        .collect();
+    assert!(
+        differ.is_empty(),
+        "{file} says otherwise:\n\n{}",
+        differ.join("\n\n")
+    );
 }
 
 /// The scenario as it was played, with a mark at each line that is written otherwise.
 fn marked(written: &str, played: &str) -> String {
-    let mark = |line| if written.lines().any(|it| it == line) { "  " } else { "! " };
-    played.lines().map(|line| format!("{}{line}\n", mark(line))).collect()
+    let mark = |line| {
+        if written.lines().any(|it| it == line) {
+            "  "
+        } else {
+            "! "
+        }
+    };
+    played
+        .lines()
+        .map(|line| format!("{}{line}\n", mark(line)))
+        .collect()
 }
 
 /// The scenario with what happens now.
@@ -75,18 +93,32 @@ fn played(scenario: &str) -> String {
     for line in scenario.lines().filter(|line| !line.starts_with("      ")) {
         let line = line.split(" -> ").next().unwrap().trim_end();
         match line.strip_prefix("    |") {
-            Some(_) => steps.last_mut().expect("alternatives of something").push(line),
+            Some(_) => steps
+                .last_mut()
+                .expect("alternatives of something")
+                .push(line),
             None => steps.push(vec![line]),
         }
     }
     let is_event = |step: &[&str]| step[0].starts_with("  ") && !step[0].starts_with("  #");
-    let events: Vec<_> = steps.iter().filter(|step| is_event(step)).map(|it| it.concat()).collect();
-    let count = events.iter().map(|event| alternatives(event).len()).max().unwrap_or(0);
+    let events: Vec<_> = steps
+        .iter()
+        .filter(|step| is_event(step))
+        .map(|it| it.concat())
+        .collect();
+    let count = events
+        .iter()
+        .map(|event| alternatives(event).len())
+        .max()
+        .unwrap_or(0);
     let outcomes = |index: usize| -> Vec<String> {
         let mut player = Player::new();
         let play = |event: &String| {
             let all = alternatives(event);
-            assert!([1, count].contains(&all.len()), "{event}: {count} alternatives");
+            assert!(
+                [1, count].contains(&all.len()),
+                "{event}: {count} alternatives"
+            );
             player.play(&all[index % all.len()])
         };
         events.iter().map(play).collect()
@@ -94,7 +126,9 @@ fn played(scenario: &str) -> String {
     let outcomes: Vec<_> = (0..count).map(outcomes).collect();
     let mut events = (0..).peekable();
     let lines = steps.iter().map(|step| {
-        let Some(event) = events.next_if(|_| is_event(step)) else { return step.join("\n") };
+        let Some(event) = events.next_if(|_| is_event(step)) else {
+            return step.join("\n");
+        };
         let mut by_alternative: Vec<&str> = outcomes.iter().map(|it| &*it[event]).collect();
         by_alternative.dedup();
         with_outcome(&step.join("\n"), &by_alternative.join(" | "))
@@ -108,7 +142,9 @@ fn alternatives(event: &str) -> Vec<String> {
         Some((_, rest)) => ("server says ", rest),
         None => ("", event),
     };
-    rest.split(" | ").map(|one| format!("{head}{}", one.trim())).collect()
+    rest.split(" | ")
+        .map(|one| format!("{head}{}", one.trim()))
+        .collect()
 }
 
 /// The line with its outcome, behind it or below it.
@@ -141,7 +177,11 @@ struct Player {
 
 impl Player {
     fn new() -> Self {
-        Self { talk: ScriptedSession::new(options()), sent: Vec::new(), problem: None }
+        Self {
+            talk: ScriptedSession::new(options()),
+            sent: Vec::new(),
+            problem: None,
+        }
     }
 
     /// Does what the line says. Returns what it leads to.
@@ -173,7 +213,11 @@ impl Player {
         }
         if self.talk.session.is_down() && !was_down && !line.ends_with("connection lost") {
             self.problem = self.talk.session.loss().cloned();
-            let why = self.problem.iter().filter(|_| answers.is_empty()).map(name_of);
+            let why = self
+                .problem
+                .iter()
+                .filter(|_| answers.is_empty())
+                .map(name_of);
             outcome.push(why.fold("closes".to_owned(), |it, why| format!("{it} ({why})")));
         }
         if !sent.is_empty() {
@@ -190,8 +234,13 @@ impl Player {
     /// The answer to a question, if it is one.
     fn answer(&mut self, words: &[&str]) -> Option<String> {
         let (session, now) = (&mut self.talk.session, self.talk.now);
-        let is =
-            |is_so, so: &str, other: &str| if is_so { so.to_owned() } else { other.to_owned() };
+        let is = |is_so, so: &str, other: &str| {
+            if is_so {
+                so.to_owned()
+            } else {
+                other.to_owned()
+            }
+        };
         Some(match words {
             ["connection?"] if session.is_down() => {
                 is(session.wants_connection(now), "wanted", "not wanted")
@@ -224,9 +273,11 @@ impl Player {
                 }
             }
             ["arguments?"] => arguments_of(self.sent.last()?),
-            ["give", "up", caller] => {
-                is(session.cancel(ticket(number(caller))), "withdrawn", "too late")
-            }
+            ["give", "up", caller] => is(
+                session.cancel(ticket(number(caller))),
+                "withdrawn",
+                "too late",
+            ),
             _ => return None,
         })
     }
@@ -236,18 +287,27 @@ impl Player {
         match words {
             ["quarantine", amount, unit] => {
                 let quarantine = Some(duration(amount, unit));
-                *session = Session::new(SessionOptions { quarantine, ..options() });
+                *session = Session::new(SessionOptions {
+                    quarantine,
+                    ..options()
+                });
             }
             ["connect-timeout", amount, unit] => {
                 let connect_timeout = duration(amount, unit);
-                *session = Session::new(SessionOptions { connect_timeout, ..options() });
+                *session = Session::new(SessionOptions {
+                    connect_timeout,
+                    ..options()
+                });
             }
             ["credentials", user, password, database, name] => {
                 let [user, password, name] =
                     [user, password, name].map(|it| Some(*it).filter(|it| *it != "-"));
                 let [user, password] = [user, password].map(|it| it.map(str::as_bytes));
                 let credentials = Credentials::new(user, password, number(database), name);
-                *session = Session::new(SessionOptions { credentials, ..options() });
+                *session = Session::new(SessionOptions {
+                    credentials,
+                    ..options()
+                });
             }
             ["resolving"] => session.connecting(now, Phase::Resolving),
             ["connecting"] => session.connecting(now, Phase::Connecting),
@@ -268,11 +328,21 @@ impl Player {
             }
             ["waiter", waiter, watches] => {
                 let wait = queue_wait(number(waiter), now);
-                session.watch_key(now, &QueueWait { watches: *watches == "watches", ..wait });
+                session.watch_key(
+                    now,
+                    &QueueWait {
+                        watches: *watches == "watches",
+                        ..wait
+                    },
+                );
             }
             _ => {
                 let (caller, request) = request(words, now);
-                session.send(now, Some(caller).filter(|_| request.is_answered()), &request);
+                session.send(
+                    now,
+                    Some(caller).filter(|_| request.is_answered()),
+                    &request,
+                );
             }
         }
     }
@@ -280,9 +350,15 @@ impl Player {
 
 /// The request in these words, and its caller.
 fn request(words: &[&str], now: Time) -> (Ticket, Request) {
-    let [verb, caller, more @ ..] = words else { panic!("no such event: {words:?}") };
+    let [verb, caller, more @ ..] = words else {
+        panic!("no such event: {words:?}")
+    };
     let mut more: BTreeMap<_, _> = more.chunks(2).map(|pair| (pair[0], pair[1])).collect();
-    let (before, keys, share) = (more.remove("after"), more.remove("keys"), more.remove("share"));
+    let (before, keys, share) = (
+        more.remove("after"),
+        more.remove("keys"),
+        more.remove("share"),
+    );
     let verb = match *verb {
         "lock" if before.is_some() => Verb::Handoff,
         "lock" => Verb::Acquire,
@@ -298,13 +374,30 @@ fn request(words: &[&str], now: Time) -> (Ticket, Request) {
     };
     let mut lock = fixture::lock(number(caller));
     if keys.or(share).is_some() {
-        let permits = |of| Share::Permit { of: number(of), number: None };
-        let share = share.map(|it| if it == "reader" { Share::Reader } else { permits(it) });
+        let permits = |of| Share::Permit {
+            of: number(of),
+            number: None,
+        };
+        let share = share.map(|it| {
+            if it == "reader" {
+                Share::Reader
+            } else {
+                permits(it)
+            }
+        });
         let more_keys = keys.map(|_| Arc::from(&b"more"[..])).into_iter().collect();
-        lock.attributes = Some(Arc::new(LockAttributes { more_keys, share, ..Default::default() }));
+        lock.attributes = Some(Arc::new(LockAttributes {
+            more_keys,
+            share,
+            ..Default::default()
+        }));
     }
     if let Some(key) = more.remove("key") {
-        lock.key = Arc::from(if key == "register" { [b"a", TURN].concat() } else { key.into() });
+        lock.key = Arc::from(if key == "register" {
+            [b"a", TURN].concat()
+        } else {
+            key.into()
+        });
     }
     let attributes = lock.attributes.clone();
     let mut request = fixture::about(verb, lock, now);
@@ -321,7 +414,12 @@ fn request(words: &[&str], now: Time) -> (Ticket, Request) {
             removal.keep_for = more.remove("kept").map(|it| ttl(number(it)));
             removal.waiter = more.remove("waiter").map(token);
         }
-        Command::Custom(look) => *look = Arc::new(Probe { is_look: true, ..Probe::default() }),
+        Command::Custom(look) => {
+            *look = Arc::new(Probe {
+                is_look: true,
+                ..Probe::default()
+            });
+        }
         _ => {}
     }
     assert!(more.is_empty(), "unknown: {more:?}");
@@ -333,7 +431,8 @@ fn options() -> SessionOptions {
 }
 
 fn number<T: FromStr<Err: fmt::Debug>>(text: &str) -> T {
-    text.parse().unwrap_or_else(|error| panic!("{text}: {error:?}"))
+    text.parse()
+        .unwrap_or_else(|error| panic!("{text}: {error:?}"))
 }
 
 fn token(text: &str) -> Token {
@@ -366,7 +465,9 @@ fn bytes(text: &str) -> Vec<u8> {
 
 /// The bytes of a list's head or of an element.
 fn element(word: &str) -> Vec<u8> {
-    let Some(text) = word.strip_prefix('$') else { return format!("{word}\r\n").into_bytes() };
+    let Some(text) = word.strip_prefix('$') else {
+        return format!("{word}\r\n").into_bytes();
+    };
     let text = text.replace("channel", CHANNEL).replace('␣', " ");
     let text = match text.strip_prefix('@').map(|name| name.split_at(1)) {
         Some((waiter, rest)) => [token(waiter).as_bytes(), rest.as_bytes()].concat(),
@@ -389,20 +490,36 @@ fn greeting_of(words: &[&str]) -> String {
 }
 
 /// What a caller is told.
-fn answered(Answer { ticket, reply, was_sent, .. }: &Answer) -> String {
+fn answered(
+    Answer {
+        ticket,
+        reply,
+        was_sent,
+        ..
+    }: &Answer,
+) -> String {
     let view = reply.view.as_deref();
     let details = [
         reply.problem.as_ref().map(name_of),
-        reply.counter.filter(|counter| *counter > 0).map(|counter| format!("number {counter}")),
+        reply
+            .counter
+            .filter(|counter| *counter > 0)
+            .map(|counter| format!("number {counter}")),
         reply.permit.map(|permit| format!("permit {permit}")),
-        view.filter(|view| view.is_reserved).map(|_| "reserved".to_owned()),
-        view.filter(|view| !view.is_heard).map(|_| "not notified".to_owned()),
+        view.filter(|view| view.is_reserved)
+            .map(|_| "reserved".to_owned()),
+        view.filter(|view| !view.is_heard)
+            .map(|_| "not notified".to_owned()),
         reply.is_awaited.then(|| "awaited".to_owned()),
         (!was_sent).then(|| "not sent".to_owned()),
     ];
     let details: Vec<String> = details.into_iter().flatten().collect();
     let vote = format!("{} {:?}", ticket.serial, reply.vote).to_lowercase();
-    if details.is_empty() { vote } else { format!("{vote} ({})", details.join(", ")) }
+    if details.is_empty() {
+        vote
+    } else {
+        format!("{vote} ({})", details.join(", "))
+    }
 }
 
 /// The error in short: without the words of a server or an operating system.
@@ -410,22 +527,37 @@ fn name_of(problem: &NodeError) -> String {
     match problem {
         NodeError::Quarantined { left } => format!("in quarantine for {left:?}"),
         NodeError::NotRedis(_) => problem.to_string(),
-        _ => problem.to_string().split(':').next().unwrap_or_default().to_owned(),
+        _ => problem
+            .to_string()
+            .split(':')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
     }
 }
 
 /// The command in short: scripts by their names, and tokens by their first byte.
 fn command_of(words: &[Vec<u8>]) -> String {
     // A key may have as many bytes.
-    let tokens = words.iter().filter(|word| word.len() == Token::LEN && !word.starts_with(b"key"));
+    let tokens = words
+        .iter()
+        .filter(|word| word.len() == Token::LEN && !word.starts_with(b"key"));
     let mut tokens: Vec<String> = tokens.map(|token| format!(" {}", token[0])).collect();
     tokens.dedup();
-    let text: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
+    let text: Vec<_> = words
+        .iter()
+        .map(|word| String::from_utf8_lossy(word))
+        .collect();
     match &*text[0] {
         "SET" => format!("SET{}", tokens.concat()),
         "EVAL" | "EVALSHA" => {
             let script = script_of(&text[1]);
-            format!("{} {script}{} #{}", text[0], tokens.concat(), text[text.len() - 1])
+            format!(
+                "{} {script}{} #{}",
+                text[0],
+                tokens.concat(),
+                text[text.len() - 1]
+            )
         }
         _ => text.join(" ").replace(CHANNEL, "channel"),
     }
@@ -436,10 +568,13 @@ fn script_of(text: &str) -> &str {
     if text == script::PROOF.source {
         return "proof";
     }
-    let known = script::ALL.iter().find(|it| text == it.source || text == it.sha1);
+    let known = script::ALL
+        .iter()
+        .find(|it| text == it.source || text == it.sha1);
     let mut lines = include_str!("../../script/digests.txt").lines();
     let line = known.and_then(|script| lines.find(|line| line.contains(script.sha1)));
-    line.and_then(|line| line.split(' ').next()).unwrap_or("custom")
+    line.and_then(|line| line.split(' ').next())
+        .unwrap_or("custom")
 }
 
 /// The lock's keys, their counters', and the arguments of a script.

@@ -31,9 +31,16 @@ fn a_master_whose_replicas_have_left_it_is_looked_for_at_once_and_not_in_a_tight
     talk.pass(1_000);
     refused(&mut talk);
     assert!(talk.session.looks_at().is_some_and(|at| at <= talk.now));
-    assert!(talk.session.next_deadline().is_some_and(|at| at <= talk.now));
+    assert!(
+        talk.session
+            .next_deadline()
+            .is_some_and(|at| at <= talk.now)
+    );
     talk.session.looking(talk.now);
-    assert_eq!((talk.session.looks_at(), talk.session.next_deadline()), (None, None));
+    assert_eq!(
+        (talk.session.looks_at(), talk.session.next_deadline()),
+        (None, None)
+    );
     let again_at = talk.now.after(talk.session.options.reconnect.1);
     talk.pass(10);
     refused(&mut talk);
@@ -57,7 +64,13 @@ fn so_is_one_for_which_no_majority_vouches() {
     let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
     talk.hear(format!("+OK\r\n{}:0\r\n", reign(numbers[1], "900000")));
     talk.hear(check(numbers[3], &marker("900000"), ID, 90, &[]));
-    assert_eq!(talk.problem(), NodeError::NotVouched { wanted: 1, vouched_by: 0 });
+    assert_eq!(
+        talk.problem(),
+        NodeError::NotVouched {
+            wanted: 1,
+            vouched_by: 0
+        }
+    );
     assert!(talk.session.looks_at().is_some_and(|at| at <= talk.now));
 }
 
@@ -71,7 +84,10 @@ fn a_master_is_looked_for_when_an_answer_is_late_and_as_long_as_it_is() {
     assert_eq!(talk.session.looks_at(), Some(late_at));
     assert_eq!(talk.session.next_deadline(), Some(late_at));
     talk.session.looking(late_at);
-    assert_eq!(talk.session.looks_at(), Some(late_at.after(talk.session.options.reconnect.1)));
+    assert_eq!(
+        talk.session.looks_at(),
+        Some(late_at.after(talk.session.options.reconnect.1))
+    );
 }
 
 #[test]

@@ -30,7 +30,14 @@ fn kill(connection: &str) -> String {
 #[test]
 fn an_invalid_reply_to_the_kill_closes_the_connection() {
     // A proxy may repeat the reply to `AUTH`, or that of a script.
-    let table = ["+OK\r\n", ":2\r\n", ":-1\r\n", "+PONG\r\n", "$2\r\nOK\r\n", "*0\r\n"];
+    let table = [
+        "+OK\r\n",
+        ":2\r\n",
+        ":-1\r\n",
+        "+PONG\r\n",
+        "$2\r\nOK\r\n",
+        "*0\r\n",
+    ];
     for answer in table {
         let mut talk = greeted("a", 41);
         talk.send(1, Verb::Acquire);
@@ -57,7 +64,11 @@ fn the_number_of_remembered_former_connections_is_bounded() {
         // A different server each time, so no connection is killed.
         talk.hear(numbered_greeting(&format!("run {connection}"), connection));
     }
-    talk.session.closed(talk.now, NodeError::Disconnected("gone".to_owned()));
+    talk.session
+        .closed(talk.now, NodeError::Disconnected("gone".to_owned()));
     let stale = format!("{:?}", talk.session.server.stale);
-    assert!((1..=STALE_MAX).contains(&stale.matches("Connection {").count()), "{stale}");
+    assert!(
+        (1..=STALE_MAX).contains(&stale.matches("Connection {").count()),
+        "{stale}"
+    );
 }

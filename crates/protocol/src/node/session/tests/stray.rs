@@ -19,7 +19,9 @@ fn push_messages_and_attributes_are_accepted_at_any_time_however_split() {
     for cut in 0..=message.len() {
         let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
         talk.connect();
-        greeting("a", 1_000).bytes().for_each(|byte| talk.hear([byte]));
+        greeting("a", 1_000)
+            .bytes()
+            .for_each(|byte| talk.hear([byte]));
         talk.send(1, Verb::Ping);
         talk.hear("+PONG\r\n");
         talk.answers();
@@ -30,7 +32,11 @@ fn push_messages_and_attributes_are_accepted_at_any_time_however_split() {
         let is_proven = talk.commands() == ["EVAL", "SET 2"];
         talk.hear(&message[cut..]);
         assert_eq!(talk.votes(), [], "cut at {cut}");
-        talk.hear(if is_proven { ":2\r\n$-1\r\n" } else { "$-1\r\n" });
+        talk.hear(if is_proven {
+            ":2\r\n$-1\r\n"
+        } else {
+            "$-1\r\n"
+        });
         assert_eq!(talk.votes(), [(2, Vote::Refused)], "cut at {cut}");
     }
 }
@@ -38,15 +44,25 @@ fn push_messages_and_attributes_are_accepted_at_any_time_however_split() {
 #[test]
 fn bytes_that_could_pass_for_a_reply_must_be_read_before_a_request_is_written() {
     let must_be_read_before = |talk: &ScriptedSession, verb| {
-        talk.session.must_be_read_before(&crate::node::fixture::request(verb, 3, talk.now))
+        talk.session
+            .must_be_read_before(&crate::node::fixture::request(verb, 3, talk.now))
     };
     let mut talk = idle();
     assert!(must_be_read_before(&talk, Verb::Acquire) && must_be_read_before(&talk, Verb::Release));
     talk.send(2, Verb::Release);
-    assert!(must_be_read_before(&talk, Verb::Acquire), "a repeated reply could count for it");
-    assert!(!must_be_read_before(&talk, Verb::Release), "its reply carries a proof");
+    assert!(
+        must_be_read_before(&talk, Verb::Acquire),
+        "a repeated reply could count for it"
+    );
+    assert!(
+        !must_be_read_before(&talk, Verb::Release),
+        "its reply carries a proof"
+    );
     talk.lose();
-    assert!(!must_be_read_before(&talk, Verb::Acquire), "there is no connection");
+    assert!(
+        !must_be_read_before(&talk, Verb::Acquire),
+        "there is no connection"
+    );
 }
 
 #[test]
@@ -59,7 +75,11 @@ fn a_reply_that_arrives_before_its_command_is_written_does_not_count() {
         let second = talk.session.output().len() - first;
         talk.session.wrote(first + second.saturating_sub(unwritten));
         talk.session.received(talk.now, b"+OK\r\n+OK\r\n");
-        assert_eq!(talk.votes(), [(1, Vote::Granted), (2, Vote::Failed)], "{unwritten}");
+        assert_eq!(
+            talk.votes(),
+            [(1, Vote::Granted), (2, Vote::Failed)],
+            "{unwritten}"
+        );
         assert!(talk.session.is_down());
     }
 }

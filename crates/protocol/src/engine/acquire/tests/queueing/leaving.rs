@@ -5,10 +5,15 @@ use super::*;
 /// The waiter's removal from all nodes, with what its last attempt may have left there.
 fn leaves(script: &mut Script<Acquire>, token: Token) {
     let undo = script.undo();
-    assert_eq!((undo.waiter(), undo.nodes), (Some(draw(1).token), NodeSet::all(5)));
+    assert_eq!(
+        (undo.waiter(), undo.nodes),
+        (Some(draw(1).token), NodeSet::all(5))
+    );
     assert_eq!((token_of(&undo), undo.key()), (token, &b"key"[..]));
     assert_eq!(undo.verb(), Verb::Undo);
-    let Command::Remove(removal) = undo.command else { panic!() };
+    let Command::Remove(removal) = undo.command else {
+        panic!()
+    };
     assert!(removal.keep_for.is_none() && removal.ttl >= ttl(10_000));
 }
 
@@ -52,11 +57,18 @@ fn rounds_about_the_queue_end_with_the_deadline() {
 fn a_renewal_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_lock() {
     for (votes, is_contended) in [("y----", true), ("-----", true), ("yfff-", false)] {
         let (mut script, _) = joined(waiting(until(2_020)), 0);
-        assert_eq!(script.answer(2_010, votes_of("-----")).request().deadline, at(2_020));
+        assert_eq!(
+            script.answer(2_010, votes_of("-----")).request().deadline,
+            at(2_020)
+        );
         script.answer(2_020, votes_of(votes));
         leaves(&mut script, draw(1).token);
         let outcome = script.done();
-        assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{votes}: {outcome:?}");
+        assert_eq!(
+            matches!(outcome, Acquired::Contended),
+            is_contended,
+            "{votes}: {outcome:?}"
+        );
     }
 }
 
@@ -85,9 +97,15 @@ fn a_waiter_whom_too_few_nodes_let_in_leaves_and_backs_off() {
     assert_eq!(script.operation().place(), None);
     // It tries again, and joins again, by another name.
     let request = script.attempt_at(until, draw(2));
-    assert_eq!((request.verb(), token_of(&request)), (Verb::Acquire, draw(2).token));
+    assert_eq!(
+        (request.verb(), token_of(&request)),
+        (Verb::Acquire, draw(2).token)
+    );
     let request = script.answer_at(until, votes_of("nnn--")).request();
-    assert_eq!((entry(&request).waiter, entry(&request).number), (draw(2).token, 0));
+    assert_eq!(
+        (entry(&request).waiter, entry(&request).number),
+        (draw(2).token, 0)
+    );
 }
 
 #[test]
@@ -112,11 +130,19 @@ fn when_too_few_nodes_have_a_queue_the_call_joins_no_more() {
             let until = script.wait();
             script.attempt_at(until, draw(attempt));
             let request = script.answer_at(until, votes_of("nnn--")).request();
-            assert_eq!(request.verb() == Verb::Queue, joins_again, "{votes} {without}");
+            assert_eq!(
+                request.verb() == Verb::Queue,
+                joins_again,
+                "{votes} {without}"
+            );
             if joins_again {
                 break;
             }
-            assert_eq!((request.verb(), request.waiter()), (Verb::Undo, None), "{votes}");
+            assert_eq!(
+                (request.verb(), request.waiter()),
+                (Verb::Undo, None),
+                "{votes}"
+            );
         }
     }
 }
@@ -136,12 +162,20 @@ fn a_waiter_leaves_a_queue_that_a_majority_of_the_nodes_has_no_more() {
         script.answer(2_015, answers);
         if !leaves_it {
             let until = script.wait();
-            assert_eq!(script.attempt_at(until, draw(2)).verb(), Verb::Queue, "{without}");
+            assert_eq!(
+                script.attempt_at(until, draw(2)).verb(),
+                Verb::Queue,
+                "{without}"
+            );
             continue;
         }
         leaves(&mut script, draw(1).token);
         let until = script.wait();
-        assert_eq!(script.attempt_at(until, draw(2)).verb(), Verb::Acquire, "{without}");
+        assert_eq!(
+            script.attempt_at(until, draw(2)).verb(),
+            Verb::Acquire,
+            "{without}"
+        );
         let undo = script.answer_at(until, votes_of("nnn--")).undo();
         assert_eq!(undo.waiter(), None, "it joins no more");
     }
@@ -158,14 +192,26 @@ fn permanent_failures_and_twins_end_the_wait_in_the_queue() {
     assert!(matches!(script.done(), Acquired::Unanswered));
 
     let (mut script, _) = refused(waiting(Wait::Forever));
-    script.answer(1_010, Votes { same_server: true, ..placed(0) });
+    script.answer(
+        1_010,
+        Votes {
+            same_server: true,
+            ..placed(0)
+        },
+    );
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::SameServer));
 
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
     script.answer(1_500, votes_of("yyy--"));
     script.attempt(1_500, draw(2));
-    script.answer(1_505, Votes { same_server: true, ..votes_of("yyyyy") });
+    script.answer(
+        1_505,
+        Votes {
+            same_server: true,
+            ..votes_of("yyyyy")
+        },
+    );
     leaves(&mut script, draw(2).token);
     assert!(matches!(script.done(), Acquired::SameServer));
 }
@@ -209,7 +255,10 @@ fn abandoning_before_the_first_attempt_removes_the_predecessor() {
     let mut script = Script::new(acquire);
     script.cancel(100);
     let undo = script.undo();
-    assert_eq!((token_of(&undo), undo.waiter()), (held_lock(0, 500).token, None));
+    assert_eq!(
+        (token_of(&undo), undo.waiter()),
+        (held_lock(0, 500).token, None)
+    );
     assert!(matches!(script.done(), Acquired::Contended));
 }
 
@@ -221,19 +270,28 @@ fn a_failed_handoff_joins_and_removes_the_predecessor() {
     script.answer(1_005, votes_of("nnn--"));
     assert_eq!(token_of(&script.undo()), held_lock(0, 500).token);
     let request = script.request();
-    assert_eq!((request.verb(), token_of(&request)), (Verb::Queue, draw(1).token));
+    assert_eq!(
+        (request.verb(), token_of(&request)),
+        (Verb::Queue, draw(1).token)
+    );
 }
 
 #[test]
 fn a_removal_at_the_deadline_is_worth_sending_for_as_long_as_the_entry_is_kept() {
-    let rules = Rules { waiter_lease: Some(ttl(1_500)), ..(*rules(5)).clone() };
+    let rules = Rules {
+        waiter_lease: Some(ttl(1_500)),
+        ..(*rules(5)).clone()
+    };
     let key = Arc::from(&b"key"[..]);
     let acquire = Acquire::new(Arc::new(rules), key, ttl(100), until(1_520));
     let (mut script, _) = joined(acquire, 0);
     script.answer(1_500, votes_of("yyy--"));
     script.attempt(1_500, draw(2));
     let undo = script.answer(1_520, votes_of("yy---")).undo();
-    assert_eq!((undo.waiter(), undo.ttl()), (Some(draw(1).token), Some(ttl(1_500))));
+    assert_eq!(
+        (undo.waiter(), undo.ttl()),
+        (Some(draw(1).token), Some(ttl(1_500)))
+    );
 }
 
 #[test]
@@ -242,5 +300,9 @@ fn no_place_is_known_before_the_number_is_settled() {
     let mut answers = numbered([7, 8, 9, 0, 0]);
     answers.queue.place = 5;
     script.answer(1_010, answers).request();
-    assert_ne!(script.operation().place(), Some(0), "five others are before it");
+    assert_ne!(
+        script.operation().place(),
+        Some(0),
+        "five others are before it"
+    );
 }

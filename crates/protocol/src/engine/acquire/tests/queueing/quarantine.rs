@@ -7,7 +7,10 @@ use super::*;
 fn quarantine_delays_the_turn_and_keeps_the_place() {
     let mut script = called(waiting(Wait::Forever), "yyy--");
     script.attempt(1_500, draw(2));
-    let quarantined = Votes { quarantine: Duration::from_millis(700), ..votes_of("yyfff") };
+    let quarantined = Votes {
+        quarantine: Duration::from_millis(700),
+        ..votes_of("yyfff")
+    };
     let request = script.answer(1_505, quarantined).request();
     assert_eq!(entry(&request).number, 7);
     let mut answers = placed(0);
@@ -15,23 +18,38 @@ fn quarantine_delays_the_turn_and_keeps_the_place() {
     let until = script.answer(1_510, answers).wait();
     assert!(until > at(2_205) && until <= at(2_305), "{until:?}");
     let turn = script.attempt_at(until, draw(3));
-    assert_eq!((turn.verb(), turn.waiter()), (Verb::Turn, Some(draw(1).token)));
+    assert_eq!(
+        (turn.verb(), turn.waiter()),
+        (Verb::Turn, Some(draw(1).token))
+    );
 }
 
 /// How long a node reserves the lock for the waiter of this request, in milliseconds.
 fn claim(request: &Request) -> (u128, u128) {
     let ClaimTime { notified, asking } = entry(request).claim;
-    (notified.as_duration().as_millis(), asking.as_duration().as_millis())
+    (
+        notified.as_duration().as_millis(),
+        asking.as_duration().as_millis(),
+    )
 }
 
 #[test]
 fn a_reservation_outlasts_the_quarantine_in_which_it_cannot_be_claimed() {
     let second = Duration::from_secs(1);
-    let quarantined = |seconds| Votes { quarantine: second * seconds, ..placed(0) };
+    let quarantined = |seconds| Votes {
+        quarantine: second * seconds,
+        ..placed(0)
+    };
     let mut script = Script::new(waiting(Wait::Forever));
     script.attempt(1_000, draw(1).at(5_000_000));
-    let joins = Votes { quarantine: second * 20, ..votes_of("fff--") };
-    assert_eq!(claim(&script.answer(1_005, joins).request()), (20_150, 20_350));
+    let joins = Votes {
+        quarantine: second * 20,
+        ..votes_of("fff--")
+    };
+    assert_eq!(
+        claim(&script.answer(1_005, joins).request()),
+        (20_150, 20_350)
+    );
     let mut now = at(1_010);
     for (left, expected) in [
         (9, (9_150, 9_350)),
@@ -53,9 +71,19 @@ fn a_reservation_that_could_not_be_claimed_in_a_quarantine_is_not_missed() {
         let (mut script, wait) = joined(waiting(Wait::Forever), 0);
         let mut now = wait.until;
         for miss in 1..=8 {
-            let out = QueueState { out: nodes("yyy--"), ..placed(0).queue };
+            let out = QueueState {
+                out: nodes("yyy--"),
+                ..placed(0).queue
+            };
             script.answer_at(now, votes_of("-----")).request();
-            script.answer_at(now, Votes { quarantine, queue: out, ..placed(0) });
+            script.answer_at(
+                now,
+                Votes {
+                    quarantine,
+                    queue: out,
+                    ..placed(0)
+                },
+            );
             if quarantine.is_zero() && miss == 4 {
                 script.undo();
                 break;
@@ -63,7 +91,16 @@ fn a_reservation_that_could_not_be_claimed_in_a_quarantine_is_not_missed() {
             // The next answer says that it is in the queue again.
             now = script.queue_wait().until;
             script.answer_at(now, votes_of("-----")).request();
-            now = script.answer_at(now, Votes { quarantine, ..placed(0) }).queue_wait().until;
+            now = script
+                .answer_at(
+                    now,
+                    Votes {
+                        quarantine,
+                        ..placed(0)
+                    },
+                )
+                .queue_wait()
+                .until;
         }
     }
 }
@@ -72,9 +109,19 @@ fn a_reservation_that_could_not_be_claimed_in_a_quarantine_is_not_missed() {
 fn who_was_taken_out_before_a_quarantine_is_put_back_in_it_at_once() {
     let (mut script, wait) = joined(waiting(Wait::Forever), 0);
     let quarantine = Duration::from_secs(30);
-    let out = QueueState { out: nodes("yyy--"), ..placed(0).queue };
+    let out = QueueState {
+        out: nodes("yyy--"),
+        ..placed(0).queue
+    };
     script.answer_at(wait.until, votes_of("-----")).request();
-    let until = script.answer_at(wait.until, Votes { quarantine, queue: out, ..placed(0) });
+    let until = script.answer_at(
+        wait.until,
+        Votes {
+            quarantine,
+            queue: out,
+            ..placed(0)
+        },
+    );
     assert!(until.queue_wait().until <= wait.until.after(Duration::from_millis(50)));
 }
 
@@ -84,12 +131,22 @@ fn a_waiter_leaves_when_a_quarantine_begins_that_its_wait_cannot_outlast() {
         let (mut script, wait) = joined(waiting(until(12_000)), 0);
         script.answer_at(wait.until, votes_of("-----")).request();
         let quarantine = Duration::from_secs(seconds);
-        script.answer_at(wait.until, Votes { quarantine, ..placed(0) });
+        script.answer_at(
+            wait.until,
+            Votes {
+                quarantine,
+                ..placed(0)
+            },
+        );
         if stays {
             script.queue_wait();
             continue;
         }
-        assert_eq!(script.undo().waiter(), Some(draw(1).token), "it leaves the queue");
+        assert_eq!(
+            script.undo().waiter(),
+            Some(draw(1).token),
+            "it leaves the queue"
+        );
         assert!(matches!(script.done(), Acquired::Unanswered));
     }
 }

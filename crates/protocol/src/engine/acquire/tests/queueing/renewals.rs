@@ -28,12 +28,25 @@ fn the_first_renewal_follows_after_two_thirds_of_the_lease_that_was_sent() {
 
 #[test]
 fn leases_and_pauses_are_longer_further_back() {
-    let table = [(0, 1), (7, 1), (8, 2), (15, 2), (16, 3), (55, 7), (56, 8), (1_000, 8)];
+    let table = [
+        (0, 1),
+        (7, 1),
+        (8, 2),
+        (15, 2),
+        (16, 3),
+        (55, 7),
+        (56, 8),
+        (1_000, 8),
+    ];
     for (place, step) in table {
         let (mut script, until) = renewed_at(|queue| queue.place = place);
         let (lease, next) = renew(&mut script, until, place);
         assert_eq!(lease, ttl(1_500 * step), "{place}");
-        assert_eq!(next, until.after(Duration::from_millis(1_000 * step)), "{place}");
+        assert_eq!(
+            next,
+            until.after(Duration::from_millis(1_000 * step)),
+            "{place}"
+        );
     }
 }
 
@@ -42,7 +55,10 @@ fn a_waiter_that_moves_to_the_front_renews_as_often_as_one_that_was_there() {
     let (mut script, until) = renewed_at(|queue| queue.place = 56);
     let (lease, next) = renew(&mut script, until, 0);
     // It was kept for long this time, and has asked for less from the next time on.
-    assert_eq!((lease, next), (ttl(12_000), until.after(Duration::from_secs(1))));
+    assert_eq!(
+        (lease, next),
+        (ttl(12_000), until.after(Duration::from_secs(1)))
+    );
     let (lease, _) = renew(&mut script, next, 0);
     assert_eq!(lease, ttl(1_500));
 }
@@ -50,7 +66,14 @@ fn a_waiter_that_moves_to_the_front_renews_as_often_as_one_that_was_there() {
 #[test]
 fn waiters_ask_when_the_key_expires_each_behind_the_first_after_the_one_before_it() {
     let left = Duration::from_millis(300);
-    let table = [(0, 1_311), (1, 1_311), (2, 1_311), (3, 1_321), (70, 1_991), (72, 2_010)];
+    let table = [
+        (0, 1_311),
+        (1, 1_311),
+        (2, 1_311),
+        (3, 1_321),
+        (70, 1_991),
+        (72, 2_010),
+    ];
     for (place, expected) in table.into_iter().chain([(u64::MAX, 2_010)]) {
         let (_, until) = renewed_at(|queue| (queue.place, queue.left) = (place, Some(left)));
         assert_eq!(until, at(expected), "{place}");
@@ -65,8 +88,17 @@ fn waiters_ask_when_the_key_expires_each_behind_the_first_after_the_one_before_i
 fn a_renewal_keeps_the_number_and_the_name() {
     let (mut script, until) = renewed_at(|_| {});
     let request = script.answer_at(until, votes_of("-----")).request();
-    let QueueEntry { lock, waiter, number, since, .. } = entry(&request);
-    assert_eq!((lock.token, *waiter, *number), (draw(1).token, draw(1).token, 7));
+    let QueueEntry {
+        lock,
+        waiter,
+        number,
+        since,
+        ..
+    } = entry(&request);
+    assert_eq!(
+        (lock.token, *waiter, *number),
+        (draw(1).token, draw(1).token, 7)
+    );
     assert_eq!((*since, request.deadline), (5_000_000, at(2_060)));
 }
 
@@ -78,14 +110,24 @@ fn a_renewal_without_a_majority_keeps_the_place_and_is_repeated_after_a_pause() 
     for failure in 0..20 {
         let next = script.answer_at(now, votes_of("yyfff")).wait();
         let pause = next.since(now);
-        assert!(!pause.is_zero() && pause <= Duration::from_millis(500), "{failure}: {pause:?}");
+        assert!(
+            !pause.is_zero() && pause <= Duration::from_millis(500),
+            "{failure}: {pause:?}"
+        );
         // Each may cost the others the time of a reservation.
-        assert!(failure < 10 || pause == Duration::from_millis(500), "{failure}: {pause:?}");
+        assert!(
+            failure < 10 || pause == Duration::from_millis(500),
+            "{failure}: {pause:?}"
+        );
         assert_eq!(script.operation().place(), Some(2), "{failure}");
         now = next;
         let request = script.attempt_at(now, draw(failure));
         assert_eq!(entry(&request).number, 7, "{failure}");
-        assert_eq!(token_of(&request), draw(1).token, "no token is lost without a turn");
+        assert_eq!(
+            token_of(&request),
+            draw(1).token,
+            "no token is lost without a turn"
+        );
     }
     script.answer_at(now, placed(1)).queue_wait();
 }
@@ -105,7 +147,11 @@ fn a_waiter_whom_too_few_nodes_will_tell_asks_soon_and_then_less_often() {
         until = next;
     }
     // Ten times the base of the pauses between attempts, up to their cap.
-    assert_eq!(pauses[0], 10 * 2, "the place was unknown before, which is as if it had been first");
+    assert_eq!(
+        pauses[0],
+        10 * 2,
+        "the place was unknown before, which is as if it had been first"
+    );
     assert_eq!(pauses[1..], [40, 80, 100, 100, 100]);
 }
 
@@ -124,7 +170,11 @@ fn a_waiter_that_moves_up_asks_soon_again() {
     for (place, expected) in [(2, 60), (2, 120), (1, 20), (1, 40), (0, 10), (0, 20)] {
         script.answer_at(until, votes_of("-----")).request();
         let next = script.answer_at(until, deaf(place)).queue_wait().until;
-        assert_eq!(next, until.after(Duration::from_millis(expected)), "{place}");
+        assert_eq!(
+            next,
+            until.after(Duration::from_millis(expected)),
+            "{place}"
+        );
         until = next;
     }
 }
@@ -135,10 +185,18 @@ fn a_lock_counts_as_held_by_another_client_until_the_next_renewal_is_answered() 
         let (mut script, until) = renewed_at(|queue| queue.place = place);
         let (_, next) = renew(&mut script, until, place);
         let round = rules(5).node_timeout;
-        assert_eq!(script.operation().held_elsewhere_until(), Some(next.after(round)), "{place}");
+        assert_eq!(
+            script.operation().held_elsewhere_until(),
+            Some(next.after(round)),
+            "{place}"
+        );
         // Still so while the entry is being renewed.
         script.answer_at(next, votes_of("-----")).request();
-        assert_eq!(script.operation().held_elsewhere_until(), Some(next.after(round)), "{place}");
+        assert_eq!(
+            script.operation().held_elsewhere_until(),
+            Some(next.after(round)),
+            "{place}"
+        );
     }
 }
 
@@ -183,7 +241,9 @@ fn a_waiter_that_was_taken_out_of_the_queue_four_times_joins_it_anew() {
     for (answers, is_over) in [("yyy--", true), ("yy---", false)] {
         let (mut script, mut until) = renewed_at(|_| {});
         // The renewal that puts it back counts with the one before; on a minority, none counts.
-        for nodes_out in ["yyyyy", "yyyyy", "-----", "yyy--", "yy---", answers, answers, "-----"] {
+        for nodes_out in [
+            "yyyyy", "yyyyy", "-----", "yyy--", "yy---", answers, answers, "-----",
+        ] {
             script.answer_at(until, votes_of("-----")).request();
             until = script.answer_at(until, out(nodes_out)).queue_wait().until;
         }
@@ -220,7 +280,10 @@ fn a_waiter_that_is_called_on_to_ask_does_not_ask_without_end() {
     script.answer(1_010, placed(0)).queue_wait();
     let mut now = at(1_020);
     for _ in 0..10 {
-        assert_eq!(script.answer_at(now, votes_of("-----")).request().verb(), Verb::Queue);
+        assert_eq!(
+            script.answer_at(now, votes_of("-----")).request().verb(),
+            Verb::Queue
+        );
         script.answer_at(now, placed(0)).queue_wait();
         // At once again, and then after the shortest pause between two attempts.
         let next = script.answer_at(now, votes_of("-----")).wait();

@@ -5,7 +5,10 @@ use super::*;
 /// A set of two keys for ten seconds.
 fn set() -> Acquire {
     let more_keys = vec![Arc::from(&b"more"[..])];
-    let attributes = LockAttributes { more_keys, ..LockAttributes::default() };
+    let attributes = LockAttributes {
+        more_keys,
+        ..LockAttributes::default()
+    };
     waiting(Wait::Forever).with(Some(Arc::new(attributes)))
 }
 
@@ -15,7 +18,13 @@ fn reserving(part: &str, all: &str) -> Votes {
     let part = nodes(part);
     let lacks = (!part.is_empty()).then_some(1);
     let lacking = lacks.map_or(0, |index| 1 << index);
-    let queue = QueueState { part, lacks, lacking, reserved: nodes(all), ..placed.queue };
+    let queue = QueueState {
+        part,
+        lacks,
+        lacking,
+        reserved: nodes(all),
+        ..placed.queue
+    };
     Votes { queue, ..placed }
 }
 
@@ -29,8 +38,14 @@ fn a_set_joins_with_all_keys() {
 fn what_nodes_tell_of_a_set_is_a_reason_to_ask_and_no_turn() {
     let (mut script, _) = joined(set(), 0);
     let request = script.answer(1_500, votes_of("yyyyy")).request();
-    assert_eq!(request.verb(), Verb::Queue, "each may be told of another key");
-    script.answer(1_505, reserving("yyyyy", "-----")).queue_wait();
+    assert_eq!(
+        request.verb(),
+        Verb::Queue,
+        "each may be told of another key"
+    );
+    script
+        .answer(1_505, reserving("yyyyy", "-----"))
+        .queue_wait();
     assert!(!script.operation().is_called());
     script.answer(1_600, votes_of("yyyyy")).request();
     script.answer(1_605, reserving("---yy", "yyy--"));
@@ -57,12 +72,18 @@ fn where_nodes_tell_nothing_a_set_asks_as_often_as_the_first_wherever_it_stands(
         (answers.queue.place, answers.queue.listening) = (place, NodeSet::EMPTY);
         script.answer(1_605, answers).queue_wait().until
     };
-    assert!(until(40) <= until(0), "it may be the first for one of its resources");
+    assert!(
+        until(40) <= until(0),
+        "it may be the first for one of its resources"
+    );
 }
 
 /// Asks the nodes, with these answers.
 fn renew(script: &mut Script<Acquire>, now: u64, answers: Votes) -> &mut Script<Acquire> {
-    assert_eq!(script.answer(now, votes_of("-----")).request().verb(), Verb::Queue);
+    assert_eq!(
+        script.answer(now, votes_of("-----")).request().verb(),
+        Verb::Queue
+    );
     script.answer(now + 5, answers)
 }
 
@@ -77,7 +98,10 @@ fn set_alone() -> (Script<Acquire>, Request) {
     renew(&mut script, 11_010, reserving("y----", "-----"));
     let undo = script.undo();
     let lock = undo.lock().unwrap();
-    assert_eq!((undo.waiter(), keys(lock)), (Some(draw(1).token), vec![&b"key"[..]]));
+    assert_eq!(
+        (undo.waiter(), keys(lock)),
+        (Some(draw(1).token), vec![&b"key"[..]])
+    );
     let request = script.request();
     (script, request)
 }
@@ -86,8 +110,15 @@ fn set_alone() -> (Script<Acquire>, Request) {
 fn a_part_is_kept_from_others_until_a_set_has_waited_for_its_ttl() {
     let (mut script, _) = joined(set(), 0);
     let wait = renew(&mut script, 10_500, reserving("yyy--", "-----")).queue_wait();
-    assert_eq!(wait.until, at(1_005 + 10_000), "it asks when the time is over, and not later");
-    assert_eq!(&*wait.key, b"more", "each renewal changes what is kept for it");
+    assert_eq!(
+        wait.until,
+        at(1_005 + 10_000),
+        "it asks when the time is over, and not later"
+    );
+    assert_eq!(
+        &*wait.key, b"more",
+        "each renewal changes what is kept for it"
+    );
 
     // Nothing is kept from others, the lock is its own, or nobody else could have it.
     for answers in [reserving("-----", "-----"), reserving("--yy-", "yyy--")] {
@@ -100,14 +131,19 @@ fn a_part_is_kept_from_others_until_a_set_has_waited_for_its_ttl() {
 #[test]
 fn then_it_waits_for_the_key_that_it_lacks_alone_with_its_number() {
     let (mut script, request) = set_alone();
-    assert_eq!((keys(&entry(&request).lock), entry(&request).number), (vec![&b"more"[..]], 7));
+    assert_eq!(
+        (keys(&entry(&request).lock), entry(&request).number),
+        (vec![&b"more"[..]], 7)
+    );
     let wait = script.answer(11_020, placed(3)).queue_wait();
     assert_eq!((&*wait.key, wait.waiter), (&b"more"[..], draw(1).token));
     assert_eq!(script.operation().place(), Some(3));
     // What nodes tell may be of the keys that it has left.
     let request = script.answer(11_500, votes_of("yyyyy")).request();
     assert_eq!(keys(&entry(&request).lock).len(), 1);
-    script.answer(11_505, reserving("-----", "yy---")).queue_wait();
+    script
+        .answer(11_505, reserving("-----", "yy---"))
+        .queue_wait();
 }
 
 #[test]
@@ -115,7 +151,10 @@ fn it_waits_for_all_again_when_that_key_is_reserved_for_it() {
     let (mut script, _) = set_alone();
     script.answer(11_020, reserving("-----", "yyy--"));
     let request = script.attempt(11_020, draw(2));
-    assert_eq!((keys(&entry(&request).lock).len(), entry(&request).number), (2, 7));
+    assert_eq!(
+        (keys(&entry(&request).lock).len(), entry(&request).number),
+        (2, 7)
+    );
     // It was out of the other queue, and has missed nothing. Again it may keep a part for a ttl.
     let mut answers = reserving("yyyyy", "-----");
     answers.queue.out = nodes("yyyyy");
@@ -128,7 +167,10 @@ fn it_waits_for_all_again_when_that_key_is_reserved_for_it() {
     assert_eq!(script.attempt(21_040, draw(3)).verb(), Verb::Queue);
     script.answer(21_045, reserving("-----", "yyyyy"));
     let turn = script.attempt(21_045, draw(4));
-    assert_eq!((turn.verb(), keys(turn.lock().unwrap()).len()), (Verb::Turn, 2));
+    assert_eq!(
+        (turn.verb(), keys(turn.lock().unwrap()).len()),
+        (Verb::Turn, 2)
+    );
 }
 
 #[test]
@@ -150,7 +192,10 @@ fn a_set_that_ends_its_wait_leaves_all_queues() {
     let (mut script, _) = set_alone();
     script.answer(11_020, placed(3)).queue_wait();
     let undo = script.cancel(11_100).undo();
-    assert_eq!((undo.waiter(), keys(undo.lock().unwrap()).len()), (Some(draw(1).token), 2));
+    assert_eq!(
+        (undo.waiter(), keys(undo.lock().unwrap()).len()),
+        (Some(draw(1).token), 2)
+    );
 }
 
 #[test]
@@ -158,7 +203,10 @@ fn a_part_may_be_kept_for_longer_in_a_quarantine() {
     let (mut script, _) = joined(set(), 0);
     for now in [2_000, 12_500, 30_000] {
         let part = reserving("yyy--", "-----");
-        let answers = Votes { quarantine: Duration::from_secs(60), ..part };
+        let answers = Votes {
+            quarantine: Duration::from_secs(60),
+            ..part
+        };
         let until = renew(&mut script, now, answers).queue_wait().until;
         assert!(until > at(now + 100), "{now} {until:?}");
     }

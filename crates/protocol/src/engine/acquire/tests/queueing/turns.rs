@@ -16,12 +16,23 @@ fn a_majority_of_reservations_leads_to_a_turn_with_a_fresh_token() {
     assert_eq!(script.wait(), at(1_500));
     let turn = script.attempt(1_501, draw(2));
     assert_eq!((turn.verb(), token_of(&turn)), (Verb::Turn, draw(2).token));
-    assert_eq!((turn.waiter(), turn.ttl()), (Some(draw(1).token), Some(ttl(10_000))));
+    assert_eq!(
+        (turn.waiter(), turn.ttl()),
+        (Some(draw(1).token), Some(ttl(10_000)))
+    );
     assert_eq!((turn.started, turn.deadline), (at(1_501), at(1_551)));
     assert_eq!(turn.nodes, NodeSet::all(5), "a reservation is not a vote");
-    let Acquired::Held(held) = script.answer(1_505, votes_of("yyy--")).done() else { panic!() };
-    assert_eq!((held.token, held.waiter), (draw(2).token, Some(draw(1).token)));
-    assert_eq!((held.since, held.valid_until), (at(1_501), at(1_501 + 9_898)));
+    let Acquired::Held(held) = script.answer(1_505, votes_of("yyy--")).done() else {
+        panic!()
+    };
+    assert_eq!(
+        (held.token, held.waiter),
+        (draw(2).token, Some(draw(1).token))
+    );
+    assert_eq!(
+        (held.since, held.valid_until),
+        (at(1_501), at(1_501 + 9_898))
+    );
     assert_eq!(held.nodes, NodeSet::all(5));
 }
 
@@ -53,7 +64,10 @@ fn reservations_in_the_answers_of_the_queue_count_with_those_that_are_told_later
 fn what_nodes_told_counts_until_they_answer_themselves() {
     for (reserved, is_called) in [("yyy--", true), ("--y--", false), ("-----", false)] {
         let (mut script, _) = joined(waiting(Wait::Forever), 0);
-        assert_eq!(script.answer(2_010, votes_of("yy---")).request().verb(), Verb::Queue);
+        assert_eq!(
+            script.answer(2_010, votes_of("yy---")).request().verb(),
+            Verb::Queue
+        );
         let mut answers = placed(0);
         answers.queue.reserved = nodes(reserved);
         script.answer(2_015, answers);
@@ -62,7 +76,10 @@ fn what_nodes_told_counts_until_they_answer_themselves() {
     // What nodes told that have not answered still counts.
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
     script.answer(2_010, votes_of("---yy")).request();
-    let mut answers = Votes { tally: votes_of("yyy--").tally, ..placed(0) };
+    let mut answers = Votes {
+        tally: votes_of("yyy--").tally,
+        ..placed(0)
+    };
     answers.queue.reserved = nodes("y----");
     script.answer(2_015, answers);
     assert!(script.operation().is_called());
@@ -74,10 +91,22 @@ fn a_failed_turn_is_withdrawn_by_the_next_request_to_the_queue_with_the_same_num
         let mut script = called(waiting(Wait::Forever), "yyy--");
         script.attempt(1_500, draw(2));
         let request = script.answer(1_550, votes_of(votes)).request();
-        let QueueEntry { lock, waiter, number, .. } = entry(&request);
-        assert_eq!((lock.token, *waiter, *number), (draw(2).token, draw(1).token, 7), "{votes}");
+        let QueueEntry {
+            lock,
+            waiter,
+            number,
+            ..
+        } = entry(&request);
+        assert_eq!(
+            (lock.token, *waiter, *number),
+            (draw(2).token, draw(1).token, 7),
+            "{votes}"
+        );
         assert_eq!(request.nodes, NodeSet::all(5), "{votes}");
-        assert!(!script.operation().is_called(), "what was told before counts for one turn");
+        assert!(
+            !script.operation().is_called(),
+            "what was told before counts for one turn"
+        );
         script.answer(1_555, placed(1)).queue_wait();
     }
 }
@@ -87,7 +116,10 @@ fn a_turn_that_comes_too_late_is_withdrawn_and_the_place_kept() {
     let mut script = called(waiting(Wait::Forever), "yyy--");
     script.attempt(1_500, draw(2));
     let request = script.answer(1_500 + 9_898, votes_of("yyyyy")).request();
-    assert_eq!((token_of(&request), entry(&request).number), (draw(2).token, 7));
+    assert_eq!(
+        (token_of(&request), entry(&request).number),
+        (draw(2).token, 7)
+    );
 }
 
 #[test]
@@ -97,7 +129,10 @@ fn every_turn_has_a_token_of_its_own() {
     for turn in 2..5 {
         now = script.wait().as_nanos().div_ceil(1_000_000).max(now);
         let request = script.attempt(now, draw(turn));
-        assert_eq!((request.verb(), token_of(&request)), (Verb::Turn, draw(turn).token));
+        assert_eq!(
+            (request.verb(), token_of(&request)),
+            (Verb::Turn, draw(turn).token)
+        );
         let request = script.answer(now, votes_of("nnn--")).request();
         assert_eq!(token_of(&request), draw(turn).token);
         script.answer(now, reserved());
@@ -122,7 +157,10 @@ fn failures_delay_the_turns_from_the_third_on() {
         let delay = until.since(now);
         longest = longest.max(delay);
         assert_eq!(delay.is_zero(), failed <= 2, "after {failed}: {delay:?}");
-        assert!(delay <= Duration::from_millis(200), "after {failed}: {delay:?}");
+        assert!(
+            delay <= Duration::from_millis(200),
+            "after {failed}: {delay:?}"
+        );
         now = now.max(until);
         assert_eq!(script.attempt_at(now, draw(failed + 2)).verb(), Verb::Turn);
         let next = script.answer_at(now, votes_of("nnn--")).request();
@@ -149,13 +187,21 @@ fn a_waiter_whose_turns_take_too_long_four_times_joins_the_queue_anew() {
             }
         }
         let leave = script.request();
-        assert_eq!((leave.verb(), leave.waiter()), (Verb::Undo, Some(draw(1).token)), "{votes}");
+        assert_eq!(
+            (leave.verb(), leave.waiter()),
+            (Verb::Undo, Some(draw(1).token)),
+            "{votes}"
+        );
         assert_eq!(script.operation().place(), None);
         let until = script.wait().max(now);
         assert_eq!(script.attempt_at(until, draw(9)).verb(), Verb::Acquire);
         let join = script.answer_at(until, votes_of("nnnnn")).request();
         let QueueEntry { waiter, number, .. } = entry(&join);
-        assert_eq!((*waiter, *number), (draw(9).token, 0), "at the end, by another name");
+        assert_eq!(
+            (*waiter, *number),
+            (draw(9).token, 0),
+            "at the end, by another name"
+        );
     }
 }
 
@@ -170,7 +216,11 @@ fn misses_are_forgotten_by_a_waiter_that_then_waits_for_long() {
             now = now.after(Duration::from_millis(9_999));
             let next = script.answer_at(now, votes_of("yyyyy")).request();
             let is_last = turn == 3 && is_over;
-            assert_eq!(next.verb(), if is_last { Verb::Undo } else { Verb::Queue }, "{calm}");
+            assert_eq!(
+                next.verb(),
+                if is_last { Verb::Undo } else { Verb::Queue },
+                "{calm}"
+            );
             if turn == 2 {
                 for _ in 0..calm {
                     now = script.answer_at(now, placed(0)).queue_wait().until;
@@ -186,39 +236,64 @@ fn misses_are_forgotten_by_a_waiter_that_then_waits_for_long() {
 
 #[test]
 fn a_fenced_lock_is_taken_in_turn_with_its_counters() {
-    let attributes = LockAttributes { fence: Some(ttl(3_600_000)), ..LockAttributes::default() };
+    let attributes = LockAttributes {
+        fence: Some(ttl(3_600_000)),
+        ..LockAttributes::default()
+    };
     let fenced = waiting(Wait::Forever).with(Some(Arc::new(attributes)));
     let mut script = called(fenced, "yyy--");
     let turn = script.attempt(1_500, draw(2).at(50));
     assert_eq!((turn.verb(), turn.fence()), (Verb::Turn, Some(50)));
     // The counters disagree, so a second round confirms the largest.
-    let request = script.answer(1_505, fenced_votes("yyy--", [60, 61, 60, 0, 0])).request();
+    let request = script
+        .answer(1_505, fenced_votes("yyy--", [60, 61, 60, 0, 0]))
+        .request();
     assert_eq!((request.verb(), request.fence()), (Verb::Fence, Some(61)));
-    let Acquired::Held(held) = script.answer(1_510, votes_of("yyy--")).done() else { panic!() };
+    let Acquired::Held(held) = script.answer(1_510, votes_of("yyy--")).done() else {
+        panic!()
+    };
     assert_eq!((held.fence, held.waiter), (Some(61), Some(draw(1).token)));
 }
 
 #[test]
 fn a_fenced_turn_that_is_not_confirmed_is_withdrawn_and_the_place_kept() {
-    let attributes = LockAttributes { fence: Some(ttl(3_600_000)), ..LockAttributes::default() };
+    let attributes = LockAttributes {
+        fence: Some(ttl(3_600_000)),
+        ..LockAttributes::default()
+    };
     let fenced = waiting(Wait::Forever).with(Some(Arc::new(attributes)));
     let mut script = called(fenced, "yyy--");
     script.attempt(1_500, draw(2));
-    script.answer(1_505, fenced_votes("yyy--", [60, 61, 60, 0, 0])).request();
+    script
+        .answer(1_505, fenced_votes("yyy--", [60, 61, 60, 0, 0]))
+        .request();
     let request = script.answer(1_510, votes_of("nnn--")).request();
-    let QueueEntry { lock, waiter, number, .. } = entry(&request);
-    assert_eq!((lock.token, *waiter, *number), (draw(2).token, draw(1).token, 7));
+    let QueueEntry {
+        lock,
+        waiter,
+        number,
+        ..
+    } = entry(&request);
+    assert_eq!(
+        (lock.token, *waiter, *number),
+        (draw(2).token, draw(1).token, 7)
+    );
 }
 
 #[test]
 fn a_lock_that_is_handed_off_keeps_the_waiter_whose_turn_it_was() {
     let waiter = Some(draw(1).token);
-    let before = HeldLock { waiter, ..held_lock(0, 500) };
+    let before = HeldLock {
+        waiter,
+        ..held_lock(0, 500)
+    };
     let mut script = Script::new(waiting(Wait::Forever).taking_over(before));
     let handoff = script.attempt(100, draw(2));
     assert_eq!(handoff.predecessor().expect("of a handoff").waiter, waiter);
     // A node that refused it may still have the waiter in its queue.
-    let Acquired::Held(held) = script.answer(105, votes_of("yyynn")).done() else { panic!() };
+    let Acquired::Held(held) = script.answer(105, votes_of("yyynn")).done() else {
+        panic!()
+    };
     assert_eq!((held.token, held.waiter), (draw(2).token, waiter));
 }
 
@@ -226,9 +301,14 @@ fn a_lock_that_is_handed_off_keeps_the_waiter_whose_turn_it_was() {
 fn a_lock_that_was_taken_in_turn_is_removed_with_its_waiter() {
     let mut script = called(waiting(Wait::Forever), "yyy--");
     script.attempt(1_501, draw(2));
-    let Acquired::Held(held) = script.answer(1_505, votes_of("yyy--")).done() else { panic!() };
+    let Acquired::Held(held) = script.answer(1_505, votes_of("yyy--")).done() else {
+        panic!()
+    };
     let undo = held.undo(at(1_600), &rules(5));
-    assert_eq!((token_of(&undo), undo.waiter()), (draw(2).token, Some(draw(1).token)));
+    assert_eq!(
+        (token_of(&undo), undo.waiter()),
+        (draw(2).token, Some(draw(1).token))
+    );
 }
 
 #[test]
@@ -238,7 +318,9 @@ fn a_lock_knows_whether_others_wait_for_it() {
         script.attempt(1_501, draw(2));
         let mut answers = votes_of("yyy--");
         answers.queue.is_awaited = is_awaited;
-        let Acquired::Held(held) = script.answer(1_505, answers).done() else { panic!() };
+        let Acquired::Held(held) = script.answer(1_505, answers).done() else {
+            panic!()
+        };
         assert_eq!(held.is_awaited, is_awaited);
     }
 }

@@ -11,7 +11,12 @@ fn answer(counter: impl Display, permit: impl Display) -> String {
 
 #[test]
 fn a_grant_names_the_counter_and_the_permit() {
-    let claimed = |counter, permit| Ok(NodeReply { permit, ..claimed(true, counter) });
+    let claimed = |counter, permit| {
+        Ok(NodeReply {
+            permit,
+            ..claimed(true, counter)
+        })
+    };
     for verb in [Verb::Acquire, Verb::Turn] {
         for counter in [0, 1, FENCE_MAX] {
             let reader = meaning(&about_share(verb, READER), answer(counter, -1));
@@ -21,14 +26,20 @@ fn a_grant_names_the_counter_and_the_permit() {
                 assert_eq!(found, claimed(counter, Some(permit)), "{verb:?}");
             }
         }
-        let most = Share::Permit { of: PERMITS_MAX, number: None };
+        let most = Share::Permit {
+            of: PERMITS_MAX,
+            number: None,
+        };
         let last = meaning(&about_share(verb, most), answer(0, PERMITS_MAX - 1));
         assert_eq!(last, claimed(0, Some(PERMITS_MAX - 1)));
         for of in [READER, ANY] {
             let share = about_share(verb, of);
             assert_eq!(meaning(&share, ":-57\r\n"), Ok(no()), "{verb:?}");
             assert_eq!(meaning(&share, "-WRONGTYPE a list\r\n"), Ok(no()));
-            assert_eq!(meaning(&share, "-NOSCRIPT No matching\r\n"), Err(NoReply::UnknownScript));
+            assert_eq!(
+                meaning(&share, "-NOSCRIPT No matching\r\n"),
+                Err(NoReply::UnknownScript)
+            );
         }
     }
 }
@@ -47,9 +58,15 @@ fn a_share_that_was_not_requested_is_nonsense() {
         }
         // The answers to a plain lock.
         for share in [reader, permit] {
-            ["+OK\r\n", "_\r\n", "$-1\r\n", ":57\r\n", "*3\r\n:57\r\n:1\r\n:0\r\n"]
-                .iter()
-                .for_each(|bytes| is_nonsense(&share, bytes));
+            [
+                "+OK\r\n",
+                "_\r\n",
+                "$-1\r\n",
+                ":57\r\n",
+                "*3\r\n:57\r\n:1\r\n:0\r\n",
+            ]
+            .iter()
+            .for_each(|bytes| is_nonsense(&share, bytes));
         }
     }
     let plain = request(Verb::Acquire, 7, at(0));
@@ -62,7 +79,11 @@ fn an_invalid_answer_to_a_share_is_nonsense() {
     for (of, permit) in [(READER, -1), (ANY, 1)] {
         let acquire = about_share(Verb::Acquire, of);
         let valid = answer(9, permit);
-        assert_eq!(meaning(&acquire, &valid).unwrap().counter, Some(9), "{of:?}");
+        assert_eq!(
+            meaning(&acquire, &valid).unwrap().counter,
+            Some(9),
+            "{of:?}"
+        );
         let last = format!(":{permit}\r\n");
         let table = [
             // Another command's number, and a refusal with a list.
@@ -82,7 +103,9 @@ fn an_invalid_answer_to_a_share_is_nonsense() {
             valid.replace(&format!(":9\r\n{last}"), ":9\r\n_\r\n"),
             valid.replace(&format!(":9\r\n{last}"), ":9\r\n$1\r\n1\r\n"),
             // Too short, and too long.
-            valid.replace("*4", "*3").replace(&format!(":9\r\n{last}"), ":9\r\n"),
+            valid
+                .replace("*4", "*3")
+                .replace(&format!(":9\r\n{last}"), ":9\r\n"),
             "*1\r\n:57\r\n".to_owned(),
             "*0\r\n".to_owned(),
             format!("{}:1\r\n", valid.replace("*4", "*5")),
@@ -100,7 +123,14 @@ fn keeping_and_giving_back_a_share_is_answered_with_yes_or_no() {
             let request = about_share(verb, of);
             assert_eq!(meaning(&request, ":57\r\n"), Ok(yes()), "{verb:?}");
             assert_eq!(meaning(&request, ":-57\r\n"), Ok(no()), "{verb:?}");
-            let others = [":1\r\n", ":56\r\n", "+OK\r\n", "_\r\n", &answer(0, -1), &answer(0, 2)];
+            let others = [
+                ":1\r\n",
+                ":56\r\n",
+                "+OK\r\n",
+                "_\r\n",
+                &answer(0, -1),
+                &answer(0, 2),
+            ];
             others.iter().for_each(|bytes| is_nonsense(&request, bytes));
         }
     }
@@ -138,11 +168,19 @@ fn a_waiter_that_is_called_for_a_permit_is_answered_which_are_free() {
         let text = format!("*7\r\n{text}\r\n${}\r\n{digits}\r\n", digits.len());
         meaning(&about_share(Verb::Queue, share), &text)
     };
-    for (digits, numbers) in [("", &[][..]), ("0000", &[]), ("0110", &[1, 2]), ("1001", &[0, 3])] {
+    for (digits, numbers) in [
+        ("", &[][..]),
+        ("0000", &[]),
+        ("0110", &[1, 2]),
+        ("1001", &[0, 3]),
+    ] {
         let view = free(ANY, digits).unwrap().view.unwrap();
         assert_eq!(view.free.numbers().collect::<Vec<_>>(), numbers);
     }
     for (share, digits) in [(ANY, "00001"), (READER, "1"), (ANY, "x"), (READER, "x")] {
-        assert!(matches!(free(share, digits), Err(NoReply::Nonsense(_))), "{digits}");
+        assert!(
+            matches!(free(share, digits), Err(NoReply::Nonsense(_))),
+            "{digits}"
+        );
     }
 }

@@ -18,13 +18,16 @@ const CHOICES: [(Vote, Option<u32>); 5] = [
 
 fn answers(nodes: usize, code: usize) -> Vec<Option<(Vote, Option<u32>)>> {
     let digit = |index| code / 6_usize.pow(index as u32) % 6;
-    (0..nodes).map(|index| digit(index).checked_sub(1).map(|choice| CHOICES[choice])).collect()
+    (0..nodes)
+        .map(|index| digit(index).checked_sub(1).map(|choice| CHOICES[choice]))
+        .collect()
 }
 
 /// The codes in which every node has answered, and those that had before have not changed.
 fn completions(nodes: usize, code: usize) -> impl Iterator<Item = usize> {
-    let open: Vec<u32> =
-        (0..nodes as u32).filter(|index| code / 6_usize.pow(*index) % 6 == 0).collect();
+    let open: Vec<u32> = (0..nodes as u32)
+        .filter(|index| code / 6_usize.pow(*index) % 6 == 0)
+        .collect();
     (0..5_usize.pow(open.len() as u32)).map(move |choice| {
         open.iter().enumerate().fold(code, |code, (nth, index)| {
             code + (1 + choice / 5_usize.pow(nth as u32) % 5) * 6_usize.pow(*index)
@@ -44,13 +47,22 @@ enum End {
 fn end(nodes: usize, code: usize) -> End {
     let answers = answers(nodes, code);
     for permit in 0..3 {
-        let votes = answers.iter().filter(|it| **it == Some((Vote::Granted, Some(permit))));
+        let votes = answers
+            .iter()
+            .filter(|it| **it == Some((Vote::Granted, Some(permit))));
         if votes.count() * 2 > nodes {
             return End::Won(permit);
         }
     }
-    let failed = answers.iter().filter(|it| **it == Some((Vote::Failed, None))).count();
-    if (nodes - failed) * 2 > nodes { End::Contended } else { End::Unanswered }
+    let failed = answers
+        .iter()
+        .filter(|it| **it == Some((Vote::Failed, None)))
+        .count();
+    if (nodes - failed) * 2 > nodes {
+        End::Contended
+    } else {
+        End::Unanswered
+    }
 }
 
 /// A round that has counted these answers, in this order of the nodes.
@@ -59,8 +71,16 @@ fn counted(nodes: usize, code: usize, order: impl Iterator<Item = usize>) -> Ent
     let answers = answers(nodes, code);
     for index in order {
         if let Some((vote, permit)) = answers[index] {
-            let reply = NodeReply { permit, ..NodeReply::of(vote) };
-            let answer = Answer { ticket: ticket(0), reply, was_sent: false, took: None };
+            let reply = NodeReply {
+                permit,
+                ..NodeReply::of(vote)
+            };
+            let answer = Answer {
+                ticket: ticket(0),
+                reply,
+                was_sent: false,
+                took: None,
+            };
             assert!(entry.count(node(index), answer));
         }
     }
@@ -73,7 +93,9 @@ fn votes_for_permits_are_settled_exactly_when_nothing_can_change() {
         for code in 0..6_usize.pow(nodes as u32) {
             let entry = counted(nodes, code, 0..nodes);
             let tally = entry.tally;
-            let ends: Vec<End> = completions(nodes, code).map(|code| end(nodes, code)).collect();
+            let ends: Vec<End> = completions(nodes, code)
+                .map(|code| end(nodes, code))
+                .collect();
             let is_settled = ends.iter().all(|end| *end == ends[0]);
             assert_eq!(tally.is_settled(), is_settled, "{:?}", answers(nodes, code));
             let found = match (tally.granted_by_majority(), entry.permit()) {

@@ -5,7 +5,10 @@ use super::*;
 
 /// Opens the round of a waiter that watches the lock's key.
 fn watch(nodes: &mut Nodes, waiter: u8) {
-    let wait = QueueWait { watches: true, ..queue_wait(waiter, nodes.now) };
+    let wait = QueueWait {
+        watches: true,
+        ..queue_wait(waiter, nodes.now)
+    };
     nodes.rounds.wait(nodes.now, &wait, 1);
 }
 
@@ -21,7 +24,11 @@ fn a_wait_ends_when_a_connection_is_lost_on_which_a_node_would_have_told() {
     nodes.wait(1, 1);
     let lost = NodeError::Disconnected("the connection was lost".to_owned());
     nodes.rounds.closed(nodes.now, node(0), lost);
-    assert_eq!(granted(&mut nodes), NodeSet::EMPTY, "that node may drop its entry");
+    assert_eq!(
+        granted(&mut nodes),
+        NodeSet::EMPTY,
+        "that node may drop its entry"
+    );
 }
 
 #[test]
@@ -83,7 +90,10 @@ fn a_wait_ends_when_the_reservation_of_another_should_have_been_claimed() {
     notify(&mut nodes, 0, 1);
     tell(&mut nodes, 1, 1, "w20");
     nodes.pass(8);
-    assert!(!nodes.is_over(), "the time of another is over there, and that is no reason to ask");
+    assert!(
+        !nodes.is_over(),
+        "the time of another is over there, and that is no reason to ask"
+    );
     nodes.pass(12);
     assert_eq!(granted(&mut nodes), set(&[0]));
     // Nor is one that takes much longer than a majority.

@@ -14,9 +14,15 @@ fn refusal(talk: &mut ScriptedSession, since: &str) -> Result<(), NodeError> {
 #[test]
 fn a_grant_waits_for_the_longest_ttl_and_the_bound() {
     for (age, left) in [(0, 75), (14, 61), (74, 1)] {
-        let quarantined = Err(NodeError::Quarantined { left: Duration::from_secs(left) });
+        let quarantined = Err(NodeError::Quarantined {
+            left: Duration::from_secs(left),
+        });
         let since = (1_000_000 - age * 1_000).to_string();
-        assert_eq!(vote(&mut greeted(age), &marker(&since), ID), quarantined, "{age}");
+        assert_eq!(
+            vote(&mut greeted(age), &marker(&since), ID),
+            quarantined,
+            "{age}"
+        );
         if age < 15 {
             assert_eq!(refusal(&mut greeted(age), &since), quarantined, "{age}");
         }
@@ -30,7 +36,10 @@ fn a_quarantine_does_not_pass_before_the_reign_is_vouched_for() {
     let sent = talk.written();
     let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
     talk.hear(reign(numbers[0], "-"));
-    talk.hear(format!(":0\r\n{}", check(numbers[2], &marker("-"), ID, 90, &[70, 70])));
+    talk.hear(format!(
+        ":0\r\n{}",
+        check(numbers[2], &marker("-"), ID, 90, &[70, 70])
+    ));
     talk.pass(50_000);
     assert_eq!(status(&talk).quarantine, Some(Duration::from_secs(75)));
 }

@@ -6,21 +6,40 @@ use super::*;
 fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_acknowledges() {
     let mut talk = connected(Some(2));
     let sent = talk.written();
-    assert!(sent.contains("await") && sent.contains("WAIT\r\n$1\r\n1\r\n"), "{sent}");
+    assert!(
+        sent.contains("await") && sent.contains("WAIT\r\n$1\r\n1\r\n"),
+        "{sent}"
+    );
     let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
-    let ours = sent.split("\r\n").find(|word| word.starts_with("0000000000000007")).unwrap();
+    let ours = sent
+        .split("\r\n")
+        .find(|word| word.starts_with("0000000000000007"))
+        .unwrap();
     let marker = |since: &str| {
         let text = format!("redlatch1 a {ID} 0 {since} {ours}");
         format!("${}\r\n{text}\r\n", text.len())
     };
     let greeted = |number: &str, since: &str| {
-        format!("*4\r\n:{number}\r\n{}$4\r\n{ID}\r\n:1000000\r\n", marker(since))
+        format!(
+            "*4\r\n:{number}\r\n{}$4\r\n{ID}\r\n:1000000\r\n",
+            marker(since)
+        )
     };
     talk.hear(greeted(numbers[0], "-"));
-    assert_eq!(status(&talk).group.map(|group| group.age), Some(None), "it waits");
-    talk.hear(format!(":1\r\n{}", check(numbers[2], &marker("-"), ID, 70, &[70, 10])));
+    assert_eq!(
+        status(&talk).group.map(|group| group.age),
+        Some(None),
+        "it waits"
+    );
+    talk.hear(format!(
+        ":1\r\n{}",
+        check(numbers[2], &marker("-"), ID, 70, &[70, 10])
+    ));
     let confirm = talk.written();
-    assert!(confirm.contains("confirm") && confirm.contains(ours), "{confirm}");
+    assert!(
+        confirm.contains("confirm") && confirm.contains(ours),
+        "{confirm}"
+    );
     talk.hear(greeted(number(&confirm), "900000"));
     // A write at 2 s that one replica has acknowledged, and then none for longer than the bound.
     talk.pass(2_000);
@@ -32,20 +51,36 @@ fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_a
             let touch = sent.split("\r\n*").map(number).nth(1).unwrap();
             talk.hear(format!("{}:{acknowledged}\r\n", greeted(touch, "900000")));
         }
-        talk.hear(check(number(&sent), &marker("900000"), ID, offset, replicas));
+        talk.hear(check(
+            number(&sent),
+            &marker("900000"),
+            ID,
+            offset,
+            replicas,
+        ));
         (sent.contains("WAIT"), outcome(talk))
     };
     assert_eq!(lock(&mut talk, 0, 100, &[99, 100]), (false, Ok(())));
     talk.pass(10_000);
-    assert_eq!(lock(&mut talk, 0, 200, &[100, 120]), (true, Ok(())), "within the bound");
+    assert_eq!(
+        lock(&mut talk, 0, 200, &[100, 120]),
+        (true, Ok(())),
+        "within the bound"
+    );
     talk.pass(6_000);
-    let refused = NodeError::NotVouched { wanted: 1, vouched_by: 0 };
+    let refused = NodeError::NotVouched {
+        wanted: 1,
+        vouched_by: 0,
+    };
     assert_eq!(lock(&mut talk, 0, 300, &[100, 120]), (true, Err(refused)));
     assert_eq!(lock(&mut talk, 0, 400, &[400]), (true, Ok(())), "and again");
     talk.pass(300);
     let group = status(&talk).group.expect("it was greeted");
     let vouched_ago = Some(Duration::from_millis(300));
-    assert_eq!((group.acknowledged, group.vouched_ago), (Some(1), vouched_ago));
+    assert_eq!(
+        (group.acknowledged, group.vouched_ago),
+        (Some(1), vouched_ago)
+    );
     // `WAIT` has the server write more than the replicas have acknowledged.
     talk.pass(30_000);
     assert_eq!(lock(&mut talk, 1, 500, &[463]), (true, Ok(())));
@@ -61,11 +96,17 @@ fn an_extension_is_vouched_for_by_a_write_of_its_own() {
     let greeted = |number: &str| reign(number, "900000");
     // The greeting writes the marker once more: the first extension is vouched for by that.
     talk.hear(greeted(numbers[0]));
-    talk.hear(format!(":0\r\n{}", check(numbers[2], &marker("900000"), ID, 70, &[70, 70])));
+    talk.hear(format!(
+        ":0\r\n{}",
+        check(numbers[2], &marker("900000"), ID, 70, &[70, 70])
+    ));
     talk.send(1, Verb::Extend);
     let sent = talk.written();
     assert!(!sent.contains("WAIT"), "{sent}");
-    talk.hear(format!(":{}\r\n", sent.split("\r\n*").map(number).next().unwrap()));
+    talk.hear(format!(
+        ":{}\r\n",
+        sent.split("\r\n*").map(number).next().unwrap()
+    ));
     talk.hear(check(number(&sent), &marker("900000"), ID, 70, &[70, 70]));
     assert_eq!(outcome(&mut talk), Ok(()));
     talk.pass(16_000);
@@ -93,7 +134,10 @@ fn a_reign_that_nobody_has_vouched_for_is_vouched_for_without_a_vote() {
     let sent = talk.written();
     let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
     talk.hear(reign(numbers[0], "-"));
-    talk.hear(format!(":0\r\n{}", check(numbers[2], &marker("-"), ID, 90, &[70, 70])));
+    talk.hear(format!(
+        ":0\r\n{}",
+        check(numbers[2], &marker("-"), ID, 90, &[70, 70])
+    ));
     assert!(talk.written().is_empty(), "not for ever");
     // Again behind whatever is asked next, as a place in the queue.
     talk.send(1, Verb::Ping);
@@ -112,11 +156,18 @@ fn the_first_vote_that_is_vouched_for_waits_until_the_reign_counts() {
     let sent = talk.written();
     let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
     talk.hear(reign(numbers[0], "-"));
-    talk.hear(format!(":0\r\n{}", check(numbers[2], &marker("-"), ID, 90, &[70, 70])));
+    talk.hear(format!(
+        ":0\r\n{}",
+        check(numbers[2], &marker("-"), ID, 90, &[70, 70])
+    ));
     talk.send(1, Verb::Extend);
     let asked = talk.written();
     let numbers: Vec<&str> = asked.split("\r\n*").map(number).collect();
-    talk.hear(format!(":{}\r\n{}:1\r\n", numbers[0], reign(numbers[1], "-")));
+    talk.hear(format!(
+        ":{}\r\n{}:1\r\n",
+        numbers[0],
+        reign(numbers[1], "-")
+    ));
     talk.hear(check(numbers[3], &marker("-"), ID, 90, &[70, 90]));
     let confirm = talk.written();
     assert!(confirm.contains("confirm"), "{confirm}");
