@@ -74,7 +74,8 @@ fn encoding(bench: &Bench) {
         panic!("an attempt begins with that")
     };
     let mut release = request;
-    let (keep_for, waiter) = (None, None);
+    let keep_for = None;
+    let waiter = None;
     release.command = Command::Remove(Removal {
         lock,
         ttl,
@@ -91,7 +92,8 @@ fn encoding(bench: &Bench) {
 
 /// A whole acquisition, with three of five votes.
 fn acquiring(bench: &Bench) {
-    let (rules, key) = (rules(), key());
+    let rules = rules();
+    let key = key();
     let mut tally = Tally::new(NODES);
     (0..3).for_each(|index| assert!(tally.cast(Node::new(index), Vote::Granted)));
     let votes = Votes::new(tally);
@@ -183,7 +185,8 @@ impl Bench {
         }
         let mut times = Vec::with_capacity(TURNS);
         for _ in 0..TURNS {
-            let (mut calls, start) = (0_u32, Instant::now());
+            let mut calls = 0_u32;
+            let start = Instant::now();
             while start.elapsed() < TURN {
                 // A hundred calls at a time, so that reading the clock has little effect.
                 (0..100).for_each(|_| call());
@@ -192,7 +195,8 @@ impl Bench {
             times.push(start.elapsed().as_secs_f64() * 1e9 / f64::from(calls));
         }
         times.sort_by(f64::total_cmp);
-        let (median, shortest) = (times[TURNS / 2], times[0]);
+        let median = times[TURNS / 2];
+        let shortest = times[0];
         println!("{name:<28} {median:>8.1} ns   (at best {shortest:.1} ns)");
     }
 }

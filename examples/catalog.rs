@@ -62,7 +62,8 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
     thread::scope(|scope| {
         let processes: Vec<_> = (0..PROCESSES)
             .map(|_| {
-                let (resource, shop) = (&resource, &shop);
+                let resource = &resource;
+                let shop = &shop;
                 // Each with a client of its own, as programs on several machines have them.
                 scope.spawn(move || process(&LockClient::new(urls)?, resource, shop))
             })
@@ -72,7 +73,8 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
             .try_for_each(|thread| thread.join().expect("a process panicked"))
     })?;
 
-    let (reads, most) = (shop.reads.into_inner(), shop.most_readers.into_inner());
+    let reads = shop.reads.into_inner();
+    let most = shop.most_readers.into_inner();
     say(&format!(
         "{PROCESSES} processes read the catalog {reads} times, up to {most} at once."
     ));

@@ -48,7 +48,8 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn std::error::Error>> {
                 .iter()
                 .zip(MACHINES)
                 .map(|(client, name)| {
-                    let (resource, runs) = (&resource, &runs);
+                    let resource = &resource;
+                    let runs = &runs;
                     scope.spawn(move || {
                         if name == "delta" {
                             thread::sleep(Duration::from_millis(100)); // its clock is behind

@@ -74,11 +74,10 @@ fn describe(node: &NodeStatus) {
     if !node.is_connected {
         return;
     }
-    let (server, version) = (node.server.as_deref(), node.version.as_deref());
-    let (server, version) = (
-        server.unwrap_or("a server"),
-        version.unwrap_or("of unknown version"),
-    );
+    let server = node.server.as_deref();
+    let version = node.version.as_deref();
+    let server = server.unwrap_or("a server");
+    let version = version.unwrap_or("of unknown version");
     let role = match node.role {
         Some(Role::Master { replicas }) => format!("a master with {replicas} replicas"),
         Some(Role::Replica) => "a replica".to_owned(),
@@ -95,7 +94,8 @@ fn describe(node: &NodeStatus) {
     ));
     let memory = &node.memory;
     let policy = memory.policy.as_deref().unwrap_or("unknown");
-    let (used, max) = (known(memory.used), known(memory.max));
+    let used = known(memory.used);
+    let max = known(memory.max);
     say(&format!(
         "   memory: {used} bytes used; maxmemory {max}, policy {policy}"
     ));

@@ -52,7 +52,8 @@ impl Table {
 
 /// Alice is delayed, Bob gets the lock meanwhile, and then Alice writes.
 pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
-    let (alice, bob) = (LockClient::new(urls)?, LockClient::new(urls)?);
+    let alice = LockClient::new(urls)?;
+    let bob = LockClient::new(urls)?;
     let mut table = Table::default();
 
     let (alices_lock, alices_token) = take(&alice)?;

@@ -63,7 +63,8 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
         let candidates: Vec<_> = ["alice", "bob", "carol"]
             .into_iter()
             .map(|candidate| {
-                let (name, journal) = (&name, &journal);
+                let name = &name;
+                let journal = &journal;
                 // Each with a client of its own, as programs on three machines have them.
                 scope.spawn(move || run(&LockClient::new(urls)?, name, candidate, journal))
             })

@@ -51,7 +51,8 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
         let programs: Vec<_> = PROGRAMS
             .into_iter()
             .map(|name| {
-                let (pool, uses) = (&pool, &uses);
+                let pool = &pool;
+                let uses = &uses;
                 scope.spawn(move || program(&LockClient::new(urls)?, pool, name, uses))
             })
             .collect();

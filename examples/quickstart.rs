@@ -80,7 +80,8 @@ fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn std::error::Erro
     // Two clients, as two programs on two machines would have them. No ttl is longer than TTL
     // here, so the grants of nodes that restarted need not be ignored for longer than that.
     let client = || LockClient::builder().nodes(urls).max_ttl(TTL).build();
-    let (alice, bob) = (client()?, client()?);
+    let alice = client()?;
+    let bob = client()?;
     wait_for_young_nodes(&alice, resource)?;
 
     let lock = expect_lock(alice.try_lock(resource, TTL)?);
@@ -128,7 +129,8 @@ fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn std::error::Erro
     ));
 
     for node in alice.nodes() {
-        let (server, version) = (node.server.as_deref(), node.version.as_deref());
+        let server = node.server.as_deref();
+        let version = node.version.as_deref();
         let name = format!("{} {}", server.unwrap_or("?"), version.unwrap_or("?"));
         say(&format!(
             "   {}: {name}, answers in {:.1?}",

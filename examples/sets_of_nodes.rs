@@ -141,7 +141,8 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
         (&after, &coming, false),
         (&before, &after, true),
     ] {
-        let (name, long) = (moved[0], Duration::from_secs(5));
+        let name = moved[0];
+        let long = Duration::from_secs(5);
         let held = first.lock(name, long)?.ok_or("nobody holds the lock")?;
         let both = second.lock(name, if may_both { long } else { long / 50 })?;
         if both.is_some() != may_both {

@@ -70,7 +70,8 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
     thread::scope(|scope| {
         let tellers: Vec<_> = (0..THREADS)
             .map(|number| {
-                let (client, bank) = (&clients[number % clients.len()], &bank);
+                let client = &clients[number % clients.len()];
+                let bank = &bank;
                 scope.spawn(move || teller(client, bank, number))
             })
             .collect();
@@ -109,7 +110,8 @@ fn transfer(
 ) -> Result<(), Failure> {
     let accounts = [from, to].map(|account| format!("account:{account}"));
     let locks = client.request_all(accounts).ttl(TTL).lock()?;
-    let (source, target) = (bank.read(from), bank.read(to));
+    let source = bank.read(from);
+    let target = bank.read(to);
     thread::yield_now(); // without the locks, another transfer could write here
     // The last check of the lock, directly before the step that must not run twice.
     locks.ensure_held()?;

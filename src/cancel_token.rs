@@ -60,7 +60,8 @@ impl CancelToken {
     /// A token that no call has yet.
     #[must_use]
     pub fn new() -> Self {
-        let (is_cancelled, clients) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+        let is_cancelled = AtomicBool::new(false);
+        let clients = Mutex::new(Vec::new());
         let owner_process = OwnerProcess::here();
         Self {
             shared: Arc::new(Shared {

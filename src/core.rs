@@ -114,12 +114,14 @@ impl Core {
             }
         };
         let token = CancelToken::new();
-        let (limit, process) = (settings.handoff_limit, &owner_process);
+        let limit = settings.handoff_limit;
+        let process = &owner_process;
         let wait_queues = || Arc::new(WaitQueues::new(limit, token.clone(), Arc::clone(process)));
         let queues = [wait_queues(), wait_queues(), wait_queues()];
         let [wait_queues, set_wait_queues, share_queues] = queues.clone();
         let joint_shares = Arc::new(JointShares::new(share_queues));
-        let (process, waits) = (Arc::clone(process), Arc::downgrade(&backend));
+        let process = Arc::clone(process);
+        let waits = Arc::downgrade(&backend);
         let cancellation = Cancellation::new(token.clone(), queues, waits, process);
         Ok(Self {
             backend,
@@ -189,7 +191,9 @@ fn emit_background(listener: Listener, prefix: usize) -> Emit {
             validity,
             error,
         } => {
-            let (resource, took, validity) = (Name::new(&key[prefix..]), *took, *validity);
+            let resource = Name::new(&key[prefix..]);
+            let took = *took;
+            let validity = *validity;
             let automatic = true;
             listener.emit(&match error {
                 None => Event::Extended {

@@ -399,7 +399,8 @@ impl fmt::Display for Event<'_> {
             FieldValue::Name(name) => write!(f, "'{name}' {message}")?,
             node => write!(f, "{node} {message}")?,
         }
-        let (mut mark, mut written) = (":", Ok(()));
+        let mut mark = ":";
+        let mut written = Ok(());
         self.visit(|name, value| {
             let next = match value {
                 FieldValue::Time(Duration::ZERO) | FieldValue::Flag(false) => return,

@@ -246,7 +246,8 @@ impl LockGuard {
         if let Err(Error::Lost(lost)) = result {
             return self.emit_lost(lost.reason());
         }
-        let (resource, validity) = (self.resource(), self.remaining());
+        let resource = self.resource();
+        let validity = self.remaining();
         let took = clock::now().since(began);
         let automatic = false;
         match result {
@@ -292,7 +293,8 @@ impl LockGuard {
             self.hold_at_least
         };
         let remaining = least.saturating_sub(self.age(now));
-        let (resource, held) = (self.resource(), self.age(now));
+        let resource = self.resource();
+        let held = self.age(now);
         self.core.events.emit(|| Event::Released {
             resource,
             held,
@@ -314,7 +316,8 @@ impl LockGuard {
         }
         let stays_until = self.held.stays_until(now, &self.core.rules);
         let remaining = valid_until.map_or(Duration::ZERO, |end| end.min(stays_until).since(now));
-        let (resource, held) = (self.resource(), self.age(now));
+        let resource = self.resource();
+        let held = self.age(now);
         self.core.events.emit(|| Event::LetExpire {
             resource,
             held,

@@ -157,7 +157,8 @@ impl Inspection {
     /// does, finds by this for how long at least.
     #[must_use]
     pub fn is_same_grant(&self, earlier: &Self) -> bool {
-        let (seen, before) = (&self.seen, &earlier.seen);
+        let seen = &self.seen;
+        let before = &earlier.seen;
         seen.held.is_some() && (&seen.key, &seen.held) == (&before.key, &before.held)
     }
 
@@ -500,7 +501,8 @@ fn merged(lists: &[&[WaiterSnapshot]], is_wanted: impl Fn(&Token) -> bool) -> Ve
         names
     };
     let mut lists: Vec<Vec<Token>> = lists.iter().map(names).collect();
-    let (mut order, mut taken) = (Vec::new(), BTreeSet::new());
+    let mut order = Vec::new();
+    let mut taken = BTreeSet::new();
     loop {
         let mut firsts: BTreeMap<Token, usize> = BTreeMap::new();
         for list in &mut lists {

@@ -186,7 +186,9 @@ mod tests {
     #[test]
     fn a_name_compares_with_text_and_bytes_on_either_side() {
         let name = Name::new(b"job");
-        let (string, bytes, slice) = (String::from("job"), b"job".to_vec(), &b"job"[..]);
+        let string = String::from("job");
+        let bytes = b"job".to_vec();
+        let slice = &b"job"[..];
         assert!(name == "job" && name == *"job" && name == b"job" && name == *slice);
         assert!(name == string && name == bytes && name == Name::new(b"job"));
         assert!("job" == name && *"job" == name && slice == name && *slice == name);

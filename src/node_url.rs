@@ -539,7 +539,8 @@ impl Options {
             user: given(self.sentinel_user),
             password: given(self.sentinel_password),
         });
-        let (replicas, has_one_name) = (self.replicas, self.has_one_name);
+        let replicas = self.replicas;
+        let has_one_name = self.has_one_name;
         let failover = Failover {
             replicas,
             sentinel,

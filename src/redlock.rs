@@ -157,7 +157,8 @@ impl Redlock {
     }
 
     fn machine(&self, spec: &LockSpec<'_>, slot: &mut QueueSlot) -> Acquire {
-        let (rules, key) = (Arc::clone(&self.rules), Arc::clone(&spec.key));
+        let rules = Arc::clone(&self.rules);
+        let key = Arc::clone(&spec.key);
         let mut acquire = Acquire::new(rules, key, spec.ttl, spec.wait)
             .min_validity(spec.min_validity)
             .with(spec.attributes.clone());
@@ -397,7 +398,8 @@ impl Backend for Redlock {
                 urls,
             });
         }
-        let (key, seen) = (Arc::clone(key), Arc::clone(locks));
+        let key = Arc::clone(key);
+        let seen = Arc::clone(locks);
         let removal = Command::Custom(Arc::new(ForcedRemoval { key, seen }));
         let request = Request::to_all(&self.rules, clock::now(), removal);
         let RoundOutcome { said, reports, .. } = self.net.submit(request);
@@ -538,7 +540,8 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
             Address::Cluster { slots, .. } => tag_of(slots[0]),
             _ => String::new(),
         };
-        let (max_ttl, replicas) = (settings.max_ttl, failover.replicas);
+        let max_ttl = settings.max_ttl;
+        let replicas = failover.replicas;
         let group = GroupOptions {
             tag: tag.into_bytes().into(),
             bound,

@@ -72,7 +72,9 @@ struct WatchdogThread {
 impl Watchdog {
     /// Starts no thread.
     pub(crate) fn new(net: &Arc<Net>, rules: &Arc<Rules>, notifier: &Arc<Notifier>) -> Self {
-        let (net, rules, notifier) = (net.clone(), rules.clone(), notifier.clone());
+        let net = net.clone();
+        let rules = rules.clone();
+        let notifier = notifier.clone();
         Self {
             net,
             rules,
@@ -114,7 +116,8 @@ impl Watchdog {
             return Ok(());
         }
         let (inbox, outbox) = unbounded();
-        let (rules, load) = (Arc::clone(&self.rules), Arc::clone(&self.load));
+        let rules = Arc::clone(&self.rules);
+        let load = Arc::clone(&self.load);
         let keep_alive_loop = KeepAliveLoop::new(
             outbox,
             rules,

@@ -56,7 +56,8 @@ impl EnsembleBackend {
     ) -> Result<Self, ConfigError> {
         let rules = &settings.rules;
         let servers = ensemble.servers.iter().map(|server| {
-            let (address, tls) = (server.address.clone(), server.tls.clone());
+            let address = server.address.clone();
+            let tls = server.tls.clone();
             let endpoint = Endpoint {
                 address,
                 tls,
@@ -174,10 +175,8 @@ impl Backend for EnsembleBackend {
     }
 
     fn extend(&self, mut held: HeldLock, ttl: Ttl, began: Time) -> (Extended, Vec<NodeReport>) {
-        let (end, until) = (
-            began.after(ttl.as_duration()),
-            began.after(self.rules.node_timeout),
-        );
+        let end = began.after(ttl.as_duration());
+        let until = began.after(self.rules.node_timeout);
         let vote = self.ask_about(OrderKind::Check(held.token, end), until);
         // After the answer: an extension must not look as if it came in time.
         let is_past = clock::now() >= held.valid_until;
@@ -195,7 +194,8 @@ impl Backend for EnsembleBackend {
     }
 
     fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum> {
-        let (token, now) = (held.token, clock::now());
+        let token = held.token;
+        let now = clock::now();
         let until = now.after(self.rules.node_timeout);
         let vote = match keep_for.map(|keep_for| now.after(keep_for.as_duration())) {
             None => self.ask_about(OrderKind::Release(token), until),
@@ -222,8 +222,10 @@ impl Backend for EnsembleBackend {
     }
 
     fn watch(&self, held: &Arc<GuardedLock>, head: Option<&QueueHead>) {
-        let (token, head) = (held.granted().token, head.map(|head| head.handle().clone()));
-        let (held, notifier) = (Arc::downgrade(held), Weak::clone(&self.notifier));
+        let token = held.granted().token;
+        let head = head.map(|head| head.handle().clone());
+        let held = Arc::downgrade(held);
+        let notifier = Weak::clone(&self.notifier);
         let on_loss = move |loss| {
             // The next waiter of this client need not wait for the guard to be dropped.
             if let Some(head) = &head {
@@ -243,7 +245,8 @@ impl Backend for EnsembleBackend {
     }
 
     fn session_limits(&self) -> Option<SessionLimits> {
-        let (validity, keep_for) = (self.longest_validity(), self.session_timeout() / 2);
+        let validity = self.longest_validity();
+        let keep_for = self.session_timeout() / 2;
         Some(SessionLimits { validity, keep_for })
     }
 

@@ -76,7 +76,8 @@ fn a_failed_minority_costs_no_memory_no_threads_and_no_descriptors() {
     servers[0].pause();
     servers[1].kill();
     work(&client, 10_000);
-    let (memory, descriptors) = (resident(), entries("/proc/self/fd"));
+    let memory = resident();
+    let descriptors = entries("/proc/self/fd");
     // At most 1 MiB waits for a stopped node, sent or not. Without a bound, it would be 6 MiB of
     // bytes by now.
     assert!(
@@ -103,7 +104,8 @@ fn a_failed_minority_costs_no_memory_no_threads_and_no_descriptors() {
 
 fn a_long_wait_for_a_held_lock_costs_no_memory() {
     let servers = Servers::start(3);
-    let (base, cap) = (Duration::from_micros(100), Duration::from_micros(200));
+    let base = Duration::from_micros(100);
+    let cap = Duration::from_micros(200);
     let client = with_long_timeout(servers.urls())
         .retry(base, cap)
         .build()

@@ -161,7 +161,8 @@ fn samples(snapshotter: &Snapshotter) -> Vec<Sample> {
         };
         let labels = key.key().labels();
         let labels = labels.map(|label| (label.key().to_owned(), label.value().to_owned()));
-        let (name, labels) = (key.key().name().to_owned(), labels.collect());
+        let name = key.key().name().to_owned();
+        let labels = labels.collect();
         samples.push(Sample {
             name,
             labels,

@@ -52,10 +52,8 @@ fn call(client: &LockClient, numbers: &mut Numbers, tally: &Tally) {
         .request(["a", "b"][name as usize])
         .ttl(LONG)
         .cancelled_by(&token);
-    let (share, kind) = (
-        client.request("shared").ttl(LONG).cancelled_by(&token),
-        numbers.below(6),
-    );
+    let share = client.request("shared").ttl(LONG).cancelled_by(&token);
+    let kind = numbers.below(6);
     let work = |guard: &LockGuard, is_alone: bool| {
         // Nobody else may be here, and with a lock of the process nobody has to be trusted.
         let alone = is_alone.then(|| tally.held[name as usize].try_lock().expect("two holders"));

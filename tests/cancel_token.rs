@@ -16,7 +16,8 @@ type Ask = for<'a> fn(LockRequest<'a>) -> LockRequest<'a>;
 
 /// Waits for the lock in a thread of its own, until it gets it or is cancelled.
 fn wait(client: &LockClient, name: &'static str, token: &CancelToken, ask: Ask) -> Waiting {
-    let (client, token) = (client.clone(), token.clone());
+    let client = client.clone();
+    let token = token.clone();
     spawn_waiter(move || {
         let request = client.request(name).ttl(LONG).cancelled_by(&token);
         ask(request).lock().map(LockGuard::release)

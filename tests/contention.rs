@@ -18,7 +18,8 @@ const ROUNDS: usize = 15;
 
 /// A client that retries often.
 fn eager(urls: Vec<String>) -> LockClient {
-    let (base, cap) = (Duration::from_millis(1), Duration::from_millis(15));
+    let base = Duration::from_millis(1);
+    let cap = Duration::from_millis(15);
     with_long_timeout(urls)
         .retry(base, cap)
         .build()

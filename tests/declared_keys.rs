@@ -20,7 +20,9 @@ use support::waiters::await_queued;
 
 /// What scripts touch that was not declared, by the commands that touched it.
 fn undeclared(monitor: &mut Client, end: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let (mut found, mut declared, mut scripts) = (BTreeMap::new(), Vec::new(), 0);
+    let mut found = BTreeMap::new();
+    let mut declared = Vec::new();
+    let mut scripts = 0;
     loop {
         let line = String::from_utf8_lossy(&monitor.reply().expect("it goes on")).into_owned();
         if line.contains(end) {
@@ -63,7 +65,9 @@ fn undeclared(monitor: &mut Client, end: &str) -> BTreeMap<String, BTreeSet<Stri
 
 /// The words of a command, as `MONITOR` quotes them.
 fn words(quoted: &str) -> Vec<String> {
-    let (mut words, mut word, mut is_escaped) = (Vec::new(), None, false);
+    let mut words = Vec::new();
+    let mut word = None;
+    let mut is_escaped = false;
     for character in quoted.chars() {
         match (&mut word, character) {
             (None, '"') => word = Some(String::new()),

@@ -130,9 +130,11 @@ fn with_repeated_commands_threads_hand_off_a_lock() {
         client,
         _relays,
     } = Setup::start();
-    let (guard, tokens) = (fenced(&client, "job"), Arc::new(Mutex::new(Vec::new())));
+    let guard = fenced(&client, "job");
+    let tokens = Arc::new(Mutex::new(Vec::new()));
     let arrive = |_| {
-        let (client, tokens) = (client.clone(), Arc::clone(&tokens));
+        let client = client.clone();
+        let tokens = Arc::clone(&tokens);
         spawn_waiter(move || {
             let guard = fenced(&client, "job");
             tokens.lock().unwrap().push(token(&guard));

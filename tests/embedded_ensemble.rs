@@ -30,7 +30,8 @@ fn connect(ensemble: &Ensemble, timeout_ms: i32) -> Client {
 
 /// The same session on another connection.
 fn resume(ensemble: &Ensemble, client: &Client) -> Client {
-    let (session, password) = (client.session, client.password.clone());
+    let session = client.session;
+    let password = client.password.clone();
     let greeting = Greeting {
         session,
         password,
@@ -109,7 +110,8 @@ fn a_stopped_server_keeps_its_tree_and_its_sessions() {
 #[test]
 fn a_paused_server_is_silent_and_goes_on() {
     let ensemble = Ensemble::start().unwrap();
-    let (mut quick, mut slow) = (connect(&ensemble, 100), connect(&ensemble, 60_000));
+    let mut quick = connect(&ensemble, 100);
+    let mut slow = connect(&ensemble, 60_000);
     quick.ask(&create(CREATE2, "/quick", 1));
     ensemble.pause();
     ensemble.pause();
@@ -138,7 +140,8 @@ fn a_paused_server_is_silent_and_goes_on() {
 #[test]
 fn sessions_can_be_ended_at_once() {
     let ensemble = Ensemble::start().unwrap();
-    let (mut one, mut other) = (connect(&ensemble, 60_000), connect(&ensemble, 60_000));
+    let mut one = connect(&ensemble, 60_000);
+    let mut other = connect(&ensemble, 60_000);
     one.ask(&create(CREATE2, "/a", 1));
     other.ask(&read(EXISTS, "/a", true));
     ensemble.expire_sessions();
@@ -192,7 +195,8 @@ fn things_that_happen_by_themselves(port: u16) {
 
 #[test]
 fn sessions_and_containers_end_by_themselves_as_in_zookeeper() {
-    let (tick, interval) = (Duration::from_millis(200), Duration::from_millis(300));
+    let tick = Duration::from_millis(200);
+    let interval = Duration::from_millis(300);
     let ensemble = Ensemble::builder()
         .tick(tick)
         .session_timeouts(2 * tick..=LIMIT)

@@ -60,7 +60,8 @@ fn a_duplicate_url_is_refused_and_named() {
                 .nodes(urls),
         );
         assert!(matches!(&error, ConfigError::Duplicate { .. }), "{error:?}");
-        let (first, second) = (urls[0].replace(&format!(":{SECRET}"), "***"), urls[1]);
+        let first = urls[0].replace(&format!(":{SECRET}"), "***");
+        let second = urls[1];
         let second = second.replace(&format!(":{SECRET}"), "***");
         let text = format!("{first} and {second} are the same server: name it once");
         assert_eq!(error.to_string(), text, "each as it was written");
@@ -172,8 +173,10 @@ fn a_list_of_nodes_that_cannot_be_used_is_refused_by_the_name_of_its_variable() 
 #[test]
 fn invalid_settings_are_refused_and_named() {
     let new = || LockClient::builder().nodes([format!("redis://:{SECRET}@10.0.0.1")]);
-    let (zero, day) = (Duration::ZERO, Duration::from_secs(24 * 60 * 60));
-    let (second, tick) = (Duration::from_secs(1), Duration::from_nanos(1));
+    let zero = Duration::ZERO;
+    let day = Duration::from_secs(24 * 60 * 60);
+    let second = Duration::from_secs(1);
+    let tick = Duration::from_nanos(1);
     let table = [
         ("node_timeout", new().node_timeout(zero)),
         ("node_timeout", new().node_timeout(Duration::MAX)),

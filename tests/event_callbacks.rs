@@ -38,8 +38,10 @@ fn panicking(servers: &Servers, kind: &'static str) -> (LockClient, Arc<AtomicUs
 fn a_callback_may_use_the_client_that_calls_it() {
     let servers = Servers::start(3);
     let cell: Arc<OnceLock<LockClient>> = Arc::default();
-    let (inner, journal) = (Arc::downgrade(&cell), Journal::default());
-    let (write, gots) = (journal.recorder(), Arc::new(Mutex::new(Vec::new())));
+    let inner = Arc::downgrade(&cell);
+    let journal = Journal::default();
+    let write = journal.recorder();
+    let gots = Arc::new(Mutex::new(Vec::new()));
     let got = Arc::clone(&gots);
     let client = builder(&servers).on_event(move |event| {
         write(event);
@@ -124,7 +126,8 @@ fn a_callback_waits_behind_its_call_in_the_nodes_queue_until_that_place_expires(
 fn handoffs_and_callbacks_that_acquire_the_same_lock_do_not_deadlock() {
     let servers = Servers::start(3);
     let cell: Arc<OnceLock<LockClient>> = Arc::default();
-    let (inner, journal) = (Arc::downgrade(&cell), Journal::default());
+    let inner = Arc::downgrade(&cell);
+    let journal = Journal::default();
     let write = journal.recorder();
     let client = builder(&servers).on_event(move |event| {
         write(event);
@@ -226,7 +229,8 @@ fn a_panic_of_a_callback_in_a_drop_is_caught() {
 #[test]
 fn the_last_callback_replaces_earlier_ones() {
     let servers = Servers::start(1);
-    let (first, last) = (Journal::default(), Journal::default());
+    let first = Journal::default();
+    let last = Journal::default();
     let builder = builder(&servers)
         .on_event(first.recorder())
         .on_event(last.recorder());

@@ -238,7 +238,8 @@ fn an_attempt_without_replies_is_reported_as_failed() {
 #[test]
 fn a_wait_for_the_end_of_a_quarantine_is_reported_once() {
     let servers = Servers::start(3);
-    let (journal, max_ttl) = (Journal::default(), Duration::from_secs(4));
+    let journal = Journal::default();
+    let max_ttl = Duration::from_secs(4);
     let builder = with_long_timeout(servers.urls())
         .restart_guard(true)
         .max_ttl(max_ttl);
@@ -320,7 +321,8 @@ fn no_event_shows_a_password_or_a_token() {
     assert!(builder.build().unwrap().try_lock("quiet", LONG).is_err());
 
     // The journal checks each event for the password.
-    let (events, wrong) = (journal.entries(), journal_of_wrong.entries());
+    let events = journal.entries();
+    let wrong = journal_of_wrong.entries();
     assert!(names(&wrong).contains(&"node_down") && names(&wrong).contains(&"failed"));
     assert!(names(&events).contains(&"node_down") && names(&events).contains(&"extended"));
     let token = token.escape_ascii().to_string();

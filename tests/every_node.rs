@@ -70,10 +70,8 @@ fn the_first_lock_of_a_client_lies_on_a_node_that_is_farther_away() {
 fn handoffs(count: usize) -> usize {
     let servers = Servers::start(3);
     let (proxies, slow) = proxied(&servers);
-    let (holder, waiter) = (
-        connected(slow_client(&slow)),
-        connected(slow_client(&servers.urls())),
-    );
+    let holder = connected(slow_client(&slow));
+    let waiter = connected(slow_client(&servers.urls()));
     proxies[2].set(delayed(Duration::from_millis(5)));
     let handoff = |index: usize| -> LockGuard {
         let name = format!("handoff {index}");

@@ -115,7 +115,8 @@ fn without_a_majority_the_old_validity_stands_and_nothing_is_released() {
         .iter()
         .all(|node| node.is_connected)));
     let mut guard = take(&client, "failed", HALF);
-    let (before, token) = (guard.remaining(), value(&servers[4], "failed"));
+    let before = guard.remaining();
+    let token = value(&servers[4], "failed");
     pause(&servers, 3);
     let error = match guard.extend(LONG) {
         Err(Error::NoQuorum(error)) => error,

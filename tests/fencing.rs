@@ -41,7 +41,8 @@ fn tokens_grow_in_the_order_in_which_threads_and_clients_hold_the_lock() {
         let tokens = Arc::new(Mutex::new(Vec::new()));
         let clients = [0; 2].map(|_| with_long_timeout(servers.urls()).build().unwrap());
         let threads = (0..6).map(|thread| {
-            let (client, tokens) = (clients[thread % 2].clone(), Arc::clone(&tokens));
+            let client = clients[thread % 2].clone();
+            let tokens = Arc::clone(&tokens);
             thread::spawn(move || {
                 for _ in 0..20 {
                     let guard = fenced(&client, name);

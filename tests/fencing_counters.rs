@@ -218,7 +218,8 @@ fn the_largest_token_is_given_and_none_after_it() {
         u64::MAX,
     ];
     for (index, end) in ends.into_iter().enumerate() {
-        let (name, end) = (&*format!("end-{index}"), end.to_string());
+        let name = &*format!("end-{index}");
+        let end = end.to_string();
         set_counter(&servers[1], name, &end);
         let guard = fenced(&client, name);
         assert!(token(&guard) < AHEAD);
@@ -246,7 +247,8 @@ fn a_set_has_one_token_above_those_of_each_of_its_resources() {
         token
     };
     let alone = |name| token(&fenced(&client, name));
-    let (a, b) = (alone("a"), alone("b"));
+    let a = alone("a");
+    let b = alone("b");
     let first = both();
     assert!(first > a && first > b);
     for server in &servers[..] {

@@ -44,7 +44,8 @@ impl Rig {
             .collect();
         let confirmations = Arc::new(Mutex::new(0));
         let peer = |(server, between): (&support::redis::Server, &Arc<Mutex<Between>>)| {
-            let (port, between) = (server.port(), Arc::clone(between));
+            let port = server.port();
+            let between = Arc::clone(between);
             let confirmations = Arc::clone(&confirmations);
             Peer::start(move |conversation| {
                 let mut server = Client::connect(port).expect("a running server accepts");

@@ -47,10 +47,8 @@ fn keys_on_single_nodes_are_removed_as_well() {
 #[test]
 fn a_lock_acquired_after_the_inspection_stays() {
     let servers = Servers::start(3);
-    let (client, other) = (
-        all_nodes_client(servers.urls()),
-        all_nodes_client(servers.urls()),
-    );
+    let client = all_nodes_client(servers.urls());
+    let other = all_nodes_client(servers.urls());
     for is_free in [true, false] {
         let before = (!is_free).then(|| take(&client, "job", LONG));
         let seen = look(&other);
@@ -94,10 +92,8 @@ fn a_value_that_is_no_lock_is_refused_and_stays() {
 #[test]
 fn a_value_that_changed_after_the_inspection_stays() {
     let servers = Servers::start(3);
-    let (client, other) = (
-        all_nodes_client(servers.urls()),
-        all_nodes_client(servers.urls()),
-    );
+    let client = all_nodes_client(servers.urls());
+    let other = all_nodes_client(servers.urls());
     for thing in ["HSET job field value", "RPUSH job element", "SET job value"] {
         let guard = take(&client, "job", LONG);
         let seen = look(&other);

@@ -29,7 +29,8 @@ fn scripts(server: &Server) -> (u64, u64) {
 fn use_digests(client: &LockClient, servers: &[Server]) {
     let server = &servers[0];
     let is_short = || {
-        let (before, guard) = (scripts(server), take(client, "digests", LONG));
+        let before = scripts(server);
+        let guard = take(client, "digests", LONG);
         assert_eq!(guard.release(), Ok(()));
         scripts(server) == (before.0, before.1 + 1)
     };
@@ -98,10 +99,8 @@ fn the_end_of_the_client_removes_what_no_call_did_on_servers_that_forgot_the_scr
     let left = |round: &usize| {
         let client = connected(with_long_timeout(servers.urls()).build().unwrap());
         use_digests(&client, &servers);
-        let (released, dropped) = (
-            take(&client, "released", LONG),
-            take(&client, "dropped", LONG),
-        );
+        let released = take(&client, "released", LONG);
+        let dropped = take(&client, "dropped", LONG);
         servers.iter().for_each(flush);
         // Decided by a majority: the others answer later that they do not know the script.
         assert_eq!(released.release(), Ok(()));
@@ -124,10 +123,8 @@ fn a_client_that_was_not_in_use_leaves_no_key_on_servers_that_forgot_the_scripts
     let servers = Servers::start(5);
     let client = connected(with_long_timeout(servers.urls()).build().unwrap());
     use_digests(&client, &servers);
-    let (released, dropped) = (
-        take(&client, "released", LONG),
-        take(&client, "dropped", LONG),
-    );
+    let released = take(&client, "released", LONG);
+    let dropped = take(&client, "dropped", LONG);
     thread::sleep(UNUSED);
     servers.iter().for_each(flush);
     // This client is not used any more.

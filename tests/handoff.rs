@@ -75,7 +75,8 @@ fn a_lock_is_never_free_between_handoffs() {
     let guard = take(&client, "busy", LONG);
     let is_inside = Arc::new(AtomicBool::new(false));
     let arrive = |_| {
-        let (client, is_inside) = (client.clone(), Arc::clone(&is_inside));
+        let client = client.clone();
+        let is_inside = Arc::clone(&is_inside);
         spawn_waiter(move || {
             for _ in 0..10 {
                 let guard = client.lock("busy", LONG).unwrap();
@@ -167,7 +168,8 @@ fn a_handoff_to_another_thread_does_not_delay_a_deadline() {
     let guard = take(&client, "deadline", LONG);
     let next = stand_for(&client, "deadline");
     let start = Instant::now();
-    let (waiting, wait) = (client.clone(), Duration::from_secs(2));
+    let waiting = client.clone();
+    let wait = Duration::from_secs(2);
     let waiting = spawn_waiter(move || {
         waiting
             .request("deadline")

@@ -70,10 +70,13 @@ fn a_waiter_that_times_out_leaves_the_queue_and_the_next_gets_the_lock() {
 fn a_timeout_at_the_moment_of_a_handoff_loses_no_lock() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let (is_inside, taken) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let is_inside = AtomicBool::new(false);
+    let taken = AtomicUsize::new(0);
     thread::scope(|scope| {
         for thread in 0..8 {
-            let (client, is_inside, taken) = (&client, &is_inside, &taken);
+            let client = &client;
+            let is_inside = &is_inside;
+            let taken = &taken;
             scope.spawn(move || {
                 let mut random: u64 = thread + 1;
                 for _ in 0..150 {

@@ -27,10 +27,8 @@ fn holder(client: &LockClient, resource: &str) -> Holder {
 #[test]
 fn inspect_says_whether_a_lock_is_free_or_held_and_by_which_owner() {
     let servers = Servers::start(3);
-    let (client, other) = (
-        all_nodes_client(servers.urls()),
-        all_nodes_client(servers.urls()),
-    );
+    let client = all_nodes_client(servers.urls());
+    let other = all_nodes_client(servers.urls());
     let free = look(&other, "job");
     assert_eq!(free.state, LockState::Free);
     for (view, url) in free.nodes.iter().zip(servers.urls()) {

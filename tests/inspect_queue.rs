@@ -23,7 +23,8 @@ fn look(client: &LockClient, resource: &str) -> Inspection {
 fn wait(servers: &Servers, owner: &str) -> JoinHandle<LockGuard> {
     let client = all_nodes_client(servers.urls());
     let request = {
-        let (client, owner) = (client.clone(), owner.to_owned());
+        let client = client.clone();
+        let owner = owner.to_owned();
         move || {
             client
                 .request("job")
@@ -98,10 +99,8 @@ fn inspect_shows_who_waits_since_when_and_in_which_order() {
 #[test]
 fn a_waiter_whose_deadline_has_passed_is_shown_no_more() {
     let servers = Servers::start(3);
-    let (client, other) = (
-        all_nodes_client(servers.urls()),
-        all_nodes_client(servers.urls()),
-    );
+    let client = all_nodes_client(servers.urls());
+    let other = all_nodes_client(servers.urls());
     let _guard = take(&client, "job", LONG);
     let wait = Duration::from_secs(2);
     let waiting = std::thread::spawn(move || {
@@ -196,7 +195,8 @@ fn a_forced_release_lets_the_first_waiter_have_the_lock() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
     let guard = take(&client, "job", LONG);
-    let (first, second) = (wait(&servers, "first"), wait(&servers, "second"));
+    let first = wait(&servers, "first");
+    let second = wait(&servers, "second");
     assert_eq!(client.force_release(&look(&client, "job")), Ok(true));
     let next = finish(first);
     assert!(!second.is_finished());

@@ -41,7 +41,8 @@ const KEPT: Duration = Duration::from_millis(1_500);
 
 /// Runs one of the programs below with two servers.
 fn run(program: &str) -> Servers {
-    let (servers, shim) = (Servers::start(2), Shim::stop());
+    let servers = Servers::start(2);
+    let shim = Shim::stop();
     let mut command = test_process(program);
     command
         .envs(shim.environment(STOP))
@@ -144,7 +145,8 @@ fn program_with_the_io_thread_stopped() {
         .node_timeout(NODE_TIMEOUT)
         .io_thread(true);
     let client = connected(client.build().unwrap());
-    let (left, dropped) = (take(&client, "left", LONG), take(&client, "dropped", LONG));
+    let left = take(&client, "left", LONG);
+    let dropped = take(&client, "dropped", LONG);
     let kept = kept(&client);
     let start = Instant::now();
     stop(io_threads()[0]);

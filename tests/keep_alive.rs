@@ -126,7 +126,8 @@ fn a_waiter_waits_as_long_as_the_lock_is_extended() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let guard = keep(&client, "line");
-    let (next, start) = (client.clone(), Instant::now());
+    let next = client.clone();
+    let start = Instant::now();
     let waiting = thread::spawn(move || {
         drop(next.lock("line", TTL).unwrap());
         start.elapsed()

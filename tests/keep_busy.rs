@@ -46,10 +46,12 @@ fn locks_that_expire_delay_no_automatic_extension() {
         .build()
         .unwrap();
     let kept = keep(&client, "kept", Duration::from_secs(3));
-    let (start, is_over) = (Instant::now(), AtomicBool::new(false));
+    let start = Instant::now();
+    let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (client, is_over) = (&client, &is_over);
+            let client = &client;
+            let is_over = &is_over;
             scope.spawn(move || {
                 let ttl = Duration::from_millis(60 + 2 * thread);
                 while !is_over.load(Ordering::Relaxed) {
@@ -131,7 +133,8 @@ fn figures_of_ten_thousand_locks_at_a_distance() {
         .node_timeout(Duration::from_millis(250))
         .build()
         .unwrap();
-    let (start, ttl) = (Instant::now(), Duration::from_secs(3));
+    let start = Instant::now();
+    let ttl = Duration::from_secs(3);
     let take = &|thread: usize| {
         let names = (0..locks / THREADS).map(|index| format!("many:{thread}:{index}"));
         names

@@ -12,7 +12,8 @@ use support::servers::Servers;
 
 /// Servers, and a lock that is kept alive and has been extended at least once.
 fn kept(ttl: Duration) -> (Servers, Journal, LockGuard) {
-    let (servers, journal) = (Servers::start(3), Journal::default());
+    let servers = Servers::start(3);
+    let journal = Journal::default();
     let settings = without_restart_guard(servers.urls()).node_timeout(Duration::from_millis(200));
     let client = settings
         .on_event(journal.recorder())

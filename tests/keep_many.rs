@@ -110,9 +110,12 @@ fn figures_of_a_thousand_locks_kept_for_a_minute() {
             .unwrap();
     }
     drop(sender);
-    let (start, spent, before) = (Instant::now(), processor_time(), renewals(&servers));
+    let start = Instant::now();
+    let spent = processor_time();
+    let before = renewals(&servers);
     thread::sleep(Duration::from_secs(60));
-    let (took, spent) = (start.elapsed(), processor_time() - spent);
+    let took = start.elapsed();
+    let spent = processor_time() - spent;
     let held = guards
         .iter()
         .filter(|guard| guard.ensure_held().is_ok())
@@ -148,7 +151,8 @@ fn figures_of_losses_with_all_nodes_stopped() {
         .build()
         .unwrap();
     let ttl = Duration::from_millis(600);
-    let (mut reported, mut woken) = (Vec::new(), Vec::new());
+    let mut reported = Vec::new();
+    let mut woken = Vec::new();
     for round in 0..40 {
         let request = client
             .request(format!("late:{round}"))

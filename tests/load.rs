@@ -41,7 +41,8 @@ fn at_once<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> 
     let barrier = Barrier::new(threads);
     thread::scope(|scope| {
         let begin = |number| {
-            let (barrier, work) = (&barrier, &work);
+            let barrier = &barrier;
+            let work = &work;
             let run = move || {
                 barrier.wait();
                 work(number)

@@ -134,7 +134,8 @@ fn a_lock_goes_with_its_fencing_token_its_slot_its_owner_and_all_its_names() {
     assert!(next.fencing_token() > fence);
 
     let request = || api.request("gpu").ttl(LONG).one_of(2);
-    let (first, second) = (request().lock().unwrap(), request().lock().unwrap());
+    let first = request().lock().unwrap();
+    let second = request().lock().unwrap();
     let slot = second.slot();
     let token = sent(second);
     assert!(request().try_lock().unwrap().is_none(), "both are taken");

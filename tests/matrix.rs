@@ -69,7 +69,8 @@ fn every_operation_works_on_every_server_that_is_there() {
 
 /// All operations on servers of this program. One that panics has failed.
 fn try_all(program: &ServerProgram) -> Row {
-    let (mut passed, mut failed) = (0, Vec::new());
+    let mut passed = 0;
+    let mut failed = Vec::new();
     let mut rig = match catch_unwind(|| Rig::start(program)) {
         Ok(rig) => rig,
         Err(panic) => {

@@ -57,7 +57,8 @@ fn permit(client: &LockClient) -> Option<LockGuard> {
 /// first list acquire a lock, and in how many of them a client of the second list as well? The
 /// cases are all combinations of servers that the clients reach.
 fn cases(servers: &Servers, (before, after): (usize, usize), take: (Take, Take)) -> (u32, u32) {
-    let (mut taken, mut taken_twice) = (0, 0);
+    let mut taken = 0;
+    let mut taken_twice = 0;
     for reached in 0..1 << before {
         let holder = client(servers, before, reached);
         for also_reached in 0..1 << after {
@@ -113,7 +114,8 @@ fn nothing_happens_twice_while_programs_move_from_one_server_to_three() {
     for step in [[0, 0], [0, 1], [1, 1], [1, 2], [2, 2]] {
         thread::scope(|scope| {
             for list in step.into_iter().chain(step) {
-                let (client, last) = (&clients[list], &last);
+                let client = &clients[list];
+                let last = &last;
                 scope.spawn(move || {
                     for _ in 0..15 {
                         let guard = fenced(client, "moved");
@@ -148,11 +150,9 @@ fn a_list_whose_user_is_deleted_on_a_majority_grants_and_extends_nothing() {
         let short = with_long_timeout(urls).node_timeout(Duration::from_millis(700));
         short.build().expect("the settings are good")
     };
-    let (old, new, ttl) = (
-        client_as("list-1"),
-        client_as("list-2"),
-        Duration::from_secs(3),
-    );
+    let old = client_as("list-1");
+    let new = client_as("list-2");
+    let ttl = Duration::from_secs(3);
     let held = old
         .request("moved")
         .ttl(ttl)

@@ -29,8 +29,10 @@ fn client(servers: &Servers) -> LockClient {
 #[test]
 fn a_lock_of_the_longest_name_can_be_waited_for_kept_fenced_and_inspected() {
     let servers = Servers::start(3);
-    let (name, key) = (longest(), format!("{PREFIX}{}", longest()));
-    let (first, second) = (client(&servers), client(&servers));
+    let name = longest();
+    let key = format!("{PREFIX}{}", longest());
+    let first = client(&servers);
+    let second = client(&servers);
     let held = first
         .request(&name)
         .ttl(LONG)
@@ -42,7 +44,8 @@ fn a_lock_of_the_longest_name_can_be_waited_for_kept_fenced_and_inspected() {
     assert_eq!(holders(&servers, &key), 3);
     assert!(second.try_lock(&name, LONG).unwrap().is_none());
     let waiting = {
-        let (client, name) = (second.clone(), name.clone());
+        let client = second.clone();
+        let name = name.clone();
         let lock = move || client.request(&name).ttl(LONG).fenced().keep_alive().lock();
         spawn_waiter(move || lock().map(LockGuard::release))
     };
@@ -67,8 +70,10 @@ fn a_lock_of_the_longest_name_can_be_waited_for_kept_fenced_and_inspected() {
 #[test]
 fn a_lock_of_the_longest_name_can_be_shared() {
     let servers = Servers::start(3);
-    let (name, key) = (longest(), format!("{PREFIX}{}", longest()));
-    let (first, second) = (client(&servers), client(&servers));
+    let name = longest();
+    let key = format!("{PREFIX}{}", longest());
+    let first = client(&servers);
+    let second = client(&servers);
     let reading = first
         .request(&name)
         .ttl(LONG)
@@ -77,7 +82,8 @@ fn a_lock_of_the_longest_name_can_be_shared() {
         .lock()
         .unwrap();
     let waiting = {
-        let (client, name) = (second.clone(), name.clone());
+        let client = second.clone();
+        let name = name.clone();
         let permits = move || client.request(&name).ttl(LONG).one_of(2).lock();
         spawn_waiter(move || permits().map(LockGuard::release))
     };

@@ -64,7 +64,8 @@ fn nodes_says_what_a_crash_costs_and_warns_if_the_restart_guard_is_off() {
             let builder = with_long_timeout([server.url()]).restart_guard(guard);
             status(&builder.build().expect("the settings are good"))
         };
-        let (on, off) = (status_with(true), status_with(false));
+        let on = status_with(true);
+        let off = status_with(false);
         assert_eq!(
             on.persistence.append_only,
             Some(args.contains(&"--appendonly")),

@@ -15,7 +15,8 @@ use support::waiters::{await_keys, await_queued};
 /// Carries this out on each server, instead of what was there before. Never is there nothing: a
 /// waiter would take the lock.
 fn put(servers: &Servers, words: &[&str]) {
-    let (key, other_key) = (words[1], "put here first");
+    let key = words[1];
+    let other_key = "put here first";
     let mut words = words.to_vec();
     words[1] = other_key;
     for server in servers.iter() {

@@ -114,7 +114,8 @@ fn forget(server: &Server, permits: Range<u32>) {
 fn the_permit_that_a_majority_has_free_is_found_although_each_node_has_others() {
     support::needs!(Shares);
     let servers = Servers::start(3);
-    let (owner, other) = (holder(servers.urls()), holder(servers.urls()));
+    let owner = holder(servers.urls());
+    let other = holder(servers.urls());
     let request = |client: &LockClient| client.request("name").ttl(LONG).one_of(64).try_lock();
     let take = |client| request(client).expect("the nodes are up");
     let mut held: Vec<_> = (0..64).map(|_| take(&owner).expect("it is free")).collect();

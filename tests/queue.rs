@@ -42,7 +42,8 @@ fn any_number_of_nodes_serves_clients_in_the_order_in_which_they_began_to_wait()
 fn nobody_overtakes_a_waiter_for_which_the_lock_is_reserved() {
     let servers = Servers::start(3);
     let relays = relayed(&servers);
-    let (holder, slow) = (holder(servers.urls()), pushed(urls(&relays)));
+    let holder = holder(servers.urls());
+    let slow = pushed(urls(&relays));
     let without = with_lease(servers.urls(), LONG_LEASE)
         .queue(false)
         .build()
@@ -90,7 +91,8 @@ fn nobody_overtakes_a_waiter_for_which_the_lock_is_reserved() {
 #[test]
 fn calls_that_do_not_wait_do_not_queue() {
     let servers = Servers::start(3);
-    let (holder, other) = (holder(servers.urls()), pushed(servers.urls()));
+    let holder = holder(servers.urls());
+    let other = pushed(servers.urls());
     let held = take(&holder, "name", LONG);
     assert!(other.try_lock("name", LONG).unwrap().is_none());
     assert!(
@@ -244,7 +246,8 @@ fn clients_without_the_queue_exclude_each_other_as_before() {
     }
     assert!(gone(&servers, "name"));
     // One of them also gets the lock from a client that queues, and the other way round.
-    let (queues, without) = (pushed(servers.urls()), without());
+    let queues = pushed(servers.urls());
+    let without = without();
     for (holder, waiter) in [(&queues, &without), (&without, &queues)] {
         let held = take(holder, "name", LONG);
         let waiter = waiter.clone();
@@ -262,7 +265,9 @@ fn a_thousand_locks_that_were_waited_for_leave_nothing() {
     let [one, two] = [0, 1].map(|_| pushed(servers.urls()));
     thread::scope(|scope| {
         for pair in 0..PAIRS {
-            let (one, two, servers) = (&one, &two, &servers);
+            let one = &one;
+            let two = &two;
+            let servers = &servers;
             scope.spawn(move || {
                 let mut watch = servers[pair % 3].client();
                 for lock in 0..1000 / PAIRS {

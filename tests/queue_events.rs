@@ -63,7 +63,8 @@ fn a_place_and_a_turn_are_reported_once_and_in_order() {
             (Some(AttemptOutcome::Granted), 2)
         );
         assert_eq!(events[2].attempts, 2);
-        let (woken, acquired) = (events[0].span, events[2].span);
+        let woken = events[0].span;
+        let acquired = events[2].span;
         assert!(
             woken >= Duration::from_secs(6) && woken <= acquired,
             "{events:?}"

@@ -180,7 +180,8 @@ fn leaves_the_queue_that_it_entered(rights: &str, names: &[&str]) {
     let limited = with_lease(&urls, LONG)
         .build()
         .expect("the settings are good");
-    let (waiting, owned) = (limited.clone(), names.join(" "));
+    let waiting = limited.clone();
+    let owned = names.join(" ");
     let waiter = spawn_waiter(move || {
         waiting
             .request_all(owned.split(' '))

@@ -16,7 +16,8 @@ use support::waiters::{
 #[test]
 fn a_waiter_leaves_the_queue_at_its_deadline() {
     let servers = Servers::start(3);
-    let (holder, client) = (holder(servers.urls()), pushed(servers.urls()));
+    let holder = holder(servers.urls());
+    let client = pushed(servers.urls());
     let held = take(&holder, "name", LONG);
     let wait = Duration::from_millis(400);
     let start = Instant::now();
@@ -65,7 +66,8 @@ fn a_waiter_that_leaves_does_not_hold_up_those_behind_it() {
 #[test]
 fn cancelling_wakes_all_waiters_at_once_and_leaves_nothing() {
     let servers = Servers::start(3);
-    let (holder, client) = (holder(servers.urls()), pushed(servers.urls()));
+    let holder = holder(servers.urls());
+    let client = pushed(servers.urls());
     let held = ["a", "b"].map(|name| take(&holder, name, LONG));
     let waiting: Vec<_> = ["a", "b", "a", "b"]
         .into_iter()
@@ -122,7 +124,8 @@ fn a_set_s_release_serves_the_waiters_of_its_resources() {
         let request = holder.request_all(["a", "b"]).ttl(LONG);
         let request = if is_fenced { request.fenced() } else { request };
         let held = request.lock().unwrap();
-        let (mut a, mut b) = (Line::before("a"), Line::before("b"));
+        let mut a = Line::before("a");
+        let mut b = Line::before("b");
         (0..2).for_each(|_| a.join(&servers, pushed(servers.urls())));
         b.join(&servers, pushed(servers.urls()));
         let start = Instant::now();
@@ -158,7 +161,8 @@ fn a_set_gets_its_resources_after_those_who_wait_for_them() {
 #[test]
 fn a_lock_that_expires_is_given_to_the_next_waiter_soon() {
     let servers = Servers::start(3);
-    let (holder, ttl) = (holder(servers.urls()), Duration::from_secs(4));
+    let holder = holder(servers.urls());
+    let ttl = Duration::from_secs(4);
     let start = Instant::now();
     std::mem::forget(take(&holder, "name", ttl));
     let mut line = Line::before("name");
@@ -221,7 +225,8 @@ fn a_key_that_another_program_deletes_is_found_free_at_the_next_renewal() {
 #[test]
 fn a_waiter_that_one_node_refuses_its_turn_leaves_it_after_a_handoff() {
     let servers = Servers::start(3);
-    let (holder, client) = (holder(servers.urls()), pushed(servers.urls()));
+    let holder = holder(servers.urls());
+    let client = pushed(servers.urls());
     let held = take(&holder, "name", LONG);
     let threads: Vec<_> = (0..2)
         .map(|_| {

@@ -25,7 +25,8 @@ fn readers_hold_the_lock_together_and_exclude_writers() {
     support::needs!(Shares);
     for nodes in [1, 2, 3, 5] {
         let servers = Servers::start(nodes);
-        let (one, other) = (holder(servers.urls()), holder(servers.urls()));
+        let one = holder(servers.urls());
+        let other = holder(servers.urls());
         let wait = || {
             one.request("name")
                 .ttl(LONG)

@@ -54,7 +54,8 @@ fn a_hundred_threads_that_read_at_once_take_a_few_shares() {
     let (client, journal) = recorded_client(without_restart_guard(servers.urls()));
     reader(&client).lock().unwrap().release().unwrap();
     let scripts = || calls(&servers[0], "evalsha") + calls(&servers[0], "eval");
-    let (before, barrier) = (scripts(), Barrier::new(COUNT));
+    let before = scripts();
+    let barrier = Barrier::new(COUNT);
     journal.take_lock_events();
     let start = Instant::now();
     thread::scope(|scope| {
@@ -86,7 +87,8 @@ fn a_hundred_threads_that_read_at_once_take_a_few_shares() {
 fn the_last_of_them_gives_the_lock_back_and_callbacks_go_with_their_guard() {
     support::needs!(Shares);
     let servers = Servers::start(3);
-    let (client, writer) = (holder(servers.urls()), holder(servers.urls()));
+    let client = holder(servers.urls());
+    let writer = holder(servers.urls());
     let [first, second, third] = together(&client, &reader(&client));
     let called = Arc::new(AtomicUsize::new(0));
     for guard in [&first, &second, &third] {
@@ -156,7 +158,8 @@ fn they_have_one_validity_and_an_extension_is_for_all() {
     let client = holder(servers.urls());
     let request = client.request("name").ttl(Duration::from_secs(1)).shared();
     let [mut first, second] = together(&client, &request);
-    let (before, after) = (first.remaining(), second.remaining());
+    let before = first.remaining();
+    let after = second.remaining();
     assert!(before >= after && before - after < LIMIT);
     first.extend(LONG).unwrap();
     assert!(second.remaining() > LONG / 2);
@@ -203,7 +206,8 @@ fn a_share_is_kept_alive_until_the_last_of_them_has_gone() {
 fn one_that_lets_it_expire_keeps_it_taken_when_the_others_have_gone() {
     support::needs!(Shares);
     let servers = Servers::start(3);
-    let (client, writer) = (holder(servers.urls()), holder(servers.urls()));
+    let client = holder(servers.urls());
+    let writer = holder(servers.urls());
     for is_dropped in [false, true] {
         let request = client.request("name").ttl(Duration::from_secs(2)).shared();
         let [first, second] = together(&client, &request);
@@ -255,7 +259,8 @@ fn requests_with_other_settings_take_shares_of_their_own() {
 fn a_panic_of_one_of_them_leaves_the_share_to_the_others() {
     support::needs!(Shares);
     let servers = Servers::start(3);
-    let (client, writer) = (holder(servers.urls()), holder(servers.urls()));
+    let client = holder(servers.urls());
+    let writer = holder(servers.urls());
     let [first, second] = together(&client, &reader(&client));
     let panicked = catch_unwind(AssertUnwindSafe(move || {
         let _held = first;

@@ -22,8 +22,10 @@ fn reader(client: &LockClient) -> LockRequest<'_> {
 fn a_writer_has_its_turn_while_readers_of_one_client_come_and_go() {
     support::needs!(Shares);
     let servers = Servers::start(3);
-    let (readers, writer) = (holder(servers.urls()), pushed(servers.urls()));
-    let (reading, reads) = (AtomicI32::new(0), AtomicUsize::new(0));
+    let readers = holder(servers.urls());
+    let writer = pushed(servers.urls());
+    let reading = AtomicI32::new(0);
+    let reads = AtomicUsize::new(0);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..8 {
@@ -74,7 +76,8 @@ fn those_that_wait_together_are_cancelled_one_by_one() {
     let waiting: Vec<_> = tokens
         .iter()
         .map(|token| {
-            let (client, token) = (client.clone(), token.clone());
+            let client = client.clone();
+            let token = token.clone();
             spawn_waiter(move || reader(&client).cancelled_by(&token).lock())
         })
         .collect();
@@ -101,7 +104,8 @@ fn those_that_wait_together_are_cancelled_one_by_one() {
 fn those_that_wait_together_time_out_one_by_one() {
     support::needs!(Shares);
     let servers = Servers::start(3);
-    let (client, writer) = (pushed(servers.urls()), holder(servers.urls()));
+    let client = pushed(servers.urls());
+    let writer = holder(servers.urls());
     for _ in 0..5 {
         let held = take(&writer, "name", LONG);
         let waiting: Vec<_> = (0..30_u64)
@@ -135,9 +139,11 @@ fn those_that_wait_together_time_out_one_by_one() {
 fn readers_who_come_later_stand_behind_a_writer_that_waits() {
     support::needs!(Shares);
     let servers = Servers::start(3);
-    let (client, writer) = (holder(servers.urls()), pushed(servers.urls()));
+    let client = holder(servers.urls());
+    let writer = pushed(servers.urls());
     let first = reader(&client).lock().unwrap();
-    let (writing, written) = (spawn_writer(writer), Arc::new(AtomicBool::new(false)));
+    let writing = spawn_writer(writer);
+    let written = Arc::new(AtomicBool::new(false));
     await_queued(&servers, "name", 1);
     // Until the share takes in no one any more.
     assert!(eventually(LIMIT, || reader(&client)
@@ -146,7 +152,8 @@ fn readers_who_come_later_stand_behind_a_writer_that_waits() {
         .is_none()));
     let reading: Vec<_> = (0..20)
         .map(|_| {
-            let (client, written) = (client.clone(), Arc::clone(&written));
+            let client = client.clone();
+            let written = Arc::clone(&written);
             thread::spawn(move || {
                 let guard = reader(&client).lock().unwrap();
                 assert!(

@@ -114,7 +114,8 @@ fn requests_arrive_twice_and_again_much_later() {
     let mut chance = Chance::new(seed);
     let (_servers, relays) = doubled(3);
     let run = Run::start(&support::relay::urls(&relays), (3, 2), seed);
-    let (start, mut again) = (Instant::now(), 0);
+    let start = Instant::now();
+    let mut again = 0;
     while run.goes_on(start, time(2)) {
         let relay = &relays[chance.below(relays.len())];
         match chance.below(12) {
@@ -140,7 +141,8 @@ fn requests_arrive_twice_and_again_much_later() {
 #[test]
 fn clients_are_stopped_and_killed_in_the_middle() {
     let seed = seed();
-    let (mut chance, folder) = (Chance::new(seed), in_memory());
+    let mut chance = Chance::new(seed);
+    let folder = in_memory();
     let mut servers = FaultyServers::formed(3, Memory::Durable);
     let run = Run::start(&servers.urls(), (2, 2), seed);
     let mut clients = Clients::start(&servers.urls(), folder.path(), seed);

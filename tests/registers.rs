@@ -67,7 +67,8 @@ pub(crate) fn keys(server: &Server) -> usize {
 fn a_value_is_read_by_other_clients_as_it_was_changed() {
     let (servers, first) = formed(3);
     let second = client(&servers);
-    let (mine, other) = (first.register("a").unwrap(), second.register("a").unwrap());
+    let mine = first.register("a").unwrap();
+    let other = second.register("a").unwrap();
     assert_eq!(read(&other), None);
     let mut last = set(&mine, "one");
     assert_eq!(read(&other), Some("one".to_owned()));
@@ -99,10 +100,8 @@ fn a_value_is_read_by_other_clients_as_it_was_changed() {
 #[test]
 fn compare_and_set_changes_only_the_version_that_was_seen() {
     let (servers, first) = formed(3);
-    let (mine, other) = (
-        first.register("a").unwrap(),
-        client(&servers).register("a").unwrap(),
-    );
+    let mine = first.register("a").unwrap();
+    let other = client(&servers).register("a").unwrap();
     let one = mine.compare_and_set(None, b"one").unwrap().unwrap();
     let refused = other.compare_and_set(None, b"two").unwrap().unwrap_err();
     assert_eq!(text(refused.as_ref()), Some("one".to_owned()));
@@ -119,10 +118,8 @@ fn compare_and_set_changes_only_the_version_that_was_seen() {
 #[test]
 fn a_smaller_fencing_token_writes_nothing() {
     let (servers, first) = formed(3);
-    let (mine, other) = (
-        first.register("a").unwrap(),
-        client(&servers).register("a").unwrap(),
-    );
+    let mine = first.register("a").unwrap();
+    let other = client(&servers).register("a").unwrap();
     let token = |number: u64| FencingToken::try_from(number).unwrap();
     assert!(mine.write_fenced(token(5), b"five").unwrap().is_ok());
     assert!(other.write_fenced(token(7), b"seven").unwrap().is_ok());
@@ -147,10 +144,8 @@ fn a_smaller_fencing_token_writes_nothing() {
 #[test]
 fn a_deleted_register_leaves_no_key_and_its_versions_go_on() {
     let (servers, first) = formed(3);
-    let (mine, other) = (
-        first.register("a").unwrap(),
-        client(&servers).register("a").unwrap(),
-    );
+    let mine = first.register("a").unwrap();
+    let other = client(&servers).register("a").unwrap();
     let before = set(&mine, "one");
     assert_eq!(
         text(mine.delete().unwrap().as_ref()),
@@ -176,10 +171,8 @@ fn a_deleted_register_leaves_no_key_and_its_versions_go_on() {
 #[test]
 fn what_changes_nothing_leaves_nothing() {
     let (servers, first) = formed(3);
-    let (mine, other) = (
-        first.register("a").unwrap(),
-        client(&servers).register("a").unwrap(),
-    );
+    let mine = first.register("a").unwrap();
+    let other = client(&servers).register("a").unwrap();
     for register in [&mine, &other] {
         assert_eq!(register.delete().unwrap(), None);
         let seen = Some(Version::from_u64(7));
@@ -293,7 +286,8 @@ fn threads_and_processes_count_together_and_lose_nothing() {
             }
         }
     });
-    let (sure, unsure) = (versions.into_inner().unwrap().len(), unsure.into_inner());
+    let sure = versions.into_inner().unwrap().len();
+    let unsure = unsure.into_inner();
     assert!(
         sure + unsure == CLIENTS * THREADS * CHANGES && unsure < 10,
         "{unsure} are unsure"
@@ -314,7 +308,8 @@ fn one_of_many_creates_it_and_the_others_see_the_result() {
     let winners = AtomicUsize::new(0);
     thread::scope(|scope| {
         for number in 0..8 {
-            let (client, winners) = (client(&servers), &winners);
+            let client = client(&servers);
+            let winners = &winners;
             scope.spawn(move || {
                 let once = client.register("once").unwrap();
                 let result = once
@@ -332,10 +327,8 @@ fn one_of_many_creates_it_and_the_others_see_the_result() {
 #[test]
 fn a_call_that_waits_returns_the_next_value() {
     let (servers, first) = formed(3);
-    let (mine, other) = (
-        first.register("a").unwrap(),
-        client(&servers).register("a").unwrap(),
-    );
+    let mine = first.register("a").unwrap();
+    let other = client(&servers).register("a").unwrap();
     let seen = set(&mine, "one");
     thread::scope(|scope| {
         let waits = scope.spawn(|| other.wait_for_change(Some(seen), LIMIT).unwrap());
@@ -358,7 +351,8 @@ fn what_cannot_be_a_register_is_refused() {
         Err(RegisterError::Resource(_))
     ));
     let register = client.register("a").unwrap();
-    let (length, most) = (VALUE_MAX + 1, VALUE_MAX);
+    let length = VALUE_MAX + 1;
+    let most = VALUE_MAX;
     let too_long = register.change(|_| Some(vec![0; length])).unwrap_err();
     assert_eq!(too_long, RegisterError::TooLong { length, most });
     register.change(|_| Some(vec![7; VALUE_MAX])).unwrap();

@@ -50,7 +50,8 @@ fn a_value_is_deleted_by_its_version_or_by_its_age_only_if_nobody_has_changed_it
                 .as_micros();
             u64::try_from(since).unwrap().to_be_bytes()
         };
-        let (now, then) = (micros(written), micros(written - Duration::from_secs(3600)));
+        let now = micros(written);
+        let then = micros(written - Duration::from_secs(3600));
         let at = bytes
             .windows(8)
             .position(|part| part == now)

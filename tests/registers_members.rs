@@ -50,7 +50,8 @@ fn nodes_that_are_no_group_keep_no_registers() {
     }
     assert_eq!(read(&register), Some("one".to_owned()));
     // A client that names other nodes.
-    let (two, more) = (client(&servers[..2]), Servers::start(2));
+    let two = client(&servers[..2]);
+    let more = Servers::start(2);
     let refused = two.register("a").unwrap().read().unwrap_err();
     assert!(
         matches!(refused, RegisterError::NodesDiffer { .. }),
@@ -186,7 +187,8 @@ fn a_node_without_a_vote_costs_the_others_no_look_at_each_change() {
     servers[0].restart();
     set(&register, "two");
     let asked = || calls(&servers[1], "info");
-    let (before, began) = (asked(), Instant::now());
+    let before = asked();
+    let began = Instant::now();
     for _ in 0..50 {
         set(&register, "again");
     }
@@ -227,7 +229,8 @@ fn a_refused_change_and_a_read_that_disagrees_do_not_wait_for_a_frozen_node() {
         .restart_guard(false)
         .build()
         .unwrap();
-    let (mine, other) = (client.register("a").unwrap(), first.register("a").unwrap());
+    let mine = client.register("a").unwrap();
+    let other = first.register("a").unwrap();
     set(&mine, "mine");
     set(&other, "the other's");
     servers[2].pause();

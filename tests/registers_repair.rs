@@ -74,7 +74,8 @@ pub(crate) fn with_third(servers: &[Server], third: &Server) -> LockClient {
 #[test]
 fn a_node_that_was_emptied_gets_all_registers_and_its_vote() {
     let (servers, first) = formed(3);
-    let (a, b) = (first.register("a").unwrap(), first.register("b").unwrap());
+    let a = first.register("a").unwrap();
+    let b = first.register("b").unwrap();
     let last = set(&a, "one");
     set(&b, "two");
     assert!(repaired(&first).is_empty(), "all have their votes");
@@ -114,7 +115,8 @@ fn what_a_node_had_before_does_not_come_back() {
     let mut servers = Servers::start_with(3, &["--appendonly", "yes"]);
     let first = client(&servers);
     first.registers().form(true).unwrap();
-    let (a, b) = (first.register("a").unwrap(), first.register("b").unwrap());
+    let a = first.register("a").unwrap();
+    let b = first.register("b").unwrap();
     set(&a, "one");
     set(&b, "two");
     servers[0].stop();
@@ -188,11 +190,14 @@ fn a_server_of_another_group_and_one_that_would_forget_are_refused() {
 fn registers_change_while_a_node_is_repaired_again_and_again_by_several() {
     let (servers, first) = formed(3);
     let is_over = AtomicBool::new(false);
-    let (made, unsure) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let made = AtomicUsize::new(0);
+    let unsure = AtomicUsize::new(0);
     thread::scope(|scope| {
         for number in 0..2 {
             let register = client(&servers).register("a").unwrap();
-            let (is_over, made, unsure) = (&is_over, &made, &unsure);
+            let is_over = &is_over;
+            let made = &made;
+            let unsure = &unsure;
             scope.spawn(move || {
                 while !is_over.load(Ordering::Relaxed) {
                     let add = |value: Option<&redlatch::register::Value>| {
@@ -231,7 +236,8 @@ fn registers_change_while_a_node_is_repaired_again_and_again_by_several() {
         drop(end);
     });
     let value = first.register("a").unwrap().read().unwrap().unwrap();
-    let (made, unsure) = (made.into_inner(), unsure.into_inner());
+    let made = made.into_inner();
+    let unsure = unsure.into_inner();
     let value = read_number(value.bytes());
     assert!(
         (made..=made + unsure).contains(&value),

@@ -165,13 +165,12 @@ fn groups_with_different_prefixes_are_independent() {
         builder.build().unwrap()
     };
     // Together with their prefixes, both registers have the same name.
-    let (none, billing) = (client(""), client("billing:"));
+    let none = client("");
+    let billing = client("billing:");
     none.registers().form(true).unwrap();
     billing.registers().form(true).unwrap();
-    let (whole, part) = (
-        none.register("billing:a").unwrap(),
-        billing.register("a").unwrap(),
-    );
+    let whole = none.register("billing:a").unwrap();
+    let part = billing.register("a").unwrap();
     set(&whole, "of none");
     set(&part, "of billing");
     assert_eq!(read(&whole), Some("of none".to_owned()));

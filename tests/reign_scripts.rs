@@ -72,7 +72,8 @@ fn list(value: Value) -> Vec<Value> {
 
 /// What holds of a master that has no replicas.
 fn a_marker_is_written_once_for_a_reign(node: &mut Node) {
-    let (run, id) = (node.info("run_id"), node.info("master_replid"));
+    let run = node.info("run_id");
+    let id = node.info("master_replid");
     assert_eq!(node.check()[0], Value::Null);
     let (marker, greeted, now) = node.greet("3", "ann", "greet");
     assert_eq!(greeted, id);
@@ -179,7 +180,8 @@ fn a_reign_counts_from_its_first_confirmation(node: &mut Node, is_replicated: bo
 
 /// What people know of a group, and its servers do not.
 fn a_reign_is_adopted_and_renewed(node: &mut Node) {
-    let (run, id) = (node.info("run_id"), node.info("master_replid"));
+    let run = node.info("run_id");
+    let id = node.info("master_replid");
     let other = "f".repeat(40);
     let (greeted, ..) = node.greet("3", "ann", "await");
     match list(node.run(REIGN, &[&other, "0", "bob", "adopt", ""])).as_slice() {

@@ -92,7 +92,8 @@ fn by_default_servers_that_have_just_been_started_are_quarantined_for_a_minute()
 #[test]
 fn a_waiting_request_gets_the_lock_when_the_quarantine_ends() {
     let mut servers = Servers::start(3);
-    let (ttl, max_ttl) = (Duration::from_secs(1), Duration::from_secs(3));
+    let ttl = Duration::from_secs(1);
+    let max_ttl = Duration::from_secs(3);
     let client = guarded(servers.urls(), max_ttl);
     match client.try_lock("fresh", ttl) {
         Err(Error::NoQuorum(error)) => {
@@ -359,7 +360,8 @@ fn all_clients_see_a_quarantine_end_at_the_same_time_whenever_they_connect() {
     // Uptimes are whole seconds: a client that connects in the first second knows the start better.
     thread::sleep(Duration::from_millis(1_100));
     let mut ends = Vec::new();
-    let (start, mut spread) = (Instant::now(), Duration::MAX);
+    let start = Instant::now();
+    let mut spread = Duration::MAX;
     for _ in 0..8 {
         let client = connected(guarded(server.urls(), LONG));
         let status = client.nodes().remove(0);

@@ -290,7 +290,8 @@ fn fullest(homes: &[usize], load: impl Fn(usize) -> f64) -> f64 {
 #[test]
 fn names_are_spread_evenly_and_a_set_more_moves_its_share() {
     let sets = paper(SETS + 1);
-    let (before, after) = (homes(&sets[..SETS], NAMES), homes(&sets, NAMES));
+    let before = homes(&sets[..SETS], NAMES);
+    let after = homes(&sets, NAMES);
     for (names, most) in [(1_000, 2.5), (10_000, 1.4), (NAMES, 1.12)] {
         let even = fullest(&before[..names], |_| 1.0);
         println!("{names} names: the fullest of {SETS} sets has {even:.2} of the mean");
@@ -332,7 +333,8 @@ fn names_are_spread_evenly_and_a_set_more_moves_its_share() {
 /// Clients that each use this many names, chosen at random: how many of them use each set.
 fn users(homes: &[usize], names_each: usize, chance: &mut Chance) -> Vec<usize> {
     // The last client that was counted for each set.
-    let (mut users, mut last) = (vec![0; SETS + 1], vec![CLIENTS; SETS + 1]);
+    let mut users = vec![0; SETS + 1];
+    let mut last = vec![CLIENTS; SETS + 1];
     for client in 0..CLIENTS {
         for set in (0..names_each).map(|_| chance.pick(homes)) {
             users[set] += usize::from(last[set] != client);
@@ -375,8 +377,10 @@ fn recovery(clients: usize, chance: &mut Chance) -> f64 {
 
 #[test]
 fn a_set_that_is_down_or_new_concerns_those_who_use_its_names() {
-    let (sets, mut chance) = (paper(SETS + 1), Chance::new(1));
-    let (before, after) = (homes(&sets[..SETS], NAMES), homes(&sets, NAMES));
+    let sets = paper(SETS + 1);
+    let mut chance = Chance::new(1);
+    let before = homes(&sets[..SETS], NAMES);
+    let after = homes(&sets, NAMES);
     for names_each in [1, 10, 100] {
         let most = users(&before, names_each, &mut chance)
             .into_iter()

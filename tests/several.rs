@@ -31,10 +31,8 @@ fn is_refused(client: &LockClient, resources: &[&str]) -> bool {
 #[test]
 fn several_resources_are_locked_together_or_not_at_all() {
     let servers = Servers::start(3);
-    let (client, other) = (
-        all_nodes_client(servers.urls()),
-        all_nodes_client(servers.urls()),
-    );
+    let client = all_nodes_client(servers.urls());
+    let other = all_nodes_client(servers.urls());
     let held = take(&other, "b", LONG);
     assert!(is_refused(&client, &["a", "b"]) && is_refused(&client, &["b", "c", "a"]));
     assert_eq!(
@@ -166,10 +164,8 @@ fn several_locks_are_extended_together() {
 #[test]
 fn if_a_majority_lost_one_of_the_keys_the_whole_lock_is_lost() {
     let servers = Servers::start(3);
-    let (client, other) = (
-        all_nodes_client(servers.urls()),
-        all_nodes_client(servers.urls()),
-    );
+    let client = all_nodes_client(servers.urls());
+    let other = all_nodes_client(servers.urls());
     let lose = |key: &str| {
         servers[..2]
             .iter()
@@ -225,7 +221,8 @@ fn invalid_input_is_refused_before_anything_is_sent() {
         .unwrap_err();
     assert_eq!(endless, Error::Resource(too_many));
     let long = |byte| vec![byte; 63 * 512];
-    let (length, most) = (63 * 1024 + 1, 63 * 1024);
+    let length = 63 * 1024 + 1;
+    let most = 63 * 1024;
     let too_long = ResourceError::TooLong { length, most };
     assert_eq!(refusal(vec![long(b'a'), long(b'b'), name(1)]), too_long);
     // Keys of counters, queues, leases and readers.

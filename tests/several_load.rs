@@ -94,7 +94,8 @@ fn overlapping_sets_in_any_order_neither_deadlock_nor_lose_an_update() {
     let counted = thread::scope(|scope| {
         let workers: Vec<_> = (0..12)
             .map(|number| {
-                let (client, counters) = (&clients[number % clients.len()], &counters);
+                let client = &clients[number % clients.len()];
+                let counters = &counters;
                 let chance = Chance::new(number as u64 + 1);
                 scope.spawn(move || work(client, counters, chance, end))
             })
@@ -129,7 +130,8 @@ fn threads_of_one_client_with_one_set_lose_no_update() {
     let other = with_long_timeout(servers.urls()).build().unwrap();
     thread::scope(|scope| {
         for number in 0..6 {
-            let (client, counters) = (if number < 4 { &client } else { &other }, &counters);
+            let client = if number < 4 { &client } else { &other };
+            let counters = &counters;
             scope.spawn(move || {
                 for turn in 0..40 {
                     let names = if turn % 2 == 0 {

@@ -108,7 +108,8 @@ fn a_set_asks_once_a_second_while_a_part_of_it_is_reserved() {
 fn a_part_of_a_set_is_reserved_until_it_has_waited_for_its_ttl() {
     let servers = Servers::start(3);
     let held = take(&holder(servers.urls()), "b", LONG);
-    let (set, single) = (pushed(servers.urls()), pushed(servers.urls()));
+    let set = pushed(servers.urls());
+    let single = pushed(servers.urls());
     let waiting = set.clone();
     let ttl = Duration::from_secs(3);
     let start = Instant::now();
@@ -204,7 +205,8 @@ fn what_was_reserved_for_a_set_that_leaves_is_for_the_next() {
     let lease = Duration::from_secs(2);
     let client = || with_lease(servers.urls(), lease).build().unwrap();
     let held = take(&holder(servers.urls()), "b", LONG);
-    let (set, single) = (client(), client());
+    let set = client();
+    let single = client();
     let waiting = set.clone();
     let thread = spawn_waiter(move || waiting.request_all(["a", "b"]).ttl(LONG).lock().map(drop));
     await_queued(&servers, "b", 1);

@@ -78,7 +78,8 @@ fn in_the_storm() {
         .node_timeout(NODE_TIMEOUT)
         .build()
         .unwrap();
-    let (before, start) = (signals.load(Ordering::SeqCst), Instant::now());
+    let before = signals.load(Ordering::SeqCst);
+    let start = Instant::now();
     assert!(matches!(
         client.try_lock("silence", TTL),
         Err(Error::NoQuorum(_))

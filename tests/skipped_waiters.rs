@@ -174,7 +174,8 @@ fn a_waiter_with_too_little_validity_left_keeps_nobody_out() {
     let servers = Servers::start(3);
     let held = take(&holder(servers.urls()), "name", LONG);
     // One per cent and 2 ms go to the drift of clocks, which leaves 10 microseconds for a turn.
-    let (ttl, least) = (Duration::from_secs(1), Duration::from_micros(987_990));
+    let ttl = Duration::from_secs(1);
+    let least = Duration::from_micros(987_990);
     let first = InVain::start(without_restart_guard(servers.urls()), ttl, least);
     await_queued(&servers, "name", 1);
     expect_next(&servers, pushed(servers.urls()), first, || drop(held));
@@ -205,7 +206,8 @@ fn a_release_by_a_program_that_knows_no_queue_is_noticed_at_once() {
     let noticed = |round: usize| {
         let name = format!("foreign {round}");
         assert!(set(&servers, &name));
-        let (client, other) = (client.clone(), name.clone());
+        let client = client.clone();
+        let other = name.clone();
         let waiting = spawn_waiter(move || {
             let lock = client.lock(&other, LONG).expect("it is served");
             (Instant::now(), lock.release())
@@ -229,7 +231,8 @@ fn a_release_by_a_program_that_knows_no_queue_is_noticed_at_once() {
 #[test]
 fn the_next_one_hears_when_a_lock_that_stays_taken_ends_although_the_first_gave_up() {
     let servers = Servers::start(3);
-    let (client, first) = (holder(servers.urls()), pushed(servers.urls()));
+    let client = holder(servers.urls());
+    let first = pushed(servers.urls());
     let stays = Duration::from_millis(600);
     let late = |round: usize| {
         let name = format!("stays {round}");
@@ -240,12 +243,14 @@ fn the_next_one_hears_when_a_lock_that_stays_taken_ends_although_the_first_gave_
             .hold_at_least(stays)
             .lock()
             .expect("free");
-        let (first, key) = (first.clone(), name.clone());
+        let first = first.clone();
+        let key = name.clone();
         let gives_up = Duration::from_millis(200);
         let first = spawn_waiter(move || first.request(key).ttl(LONG).try_lock_for(gives_up));
         let is_there = || are_queued(&servers, &name, 1);
         assert!(eventually(LIMIT, || is_there() || first.is_finished()));
-        let (next, key) = (pushed(servers.urls()), name.clone());
+        let next = pushed(servers.urls());
+        let key = name.clone();
         let next = spawn_waiter(move || {
             let lock = next.lock(key, LONG).expect("it is served");
             (Instant::now(), lock)
@@ -283,7 +288,8 @@ impl Drop for EndOfTest<'_> {
 fn no_poller_overtakes_the_first_waiter_after_a_lock_that_stayed_taken() {
     let servers = Servers::start(3);
     let clients = [holder(servers.urls()), holder(servers.urls())];
-    let (is_over, overtaken) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let is_over = AtomicBool::new(false);
+    let overtaken = AtomicUsize::new(0);
     let wait = |index: usize, ttl: Duration| {
         let client = clients[index % 2].clone();
         let least = Duration::from_millis(300);

@@ -14,7 +14,8 @@ use support::servers::Servers;
 /// The pause between two rounds is as long as releases take to arrive.
 fn rounds_without_a_winner(clients: &[LockClient], rounds: usize, between: Duration) -> usize {
     let count = clients.len();
-    let (ready, end) = (AtomicUsize::new(0), Barrier::new(count));
+    let ready = AtomicUsize::new(0);
+    let end = Barrier::new(count);
     let winners: Vec<_> = (0..rounds).map(|_| AtomicUsize::new(0)).collect();
     thread::scope(|scope| {
         for client in clients {
@@ -68,7 +69,8 @@ fn of_clients_each_nearest_to_another_node_one_gets_the_lock() {
             .expect("the settings are good")
     });
     // Each gets the node nearest to it first and finds the others taken: each round would end so.
-    let (rounds, clients) = (25, clients.collect::<Vec<_>>());
+    let rounds = 25;
+    let clients = clients.collect::<Vec<_>>();
     let lost = rounds_without_a_winner(&clients, rounds, 2 * delay);
     println!("no client won {lost} of {rounds} rounds");
     assert!(lost < rounds / 5, "no client won {lost} of {rounds} rounds");
@@ -77,7 +79,8 @@ fn of_clients_each_nearest_to_another_node_one_gets_the_lock() {
 
 #[test]
 fn of_clients_that_request_at_once_one_gets_the_lock() {
-    let (servers, rounds) = (Servers::start(3), 500);
+    let servers = Servers::start(3);
+    let rounds = 500;
     for count in [2, 3, 5] {
         let client = || {
             with_long_timeout(servers.urls())
@@ -98,10 +101,8 @@ fn of_clients_that_request_at_once_one_gets_the_lock() {
 #[test]
 fn a_held_lock_is_requested_once() {
     let servers = Servers::start(3);
-    let (holder, client) = (
-        all_nodes_client(servers.urls()),
-        all_nodes_client(servers.urls()),
-    );
+    let holder = all_nodes_client(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let _held = take(&holder, "held", LONG);
     let before = calls(&servers[0], "set");
     for _ in 0..10 {

@@ -165,11 +165,9 @@ fn no_crate_is_lost_or_made_whoever_is_killed_and_whenever() {
         .enumerate()
         .map(|(index, places)| (places, orders[index % 2]))
         .collect();
-    let (next, stopped, made) = (
-        AtomicUsize::new(0),
-        AtomicUsize::new(0),
-        AtomicUsize::new(0),
-    );
+    let next = AtomicUsize::new(0);
+    let stopped = AtomicUsize::new(0);
+    let made = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
@@ -179,7 +177,8 @@ fn no_crate_is_lost_or_made_whoever_is_killed_and_whenever() {
                         break;
                     };
                     let folder = tempfile::tempdir().unwrap();
-                    let (folder, urls) = (folder.path(), &urls[..]);
+                    let folder = folder.path();
+                    let urls = &urls[..];
                     let warehouses = Warehouses {
                         number,
                         folder,
@@ -192,7 +191,8 @@ fn no_crate_is_lost_or_made_whoever_is_killed_and_whenever() {
             });
         }
     });
-    let (stopped, made) = (stopped.into_inner(), made.into_inner());
+    let stopped = stopped.into_inner();
+    let made = made.into_inner();
     println!(
         "{} transfers, {stopped} processes stopped at a step, {made} made",
         all.len()

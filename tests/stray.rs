@@ -144,10 +144,12 @@ fn repeated_replies_to_many_threads_grant_nothing() {
     {
         let client = setup.client();
         theirs.extend(LONG).expect("a majority answers");
-        let (taken, repeated) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
+        let taken = Barrier::new(THREADS + 1);
+        let repeated = Barrier::new(THREADS + 1);
         thread::scope(|scope| {
             for number in 0..THREADS {
-                let (taken, repeated) = (&taken, &repeated);
+                let taken = &taken;
+                let repeated = &repeated;
                 scope.spawn(move || {
                     // Either result is right: it depends on the other replies on these connections.
                     let mine = client.try_lock(format!("{delay:?}-{round}-{number}"), LONG);

@@ -96,7 +96,9 @@ fn rounds(
     count: u32,
     stop: &Stop,
 ) -> Result<(Histogram, Histogram, u32), Failure> {
-    let (mut acquired, mut released, mut failed) = (Vec::new(), Vec::new(), 0);
+    let mut acquired = Vec::new();
+    let mut released = Vec::new();
+    let mut failed = 0;
     // The first makes the connections. Without nodes there is nothing to wait for.
     if let Some(first) = client
         .try_lock(name, TTL)

@@ -22,7 +22,8 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if text.is_empty() {
         return Err(wrong());
     }
-    let (mut rest, mut nanos) = (text, 0_u128);
+    let mut rest = text;
+    let mut nanos = 0_u128;
     while !rest.is_empty() {
         let is_digit = |c: char| c.is_ascii_digit() || c == '.';
         let (number, behind) = rest.split_at(rest.find(|c| !is_digit(c)).unwrap_or(rest.len()));
@@ -77,7 +78,8 @@ fn scaled(number: &str, scale: u128) -> Option<u128> {
 
 /// At most two units: `850 µs`, `1.2 ms`, `12 s`, `3 min 20 s`, `2 h 5 min`.
 pub(crate) fn show(duration: Duration) -> String {
-    let (seconds, micros) = (duration.as_secs(), duration.as_micros());
+    let seconds = duration.as_secs();
+    let micros = duration.as_micros();
     match seconds {
         0 if micros < 1_000 => format!("{micros} µs"),
         0 if micros < 10_000 => format!("{:.1} ms", duration.as_secs_f64() * 1e3),

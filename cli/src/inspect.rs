@@ -56,7 +56,8 @@ pub(crate) fn waiters(nodes: &NodeArguments, arguments: &ShownLock) -> Result<u8
             .enumerate()
             .map(|(index, waiter)| waiter_json(index, waiter))
             .collect();
-        let (name, count) = (exact(name.as_bytes()), seen.waiter_count);
+        let name = exact(name.as_bytes());
+        let count = seen.waiter_count;
         format!(
             "{}\n",
             json!({ "name": name, "waiters": waiters, "waiter_count": count })

@@ -29,7 +29,8 @@ impl TlsArguments {
     /// Those of a file.
     #[cfg(feature = "tls")]
     pub(crate) fn of_file(settings: &ClientSettings) -> Self {
-        let (tls, certificate) = (&settings.tls, settings.tls.client_certificate.as_ref());
+        let tls = &settings.tls;
+        let certificate = settings.tls.client_certificate.as_ref();
         Self {
             tls_ca: tls.ca_files.clone(),
             system_roots: tls.system_roots,

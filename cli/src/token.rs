@@ -95,7 +95,8 @@ pub(crate) fn acquire(nodes: &NodeArguments, mut arguments: AcquireCommand) -> R
     }
     let signals = Signals::catch(client.cancel_token())?;
     let guard = acquire::acquire(&client, &signals, acquire, arguments.fenced, &log)?;
-    let (slot, held_until) = (guard.slot(), Instant::now() + guard.remaining());
+    let slot = guard.slot();
+    let held_until = Instant::now() + guard.remaining();
     let token = guard.into_token()?;
     let printed = print(format!("{}\n", text(&arguments, &token, slot)), &signals);
     if printed.is_err() {
@@ -164,7 +165,8 @@ pub(crate) fn extend(nodes: &NodeArguments, arguments: &ExtendArguments) -> Resu
     let guard = resume(&client, name, also, ttl, &token)?;
     let left = guard.remaining();
     guard.into_token()?;
-    let (name, left) = (shown(name.as_bytes()), duration::show(left));
+    let name = shown(name.as_bytes());
+    let left = duration::show(left);
     output::print(&format!("{name}: held for at least {left} from now\n"))?;
     Ok(exit::SUCCESS)
 }

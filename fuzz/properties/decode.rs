@@ -68,7 +68,8 @@ fn walk_all(elements: Elements<'_>, input: &[u8], depth: usize) -> usize {
 
 /// Text is not copied: it lies within the decoded bytes.
 fn inside(bytes: &[u8], input: &[u8]) -> usize {
-    let (whole, part) = (input.as_ptr_range(), bytes.as_ptr_range());
+    let whole = input.as_ptr_range();
+    let part = bytes.as_ptr_range();
     assert!(
         whole.start <= part.start && part.end <= whole.end,
         "it points elsewhere"

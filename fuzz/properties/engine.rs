@@ -89,7 +89,8 @@ impl<'a> Client<'a> {
     }
 
     fn ttl(&mut self) -> Ttl {
-        let (coarse, fine) = (duration(self.byte()), u64::from(self.byte()));
+        let coarse = duration(self.byte());
+        let fine = u64::from(self.byte());
         let ttl = coarse.saturating_add(Duration::from_millis(fine));
         Ttl::from_duration(ttl).unwrap_or(Ttl::SHORTEST)
     }

@@ -51,7 +51,8 @@ fn frames(
     data: &[u8],
     arrived: impl IntoIterator<Item = usize>,
 ) -> (Vec<&[u8]>, Option<JuteError>) {
-    let (mut frames, mut used) = (Vec::new(), 0);
+    let mut frames = Vec::new();
+    let mut used = 0;
     for arrived in arrived {
         loop {
             match frame(&data[used..arrived.max(used)]) {

@@ -65,7 +65,8 @@ pub(crate) fn check(data: &[u8]) {
 /// The bytes are refused here: checks that the other decoder finds the same error.
 fn check_refusal(data: &[u8]) {
     // More bytes never undo an error, so bisection finds the byte at which it first occurs.
-    let (mut fine, mut refused) = (0, data.len());
+    let mut fine = 0;
+    let mut refused = data.len();
     while refused - fine > 1 {
         let middle = fine + (refused - fine) / 2;
         if decode(&data[..middle]).is_err() {

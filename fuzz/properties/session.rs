@@ -79,10 +79,8 @@ const PUSHES: [&str; 2] = [
 
 /// A push message that names the waiter of this request, and is none that the session expects.
 fn push(serial: u64) -> Vec<u8> {
-    let (before, waiter) = (
-        b">2\r\n$10\r\ninvalidate\r\n*1\r\n$37\r\nkk:redlatch:wait:",
-        waiter(serial),
-    );
+    let before = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$37\r\nkk:redlatch:wait:";
+    let waiter = waiter(serial);
     [&before[..], waiter.as_bytes(), b"\r\n"].concat()
 }
 
@@ -157,7 +155,8 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
     let command = match kind % 6 {
         // Shares are not handed off.
         0 if kind / 64 == 1 && !is_shared => {
-            let (token, attributes) = (token(serial.wrapping_sub(1)), None);
+            let token = token(serial.wrapping_sub(1));
+            let attributes = None;
             let before = Predecessor {
                 token,
                 attributes,
@@ -182,7 +181,8 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
             reclaims: false,
         }),
         _ if kind / 64 == 1 => {
-            let (waiter, number) = (waiter(serial), u64::from(kind / 6 % 2));
+            let waiter = waiter(serial);
+            let number = u64::from(kind / 6 % 2);
             Command::Queue(QueueEntry {
                 lock,
                 ttl,
@@ -231,14 +231,11 @@ fn register(serial: u64) -> Command {
     let command = match serial % 6 {
         0 => RegisterCommand::Read { watcher: None },
         1 => RegisterCommand::Prepare(ballot(serial % 8)),
-        2 => {
-            let (ballot, next) = (ballot(serial % 8), ballot(serial % 8 + 1));
-            RegisterCommand::Accept {
-                ballot,
-                next,
-                value: Arc::from([]),
-            }
-        }
+        2 => RegisterCommand::Accept {
+            ballot: ballot(serial % 8),
+            next: ballot(serial % 8 + 1),
+            value: Arc::from([]),
+        },
         3 => RegisterCommand::Collect(Some(ballot(serial % 8))),
         4 => RegisterCommand::Mark(MarkStep::Look),
         _ => RegisterCommand::Mark(MarkStep::Join {
@@ -246,7 +243,8 @@ fn register(serial: u64) -> Command {
         }),
     };
     let keys = RegisterKeys::new(b"", b"key");
-    let (epoch, run_id) = (Arc::from(&b"epoch "[..]), Arc::from(""));
+    let epoch = Arc::from(&b"epoch "[..]);
+    let run_id = Arc::from("");
     Command::Custom(Arc::new(RegisterRequest {
         keys,
         epoch,

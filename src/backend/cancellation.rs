@@ -179,7 +179,8 @@ mod tests {
 
     #[test]
     fn a_wait_is_ended_once_however_many_others_are_cancelled_after_it() {
-        let (client, process) = (CancelToken::new(), Arc::new(OwnerProcess::here()));
+        let client = CancelToken::new();
+        let process = Arc::new(OwnerProcess::here());
         let queues = || {
             Arc::new(WaitQueues::new(
                 HandoffLimit::DEFAULT,

@@ -167,7 +167,8 @@ impl<'a> EventRecorder<'a> {
     /// callback panics.
     pub(crate) fn emit_progress(&mut self, acquire: &Acquire, reports: &[NodeReport]) {
         if let Some(attempt) = self.pending.take() {
-            let (resource, left) = (self.resource, attempt.quarantine);
+            let resource = self.resource;
+            let left = attempt.quarantine;
             let is_granted = attempt.votes == AttemptOutcome::Granted;
             let outcome = if is_granted {
                 AttemptOutcome::TooSlow
@@ -207,7 +208,8 @@ impl<'a> EventRecorder<'a> {
 
     /// Emits, once, that it is the turn of a caller that has a place in the queue.
     pub(crate) fn emit_woken(&mut self) {
-        let (resource, waited) = (self.resource, clock::now().since(self.began));
+        let resource = self.resource;
+        let waited = clock::now().since(self.began);
         if self.is_queued && !std::mem::replace(&mut self.is_woken, true) {
             self.events.emit(|| Event::Woken { resource, waited });
         }
@@ -235,7 +237,8 @@ impl<'a> EventRecorder<'a> {
             self.emit_attempt(took, outcome);
         }
         self.emit_other_data();
-        let (resource, attempts) = (self.resource, self.attempts);
+        let resource = self.resource;
+        let attempts = self.attempts;
         let waited = clock::now().since(self.began);
         self.events.emit(|| match result {
             Ok(Some(guard)) => Event::Acquired {
@@ -259,7 +262,8 @@ impl<'a> EventRecorder<'a> {
     }
 
     fn emit_attempt(&self, took: Duration, outcome: AttemptOutcome) {
-        let (resource, number) = (self.resource, self.attempts);
+        let resource = self.resource;
+        let number = self.attempts;
         self.events.emit(|| Event::Attempt {
             resource,
             number,

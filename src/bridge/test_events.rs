@@ -14,8 +14,11 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
     let register = resource;
     let [took, waited, held] = [1, 20, 300].map(Duration::from_millis);
     let [validity, left, remaining] = [9, 60, 2].map(Duration::from_secs);
-    let (error, url, silent) = (&Error::NoEntropy, "redis://10.0.0.1:6379/0", waited);
-    let (expired, gone) = (LossReason::Expired, LossReason::Gone);
+    let error = &Error::NoEntropy;
+    let url = "redis://10.0.0.1:6379/0";
+    let silent = waited;
+    let expired = LossReason::Expired;
+    let gone = LossReason::Gone;
     let not_extended = &Error::Lost(LockLost::new(*b"orders", gone));
     let outcome = Some(Released::InTime);
     let samples = [

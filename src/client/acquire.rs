@@ -45,7 +45,8 @@ impl LockRequest<'_> {
         let keys = self.keys.as_mut().map_err(|error| *error)?;
         let owner = self.settings.owner.take();
         let owner = owner.unwrap_or_else(|| self.client.core.owner.clone());
-        let (length, most) = (owner.len(), OWNER_MAX);
+        let length = owner.len();
+        let most = OWNER_MAX;
         if length > most {
             return Err(ResourceError::OwnerTooLong { length, most });
         }
@@ -111,7 +112,8 @@ impl LockRequest<'_> {
             }));
         }
         check_hold(ttl.as_duration(), max_hold, settings.keep_alive).map_err(Error::Ttl)?;
-        let (key, attributes) = (Arc::clone(key), attributes.unless_plain());
+        let key = Arc::clone(key);
+        let attributes = attributes.unless_plain();
         Ok(LockSpec {
             key,
             attributes,
@@ -265,7 +267,8 @@ impl Acquisition<'_> {
         wait_queues: &Arc<WaitQueues>,
         key: &Arc<[u8]>,
     ) -> Result<Option<QueueSlot>, Error> {
-        let (wait, call) = (self.spec.wait, &self.spec.call);
+        let wait = self.spec.wait;
+        let call = &self.spec.call;
         if self.core.events.is_in_callback() {
             // The call that this callback belongs to may be ahead of this one in the queue.
             return Ok(Some(QueueSlot::default()));
@@ -365,13 +368,17 @@ impl Acquisition<'_> {
         kind: &Arc<[u8]>,
         recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<LockGuard>, Error> {
-        let (core, began) = (self.core, clock::now());
-        let (least, wait, call) = (self.spec.min_validity, self.spec.wait, &self.spec.call);
+        let core = self.core;
+        let began = clock::now();
+        let least = self.spec.min_validity;
+        let wait = self.spec.wait;
+        let call = &self.spec.call;
         let member = ShareMember::enter(core, kind, began, least);
         if let Some(granted) = member.usable(began, least) {
             return self.guard_of_member(member, granted, began);
         }
-        let (queues, round) = (&core.joint_shares.queues, core.rules.node_timeout);
+        let queues = &core.joint_shares.queues;
+        let round = core.rules.node_timeout;
         let head = match queues.join(member.queue_name(), wait, round, self.caller()) {
             Joined::Head(head, _) => head,
             Joined::NotQueued | Joined::HeldByThisThread => {

@@ -267,7 +267,8 @@ impl OncePer<'_> {
 /// wait for a process that was killed. A shorter one than the request's must suffice to be kept
 /// alive, and for the least validity.
 fn run_ttl(request: &LockRequest<'_>, schedule: RunSchedule) -> Duration {
-    let (rules, settings) = (&request.client.core.rules, &request.settings);
+    let rules = &request.client.core.rules;
+    let settings = &request.settings;
     let validity = settings.min_validity.unwrap_or(rules.min_validity);
     let validity = validity.max(rules.node_timeout.saturating_mul(3));
     let shortest = rules
@@ -479,7 +480,9 @@ mod tests {
     fn runs_take_as_many_periods_less_one_tolerance_whenever_it_is_called() {
         let mut random = 7_u64;
         for _ in 0..200 {
-            let (mut now, mut last, mut begun) = (DAY, None, Vec::new());
+            let mut now = DAY;
+            let mut last = None;
+            let mut begun = Vec::new();
             while begun.len() < 30 {
                 random = random
                     .wrapping_mul(6_364_136_223_846_793_005)

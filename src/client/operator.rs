@@ -249,10 +249,12 @@ impl LockClient {
 
     /// Lists the names in whose keys `infix` is between the prefix and the name.
     pub(super) fn keys_like(&self, pattern: &[u8], infix: &'static [u8]) -> Locks<'_> {
-        let (backend, of_registers) = (&self.core.backend, !infix.is_empty());
+        let backend = &self.core.backend;
+        let of_registers = !infix.is_empty();
         let pattern = self.pattern_of_keys(pattern, infix);
         let keys = pattern.map(|pattern| backend.list(pattern, of_registers));
-        let (found, known) = (Vec::new(), HashSet::new());
+        let found = Vec::new();
+        let known = HashSet::new();
         Locks {
             client: self,
             keys,

@@ -104,7 +104,8 @@ impl Register {
         Changing::check()?;
         let nodes = self.client.core.register_nodes()?;
         let mut group = nodes.group()?;
-        let (mut rounds, mut looks) = (0, 0);
+        let mut rounds = 0;
+        let mut looks = 0;
         loop {
             rounds += 1;
             let round = nodes.ask(&self.keys, &group, command.clone());

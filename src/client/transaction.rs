@@ -143,7 +143,8 @@ impl Transactions<'_> {
         let only_prepared = prepared.into_iter().filter(|id| !ids.contains(id));
         let only_prepared: Vec<_> = only_prepared.collect();
         ids.extend(only_prepared);
-        let (mut decided, mut unresolved) = (Vec::new(), Vec::new());
+        let mut decided = Vec::new();
+        let mut unresolved = Vec::new();
         for id in ids {
             match self.resolve(&id, name, participant) {
                 Ok(decision) => decided.push((id, decision)),

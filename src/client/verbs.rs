@@ -263,7 +263,8 @@ impl LockRequest<'_> {
         let result = self.resumed(keys, token);
         if !matches!(result, Err(Error::Ttl(_))) {
             let resource = Name::new(&keys.first[core.key_prefix.len()..]);
-            let (attempts, waited) = (0, clock::now().since(began));
+            let attempts = 0;
+            let waited = clock::now().since(began);
             core.events.emit(|| match &result {
                 Ok(guard) => Event::Acquired {
                     resource,
@@ -286,7 +287,8 @@ impl LockRequest<'_> {
         let core = &self.client.core;
         let attributes = token.attributes(keys.more.clone(), core.fencing_expiry);
         let spec = self.spec(attributes, Wait::No)?;
-        let (ttl, least) = (spec.ttl, spec.min_validity);
+        let ttl = spec.ttl;
+        let least = spec.min_validity;
         let acquisition = Acquisition { core, spec };
         acquisition.prepare_keeping()?;
         let began = clock::now();

@@ -115,7 +115,8 @@ impl ClientSettings {
             return Err(refused("session_timeout", reason));
         }
         // So much of a session is left at any time while a majority answers.
-        let (least, most) = (self.min_validity.unwrap_or_default(), timeout * 3 / 7);
+        let least = self.min_validity.unwrap_or_default();
+        let most = timeout * 3 / 7;
         if least > most {
             let reason = format!("{least:?} is more than 3/7 of the session timeout ({timeout:?})");
             return Err(refused("min_validity", reason));

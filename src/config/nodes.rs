@@ -260,7 +260,8 @@ fn entries_of_list<'a>(
     // of an ensemble it is one more host, or the `@` behind it hides both parts.
     let mut entries: Vec<UrlEntry<'a>> = Vec::new();
     for (index, text) in list.split(',').enumerate() {
-        let (number, entry) = (index + 1, UrlEntry::new(text.trim(), Some(name)));
+        let number = index + 1;
+        let entry = UrlEntry::new(text.trim(), Some(name));
         if entry.text.is_empty() {
             return Err(NodeListError::EmptyEntry { number });
         }
@@ -315,7 +316,8 @@ fn node_urls(entries: &[UrlEntry<'_>]) -> Result<Vec<NodeUrl>, ConfigError> {
         for url in url.nodes() {
             if let Some((_, first)) = urls.iter().find(|(other, _)| other.same_server(&url)) {
                 // As they were written: in their canonical form two spellings would look like one.
-                let (first, second) = (redact(&first.text), redact(&entry.text));
+                let first = redact(&first.text);
+                let second = redact(&entry.text);
                 return Err(ConfigError::Duplicate { first, second });
             }
             urls.push((url, entry));

@@ -287,7 +287,8 @@ fn check_times(rules: &Rules, max_ttl: Duration) -> Result<(), ConfigError> {
         let reason = format!("{:?} is not between 1 ms and 60 s", rules.node_timeout);
         return Err(refused("node_timeout", reason));
     }
-    let (base, cap) = (rules.retry_base, rules.retry_cap);
+    let base = rules.retry_base;
+    let cap = rules.retry_cap;
     if base < RETRY_BASE_MIN || cap < base {
         let reason = format!("{base:?} to {cap:?}: at least 100 µs, and the cap not below it");
         return Err(refused("retry", reason));
@@ -303,7 +304,8 @@ fn check_times(rules: &Rules, max_ttl: Duration) -> Result<(), ConfigError> {
         .shortest_ttl(rules.min_validity)
         .map(Ttl::as_duration);
     if shortest.is_none_or(|shortest| max_ttl < shortest) {
-        let (most, least) = (max_ttl, rules.min_validity);
+        let most = max_ttl;
+        let least = rules.min_validity;
         let (name, reason) = if least.is_zero() {
             ("max_ttl", format!("{most:?} leaves no validity"))
         } else {
@@ -322,7 +324,8 @@ fn check_names(name: &str, key_prefix: &[u8], owner: &[u8]) -> Result<(), Config
         let reason = format!("{name:?} is not printable ASCII without spaces");
         return Err(refused("client_name", reason));
     }
-    let (length, most) = (key_prefix.len(), KEY_PREFIX_MAX);
+    let length = key_prefix.len();
+    let most = KEY_PREFIX_MAX;
     if length > most {
         return Err(refused(
             "key_prefix",
@@ -333,7 +336,8 @@ fn check_names(name: &str, key_prefix: &[u8], owner: &[u8]) -> Result<(), Config
         let reason = "it contains \":redlatch:\", as keys of queues and counters do";
         return Err(refused("key_prefix", reason));
     }
-    let (length, most) = (owner.len(), OWNER_MAX);
+    let length = owner.len();
+    let most = OWNER_MAX;
     if length > most {
         return Err(refused(
             "owner",

@@ -122,7 +122,8 @@ impl TlsSettings {
         certificate: impl Into<PathBuf>,
         key: impl Into<PathBuf>,
     ) -> Self {
-        let (file, key) = (certificate.into(), key.into());
+        let file = certificate.into();
+        let key = key.into();
         self.client_certificate = Some(ClientCertificate { file, key });
         self
     }
@@ -253,12 +254,14 @@ fn with_certificate(
     certificate: &Path,
     key: &Path,
 ) -> Result<ClientConfig, TlsSettingsError> {
-    let (chain, private_key) = (certificates(certificate)?, private_key(key)?);
+    let chain = certificates(certificate)?;
+    let private_key = private_key(key)?;
     builder
         .with_client_auth_cert(chain, private_key)
         .map_err(|error| match error {
             rustls::Error::InconsistentKeys(_) => {
-                let (certificate, key) = (certificate.to_owned(), key.to_owned());
+                let certificate = certificate.to_owned();
+                let key = key.to_owned();
                 TlsSettingsError::KeyMismatch { certificate, key }
             }
             rustls::Error::InvalidCertificate(_) => unusable(certificate, &error),

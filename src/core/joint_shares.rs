@@ -282,7 +282,8 @@ impl Drop for ShareMember {
             return;
         };
         capacity.iter().for_each(|capacity| capacity.free());
-        let (now, rules) = (clock::now(), &self.core.rules);
+        let now = clock::now();
+        let rules = &self.core.rules;
         let keep_for = Ttl::from_duration(stays_until.since(now));
         let held = held.close(now, NodeSet::all(rules.nodes));
         self.core.backend.give_up(&held, keep_for);

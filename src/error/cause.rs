@@ -96,7 +96,9 @@ impl fmt::Display for NoQuorum {
         if self.is_of_ensemble() {
             f.write_str("no quorum: no server could be asked, or none has a majority")?;
         } else {
-            let (answered, nodes, needed) = (self.answered(), self.reports.len(), self.needed());
+            let answered = self.answered();
+            let nodes = self.reports.len();
+            let needed = self.needed();
             write!(
                 f,
                 "no quorum: {answered} of {nodes} nodes gave an answer that counts, "
@@ -241,7 +243,8 @@ impl LockLost {
 
 impl fmt::Display for LockLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (resource, reason) = (self.resource(), self.reason);
+        let resource = self.resource();
+        let reason = self.reason;
         let is = if reason == LossReason::OtherProcess {
             "not held here"
         } else {

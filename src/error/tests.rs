@@ -80,7 +80,8 @@ fn configuration() -> Vec<Box<dyn StdError>> {
 }
 
 fn locking() -> Vec<Box<dyn StdError>> {
-    let (ttl, took) = (SECOND, SECOND);
+    let ttl = SECOND;
+    let took = SECOND;
     let (first, second): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
     let no_thread = SpawnError::new(&io::Error::other(Caused));
     vec![

@@ -42,7 +42,8 @@ impl Listener {
 
     /// The same callback for one client, with a queue for the changes of its nodes.
     pub(crate) fn of_client(&self, owner_process: &Arc<OwnerProcess>) -> Self {
-        let (callback, owner_process) = (Arc::clone(&self.callback), Arc::clone(owner_process));
+        let callback = Arc::clone(&self.callback);
+        let owner_process = Arc::clone(owner_process);
         Self {
             callback,
             node_changes: Arc::default(),

@@ -114,7 +114,8 @@ impl LockGuard {
         if let Withdrawal::OthersStay(_) = self.withdraw(stays_until) {
             return self.emit_let_expire();
         }
-        let (held, now) = (self.close(), clock::now());
+        let held = self.close();
+        let now = clock::now();
         let left = held.stays_until(now, &self.core.rules).since(now);
         if let Some(left) = Ttl::from_duration(left) {
             self.core.backend.give_up(&held, Some(left));
@@ -281,7 +282,8 @@ impl LockGuard {
         let seed = draw().map_or(0, |draw| draw.seed);
         let longest = self.max_hold.unwrap_or(MAX_HOLD);
         let core = Arc::clone(&self.core);
-        let (since, ttl) = (self.held.granted().since, self.held.granted().ttl);
+        let since = self.held.granted().since;
+        let ttl = self.held.granted().ttl;
         let plan = Plan::new(&core.rules, ttl, since, longest, seed);
         let load = watchdog.load();
         // From the first byte to the answer that decided it, or a little longer.
@@ -310,7 +312,8 @@ impl LockGuard {
         };
         let since = self.since;
         let emit = move |lost: LockLost| {
-            let (held, reason) = (clock::now().since(since), lost.reason());
+            let held = clock::now().since(since);
+            let reason = lost.reason();
             listener.emit(&Event::Lost {
                 resource: lost.resource(),
                 held,

@@ -87,7 +87,8 @@ impl LockToken {
 
     /// What the lock has besides its first key.
     pub(crate) fn attributes(&self, more_keys: Vec<Arc<[u8]>>, fence: Ttl) -> LockAttributes {
-        let (owner, fence) = (self.owner.clone(), self.fence.map(|_| fence));
+        let owner = self.owner.clone();
+        let fence = self.fence.map(|_| fence);
         LockAttributes {
             more_keys,
             owner,
@@ -223,7 +224,9 @@ fn parsed(text: &str) -> Option<LockToken> {
     let mut parts = text.split('.').skip(1);
     let token = Token::new(bytes_of_hex(parts.next()?)?.try_into().ok()?);
     let ttl = Ttl::from_duration(Duration::from_millis(parts.next()?.parse().ok()?))?;
-    let (fence, share, owner) = (None, None, Vec::new());
+    let fence = None;
+    let share = None;
+    let owner = Vec::new();
     let mut parsed = LockToken {
         token,
         ttl,
@@ -241,7 +244,8 @@ fn parsed(text: &str) -> Option<LockToken> {
             ("r", "") => parsed.share = Some(Share::Reader),
             ("p", permit) => {
                 let (number, of) = permit.split_once("of")?;
-                let (number, of) = (number.parse().ok()?, of.parse().ok()?);
+                let number = number.parse().ok()?;
+                let of = of.parse().ok()?;
                 parsed.share = Some(Share::Permit {
                     of,
                     number: Some(number),

@@ -179,7 +179,8 @@ fn data_that_is_no_lock_has_no_holder_unless_it_is_a_lock_that_lost_its_ttl() {
     let seen = inspection("a- a20 * . ?").unwrap_or_else(|_| panic!("a majority answered"));
     assert_eq!(seen.state, LockState::Undecided);
     let kinds: Vec<_> = seen.nodes.iter().map(|node| node.not_a_lock).collect();
-    let (no_ttl, other) = (Some(NotALock::NoTtl), Some(NotALock::NotAString));
+    let no_ttl = Some(NotALock::NoTtl);
+    let other = Some(NotALock::NotAString);
     assert_eq!(kinds, [no_ttl, None, other, None, None]);
     assert_eq!(
         (&seen.nodes[0].holder, &seen.nodes[2].holder),

@@ -185,7 +185,8 @@ impl Resolver {
         timeout: Duration,
         running: Arc<()>,
     ) -> io::Result<()> {
-        let (results, waker) = (self.sender.clone(), self.waker.clone());
+        let results = self.sender.clone();
+        let waker = self.waker.clone();
         let Endpoint { address, auth, .. } = endpoint.clone();
         let lookup = move || {
             let found = locate(&address, &auth, timeout);
@@ -220,7 +221,8 @@ mod tests {
     }
 
     fn found(texts: &[&str]) -> Location {
-        let (host, addresses) = (String::new(), addresses(texts));
+        let host = String::new();
+        let addresses = addresses(texts);
         Location {
             host,
             addresses,

@@ -199,7 +199,8 @@ mod tests {
             format!("*4\r\n{host}:{port}\r\n${}\r\n{id}\r\n*0\r\n", id.len())
         };
         let first = node("$8\r\n10.0.0.1\r\n", 7000, "aa");
-        let (unnamed, unknown) = (node("$-1\r\n", 7001, "bb"), node("$1\r\n?\r\n", 7002, "cc"));
+        let unnamed = node("$-1\r\n", 7001, "bb");
+        let unknown = node("$1\r\n?\r\n", 7002, "cc");
         let ranges = format!(
             "*2\r\n*5\r\n:0\r\n:99\r\n{first}{unnamed}{unknown}*3\r\n:100\r\n:199\r\n{first}"
         );

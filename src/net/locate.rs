@@ -205,7 +205,8 @@ impl About {
     fn read(&self, answers: &[Reply<'_>], asked: &Place) -> Option<Master> {
         let (host, port, epoch) = match (self, answers) {
             (Self::Group(_), [Reply::Array(list) | Reply::Map(list), Reply::Array(place)]) => {
-                let (mut words, mut place) = (list.iter().map(text), place.iter().map(text));
+                let mut words = list.iter().map(text);
+                let mut place = place.iter().map(text);
                 words.find(|word| *word == Some("config-epoch"))?;
                 (place.next()??, place.next()??, words.next()??.parse().ok()?)
             }
@@ -306,8 +307,11 @@ fn ask_all(
         .filter(|(_, it)| Arc::strong_count(it) < ASKING_MAX)
         .collect();
     for (server, asking) in &idle {
-        let (server, about, auth) = ((*server).clone(), about.clone(), auth.clone());
-        let (sender, asking) = (sender.clone(), Arc::clone(asking));
+        let server = (*server).clone();
+        let about = about.clone();
+        let auth = auth.clone();
+        let sender = sender.clone();
+        let asking = Arc::clone(asking);
         let ask = move || {
             let answer = ask(&server, &about, &auth, enough_at)
                 .and_then(|answer| about.complete(answer, &auth.learned, are_learned));
@@ -609,7 +613,8 @@ mod tests {
 
     #[test]
     fn servers_of_another_kind_are_recognised_by_what_they_refuse() {
-        let (group, slot) = (About::Group("locks".to_owned()), About::Slot(8192));
+        let group = About::Group("locks".to_owned());
+        let slot = About::Slot(8192);
         let unknown = b"-ERR unknown command 'X'\r\n-ERR unknown command 'X'\r\n";
         let wrong = NodeError::WrongServer;
         assert_eq!(refusal(&group, unknown), wrong(WrongServer::NoSentinel));

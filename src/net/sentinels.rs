@@ -25,8 +25,11 @@ pub(crate) fn ask_sentinels(
     let (sender, answers) = crossbeam_channel::unbounded();
     let idle = sentinels.iter().zip(&*auth.asking);
     for (sentinel, asking) in idle.filter(|(_, it)| Arc::strong_count(it) < ASKING_MAX / 2) {
-        let (sentinel, group, auth) = (sentinel.clone(), group.clone(), auth.clone());
-        let (sender, asking) = (sender.clone(), Arc::clone(asking));
+        let sentinel = sentinel.clone();
+        let group = group.clone();
+        let auth = auth.clone();
+        let sender = sender.clone();
+        let asking = Arc::clone(asking);
         let ask = move || {
             // It fails if nobody waits any more.
             let _ = sender.send(ask(&sentinel, &group, &auth, until));

@@ -135,7 +135,8 @@ impl Sockets for PolledSockets {
     }
 
     fn follow(&mut self, conversation: &mut impl Conversation, node: Node) {
-        let (registry, resolver) = (self.poll.registry(), &self.resolver);
+        let registry = self.poll.registry();
+        let resolver = &self.resolver;
         let io = &mut Io {
             conversation,
             registry,

@@ -80,7 +80,8 @@ impl EnsembleUrl {
     /// The URL of this host alone, without credentials and options: the name of the server in
     /// reports.
     pub(crate) fn server(&self, server: &EnsembleHost) -> String {
-        let (host, port) = (host::in_url(&server.host), server.port);
+        let host = host::in_url(&server.host);
+        let port = server.port;
         format!("{}://{host}:{port}{}", self.scheme(), self.path())
     }
 

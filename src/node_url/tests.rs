@@ -96,7 +96,8 @@ fn the_name_to_verify_is_the_host_or_an_option() {
 
 #[test]
 fn urls_are_read_and_shown() {
-    let (user, password) = (Some("user"), Some("pass"));
+    let user = Some("user");
+    let password = Some("pass");
     for (url, address, credentials, database, shown) in [
         (
             "redis://10.0.0.1",
@@ -436,10 +437,8 @@ fn the_same_server_is_recognised_under_other_spellings() {
     assert!(same("redis://[::1]", "redis://[0:0:0:0:0:0:0:1]:6379"));
     assert!(same("redis://10.0.0.1", "redis://[::ffff:10.0.0.1]"));
     assert!(same("redis://10.0.0.1", "redis://10.0.0.1."));
-    let (plain, tls) = (
-        parse("redis://a").unwrap(),
-        parse("rediss://A:6379").unwrap(),
-    );
+    let plain = parse("redis://a").unwrap();
+    let tls = parse("rediss://A:6379").unwrap();
     assert!(plain.same_server(&tls));
     assert!(tls.same_server(&parse("rediss://a?server_name=b").unwrap()));
     assert!(same(

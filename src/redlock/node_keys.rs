@@ -89,7 +89,8 @@ impl NodeKeys {
         pattern: Arc<[u8]>,
         registers: bool,
     ) -> (Option<KeyPage>, NodeReport) {
-        let (cursor, count) = (self.cursor, self.count);
+        let cursor = self.cursor;
+        let count = self.count;
         let tag = Arc::default();
         let listing = Listing {
             pattern,

@@ -103,7 +103,8 @@ impl WaitQueues {
             let number = queue.start_head(caller.thread, None);
             return ControlFlow::Break(Joined::Head(self.head(key, number, false), None));
         }
-        let (deadline, now) = (wait.deadline(), clock::now());
+        let deadline = wait.deadline();
+        let now = clock::now();
         if deadline.is_some_and(|deadline| deadline <= now) {
             return ControlFlow::Break(Joined::NotQueued);
         }
@@ -196,7 +197,8 @@ impl WaitQueues {
     /// Wakes the waits that are cancelled. A token is cancelled before this takes the mutex: a
     /// waiter asks for its tokens under that, so it sees it or is woken.
     pub(crate) fn wake_cancelled(&self) {
-        let (queues, are_all) = (self.lock(), self.token.is_cancelled());
+        let queues = self.lock();
+        let are_all = self.token.is_cancelled();
         let waiters = queues.values().flat_map(|queue| &queue.waiters);
         waiters
             .filter(|it| are_all || it.is_cancelled())
@@ -530,7 +532,8 @@ impl QueueHead {
             key,
             number,
         } = &self.handle;
-        let (limit, mut queues) = (queues.limit, queues.lock());
+        let limit = queues.limit;
+        let mut queues = queues.lock();
         let Some(queue) = queues.get_mut(key).filter(|queue| queue.is_head(*number)) else {
             return Err(held);
         };
@@ -558,7 +561,8 @@ impl Drop for QueueHead {
         if queues.owner_process.is_known_forked() {
             return; // A thread that does not exist in this forked child may hold the mutex.
         }
-        let (limit, mut queues) = (queues.limit, queues.lock());
+        let limit = queues.limit;
+        let mut queues = queues.lock();
         let Entry::Occupied(mut entry) = queues.entry(Arc::clone(key)) else {
             return;
         };

@@ -161,10 +161,8 @@ fn a_lock_is_handed_to_the_first_waiter_and_then_to_the_next() {
     let queues = queues(9, LONG);
     let first = alone(&queues);
     first.set_key_expiry(from_now(LONG));
-    let (second, third) = (
-        join_in_thread(&queues, Forever, ROUND),
-        join_in_thread(&queues, Forever, ROUND),
-    );
+    let second = join_in_thread(&queues, Forever, ROUND);
+    let third = join_in_thread(&queues, Forever, ROUND);
     assert!(first.hand_off(held_lock(1, from_now(LONG))).is_ok());
     drop(first);
     let (second, taken) = promoted(&second);
@@ -203,10 +201,8 @@ fn an_expired_lock_is_not_handed_off() {
 fn dropping_the_head_promotes_the_next_waiter_without_a_lock() {
     let queues = queues(9, LONG);
     let head = alone(&queues);
-    let (next, last) = (
-        join_in_thread(&queues, Forever, ROUND),
-        join_in_thread(&queues, Forever, ROUND),
-    );
+    let next = join_in_thread(&queues, Forever, ROUND);
+    let last = join_in_thread(&queues, Forever, ROUND);
     drop(head);
     let (head, taken) = promoted(&next);
     assert!(taken.is_none() && !head.is_after_limit());
@@ -310,10 +306,8 @@ fn an_empty_queue_takes_no_memory() {
 fn a_head_that_does_not_come_back_is_replaced_when_its_key_has_expired() {
     let queues = queues(9, LONG);
     let leaked = alone(&queues);
-    let (second, third) = (
-        join_in_thread(&queues, Forever, ROUND),
-        join_in_thread(&queues, Forever, ROUND),
-    );
+    let second = join_in_thread(&queues, Forever, ROUND);
+    let third = join_in_thread(&queues, Forever, ROUND);
     assert!(second.try_recv().is_err());
     // The expiry is known only now: the first waiter must take it into account.
     leaked.set_key_expiry(from_now(Duration::from_millis(30)));

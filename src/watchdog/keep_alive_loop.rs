@@ -161,7 +161,8 @@ impl KeepAliveLoop {
 
     fn send_and_collect(&mut self, answered: &mut Vec<(usize, RoundOutcome)>) {
         while let Some(mut extension) = self.due.take(UNDER_WAY_MAX - self.units_under_way) {
-            let (mut number, requests) = (None, &mut self.requests);
+            let mut number = None;
+            let requests = &mut self.requests;
             extension.begin(&self.rules, |request| {
                 number = Some(requests.begin(request));
             });
@@ -257,7 +258,8 @@ impl AutoExtension {
         // Before the first byte is written: the lock must not look longer than it is.
         let now = clock::now();
         self.began = now;
-        let (ttl, extend) = (self.ttl, &mut self.extend);
+        let ttl = self.ttl;
+        let extend = &mut self.extend;
         let begun = self.kept.held.begin_extension(now, ttl, |held| {
             // An answer that comes after the validity has no effect.
             let end = held.valid_until;
@@ -298,8 +300,10 @@ impl AutoExtension {
         let Step::Done(outcome) = extend.poll() else {
             unreachable!("an extension is one attempt, without a pause")
         };
-        let (began, mut kept) = (self.began, self.kept);
-        let (took, is_confirmed) = (now.since(began), matches!(outcome, Extended::Confirmed(_)));
+        let began = self.began;
+        let mut kept = self.kept;
+        let took = now.since(began);
+        let is_confirmed = matches!(outcome, Extended::Confirmed(_));
         let held_until = kept.held.finish_extension(now, outcome);
         if let Ok(valid_until) = held_until {
             if is_confirmed {

@@ -86,7 +86,8 @@ impl Notifier {
             return Ok(());
         }
         let (inbox, outbox) = unbounded();
-        let (emit, owner_process) = (self.emit.clone(), Arc::clone(&self.owner_process));
+        let emit = self.emit.clone();
+        let owner_process = Arc::clone(&self.owner_process);
         let notifier_loop = NotifierLoop {
             inbox: outbox,
             schedule: Schedule::new(),

@@ -201,8 +201,11 @@ mod tests {
     fn a_failed_extension_is_tried_again_while_there_is_time_and_not_in_a_tight_loop() {
         for seed in 0..200 {
             let mut plan = plan(MAX_HOLD, seed);
-            let (mut now, valid_until) = (at(1_980), at(3_968));
-            let (mut extensions, mut last, mut pauses) = (0, now, Vec::new());
+            let mut now = at(1_980);
+            let valid_until = at(3_968);
+            let mut extensions = 0;
+            let mut last = now;
+            let mut pauses = Vec::new();
             while now < valid_until {
                 match plan.next(now, valid_until) {
                     NextExtension::Extend(_) => {
@@ -257,7 +260,9 @@ mod tests {
         for seed in 0..200 {
             let rules = rules();
             let mut plan = plan(Duration::from_secs(10), seed);
-            let (mut now, mut valid_until, mut extensions) = (at(1_001), at(3_968), 0);
+            let mut now = at(1_001);
+            let mut valid_until = at(3_968);
+            let mut extensions = 0;
             loop {
                 match plan.next(now, valid_until) {
                     NextExtension::Extend(ttl) => {

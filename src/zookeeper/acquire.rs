@@ -122,8 +122,10 @@ impl<'a> ZooKeeperAcquire<'a> {
         entropy: Entropy,
         recorder: &mut Option<&mut EventRecorder<'_>>,
     ) -> Result<AttemptEnd, Error> {
-        let (token, began) = (entropy.token, clock::now());
-        let (plan, hold) = (Box::new(self.plan()), self.hold);
+        let token = entropy.token;
+        let began = clock::now();
+        let plan = Box::new(self.plan());
+        let hold = self.hold;
         let end = self.wait.deadline().filter(|_| self.wait != Wait::No);
         let within = |from: Time, most: Duration| end.unwrap_or(Time::MAX).min(from.after(most));
         let mut until = within(began, self.ensemble.patience());
@@ -188,7 +190,8 @@ impl<'a> ZooKeeperAcquire<'a> {
         now: Time,
     ) -> Result<Option<AttemptEnd>, Error> {
         // The ensemble may have granted a shorter session than was asked for.
-        let (min_validity, most) = (self.spec.min_validity, self.ensemble.longest_validity());
+        let min_validity = self.spec.min_validity;
+        let most = self.ensemble.longest_validity();
         if min_validity > most {
             self.ensemble.abandon(token);
             return Err(Error::Ttl(TtlError::BeyondSession { min_validity, most }));
@@ -207,7 +210,8 @@ impl<'a> ZooKeeperAcquire<'a> {
 
     /// The lock that another thread hands over, if it is still held.
     fn take_over(&self, held: &HeldLock) -> Option<HeldLock> {
-        let (token, now) = (held.token, clock::now());
+        let token = held.token;
+        let now = clock::now();
         let order = OrderKind::TakeOver(token, now.after(self.hold));
         // It is decided at once, by the thread alone that drives the connection.
         let until = now.after(Duration::from_secs(1));

@@ -292,7 +292,8 @@ impl Inspection {
 
 fn holder(member: &ListedClient) -> Holder {
     let since = Some(since(member));
-    let (slot, owner) = (member.slot, label(member));
+    let slot = member.slot;
+    let owner = label(member);
     Holder {
         slot,
         owner,
@@ -327,7 +328,8 @@ mod tests {
     use super::*;
 
     fn member(path: &str, owner: &str, slot: Option<u32>) -> ListedClient {
-        let (path, owner) = (Arc::from(path), Arc::from(owner.as_bytes()));
+        let path = Arc::from(path);
+        let owner = Arc::from(owner.as_bytes());
         ListedClient {
             path,
             owner,
@@ -342,7 +344,8 @@ mod tests {
         is_shared: bool,
         has_changed: bool,
     ) -> Inspection {
-        let (holder_count, waiter_count) = (holders.len(), waiters.len());
+        let holder_count = holders.len();
+        let waiter_count = waiters.len();
         let view = LockView {
             holders,
             is_shared,

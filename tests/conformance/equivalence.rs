@@ -19,8 +19,10 @@ pub(crate) fn equivalent(words: &[Vec<u8>], real: &[u8], other: &[u8]) -> bool {
             .get(index)
             .map(|word| String::from_utf8_lossy(word).to_ascii_lowercase())
     };
-    let (name, subcommand) = (word(0).unwrap_or_default(), word(1).unwrap_or_default());
-    let (real, other) = (value(real), value(other));
+    let name = word(0).unwrap_or_default();
+    let subcommand = word(1).unwrap_or_default();
+    let real = value(real);
+    let other = value(other);
     match (name.as_str(), subcommand.as_str()) {
         ("pttl", _) => near(&real, &other, TOLERANCE_MS),
         ("ttl", _) => near(&real, &other, TOLERANCE_MS / 1000),
@@ -59,7 +61,8 @@ fn near_in_lists(word: &str, real: Value, other: Value) -> bool {
     if real.len() != other.len() || real.len() <= place {
         return false;
     }
-    let (left, others_left) = (real.remove(place), other.remove(place));
+    let left = real.remove(place);
+    let others_left = other.remove(place);
     if place == 2 {
         // Behind the number and the value, the waiters and then the shares.
         let shares = [&mut real, &mut other].map(|list| (list.len() > 3).then(|| list.remove(3)));

@@ -57,7 +57,8 @@ impl Side for Connections {
     /// The messages that come before the reply to a command after which `CLIENT CACHING YES` still
     /// counts, and whose reply is an integer.
     fn pushes(&mut self, who: usize) -> Vec<Vec<u8>> {
-        let (client, mut messages) = (&mut self.0[who], Vec::new());
+        let client = &mut self.0[who];
+        let mut messages = Vec::new();
         client
             .send(&encode(&["CLIENT", "ID"]))
             .expect("the server reads");
@@ -107,7 +108,8 @@ impl Model {
 
 impl Side for Model {
     fn reply(&mut self, who: usize, words: &[Vec<u8>]) -> Vec<u8> {
-        let (now, mut bytes) = (self.now(), Vec::new());
+        let now = self.now();
+        let mut bytes = Vec::new();
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
         let session = &mut self.sessions[who];
         let reply = self.keyspace.execute(now, session, &words);

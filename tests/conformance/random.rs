@@ -106,7 +106,8 @@ impl Generator {
             0 => words.push(self.value()),
             1 => words.extend([self.value(), self.claimed_for(wait), self.mode()]),
             2 => {
-                let (values, life) = ([self.value(), self.value()], self.claimed_for(wait));
+                let values = [self.value(), self.value()];
+                let life = self.claimed_for(wait);
                 words.extend([b"1".to_vec()].into_iter().chain(values).chain([life]));
                 words.extend([b"0".to_vec(), b"0".to_vec(), self.waiter_or_none()]);
             }
@@ -140,7 +141,8 @@ impl Generator {
             inspect::INSPECT,
         ];
         let kind = self.below(5) as usize;
-        let (script, is_counted) = (scripts[kind], kind < 2 && self.below(2) == 0);
+        let script = scripts[kind];
+        let is_counted = kind < 2 && self.below(2) == 0;
         let mut words = self.call(script);
         let locks = if kind == 4 {
             1
@@ -158,11 +160,13 @@ impl Generator {
             words.push(counter);
         }
         let ttl = self.long_ttl(false);
-        let (ours, before) = (self.value(), self.value());
+        let ours = self.value();
+        let before = self.value();
         let first = self.pick(&["1", "7", "1000000"]);
         match kind {
             0 => {
-                let (life, waiter) = (self.claimed_for(wait), self.waiter_or_none());
+                let life = self.claimed_for(wait);
+                let waiter = self.waiter_or_none();
                 words.extend([number(locks), before, ours, life, first, ttl, waiter]);
             }
             1 => words.extend([number(locks), ours, first, ttl]),

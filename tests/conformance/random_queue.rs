@@ -26,7 +26,8 @@ impl Generator {
         match script {
             known if known == script::QUEUE => {
                 let number = self.pick(&["0", "0", "0", "0", "1", "2", "5", "1099511627776"]);
-                let (withdrawn, lease) = (self.value(), self.lease());
+                let withdrawn = self.value();
+                let lease = self.lease();
                 words.extend([waiter, number, withdrawn, lease, self.claimed_for(wait)]);
             }
             known if known == script::CLAIM => {

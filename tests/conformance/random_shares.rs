@@ -87,13 +87,16 @@ impl Generator {
         match script {
             known if known == script::SHARE => {
                 let life = self.claimed_for(wait);
-                let (permits, first) = (self.permits(), self.pick(&["0", "0", "1", "5"]));
-                let (waiter, least) = (self.waiter_or_none(), self.pick(&["1", "7", "1000000"]));
+                let permits = self.permits();
+                let first = self.pick(&["0", "0", "1", "5"]);
+                let waiter = self.waiter_or_none();
+                let least = self.pick(&["1", "7", "1000000"]);
                 words.extend([value, life, permits, first, waiter, least]);
                 words.push(self.long_ttl(false));
             }
             known if known == script::RELEASE_SHARED => {
-                let (permits, waiter) = (self.permits(), self.waiter_or_none());
+                let permits = self.permits();
+                let waiter = self.waiter_or_none();
                 let is_kept = self.below(4) == 0;
                 let keep_for = if is_kept {
                     self.claimed_for(wait)

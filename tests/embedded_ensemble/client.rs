@@ -62,7 +62,8 @@ impl Client {
         let reply = read_frame(&mut stream)?;
         let mut reader = Reader::new(&reply);
         assert_eq!(reader.int().unwrap(), 0, "the version of the protocol");
-        let (timeout_ms, session) = (reader.int().unwrap(), reader.long().unwrap());
+        let timeout_ms = reader.int().unwrap();
+        let session = reader.long().unwrap();
         let password = reader.buffer().unwrap().unwrap().to_vec();
         assert_eq!((password.len(), reader.boolean()), (16, Ok(false)));
         reader.finish().unwrap();
@@ -111,7 +112,8 @@ impl Client {
 
     fn describe(&self, request: &Request, frame: &[u8]) -> String {
         let mut reader = Reader::new(frame);
-        let (xid, zxid) = (reader.int().unwrap(), reader.long().unwrap());
+        let xid = reader.int().unwrap();
+        let zxid = reader.long().unwrap();
         let error = reader.int().unwrap();
         let body = match error {
             0 => {
@@ -156,8 +158,10 @@ fn event(frame: &[u8]) -> Option<String> {
     if reader.int().unwrap() != -1 {
         return None;
     }
-    let (zxid, error) = (reader.long().unwrap(), reader.int().unwrap());
-    let (kind, state) = (reader.int().unwrap(), reader.int().unwrap());
+    let zxid = reader.long().unwrap();
+    let error = reader.int().unwrap();
+    let kind = reader.int().unwrap();
+    let state = reader.int().unwrap();
     let path = reader.text().unwrap().to_owned();
     reader.finish().unwrap();
     Some(format!(

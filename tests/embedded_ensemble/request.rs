@@ -231,7 +231,8 @@ fn describe_body(opcode: i32, body: &mut Reader<'_>, own: i64) -> Result<String,
 
 fn describe_result(body: &mut Reader<'_>, own: i64) -> Result<Option<String>, JuteError> {
     let opcode = body.int()?;
-    let (is_last, error) = (body.boolean()?, body.int()?);
+    let is_last = body.boolean()?;
+    let error = body.int()?;
     if is_last {
         return Ok(None);
     }
@@ -253,17 +254,22 @@ fn names<'a>(body: &mut Reader<'a>) -> Result<Vec<&'a str>, JuteError> {
 
 /// All but the times, which must be of this century.
 fn stat(body: &mut Reader<'_>, own: i64) -> Result<String, JuteError> {
-    let (created, modified) = (body.long()?, body.long()?);
+    let created = body.long()?;
+    let modified = body.long()?;
     for time in [body.long()?, body.long()?] {
         assert!(time == 0 || time / 1_000 > 946_684_800, "{time}");
     }
-    let (version, children_version, acl_version) = (body.int()?, body.int()?, body.int()?);
+    let version = body.int()?;
+    let children_version = body.int()?;
+    let acl_version = body.int()?;
     let owner = match body.long()? {
         0 => "nobody",
         owner if owner == own => "own",
         _ => "another",
     };
-    let (length, children, changed) = (body.int()?, body.int()?, body.long()?);
+    let length = body.int()?;
+    let children = body.int()?;
+    let changed = body.long()?;
     Ok(format!(
         "(zxids {created} {modified} {changed}, versions {version} {children_version} \
          {acl_version}, of {owner}, {length} bytes, {children} children)"

@@ -101,7 +101,8 @@ fn run(port: u16, clients: &mut Vec<Option<Client>>, step: &Step) -> String {
             let Some(former) = &clients[*of] else {
                 return "not connected".to_owned();
             };
-            let (session, mut password) = (former.session, former.password.clone());
+            let session = former.session;
+            let mut password = former.password.clone();
             if !has_password {
                 password[3] ^= 1;
             }

@@ -95,7 +95,8 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
         .enable_all()
         .build()?;
     // The service, and a program on another machine that holds the lock of an order.
-    let (client, other) = (LockClient::new(urls)?, LockClient::new(urls)?);
+    let client = LockClient::new(urls)?;
+    let other = LockClient::new(urls)?;
     // With the process number, so that several of these programs may run at a time.
     let order = std::process::id().to_string();
     let held = other
@@ -145,7 +146,8 @@ async fn request(address: SocketAddr, order: &str) -> Result<TcpStream, Failure>
 /// Waits until so many clients wait for the lock of the order.
 async fn await_waiters(client: &LockClient, order: &str, count: usize) -> Result<(), Failure> {
     loop {
-        let (client, name) = (client.clone(), format!("orders:{order}"));
+        let client = client.clone();
+        let name = format!("orders:{order}");
         if spawn_blocking(move || client.inspect(name))
             .await??
             .waiter_count

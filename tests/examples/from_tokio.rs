@@ -38,7 +38,9 @@ impl Drop for CancelOnDrop {
 /// left on the nodes. A guard that was granted meanwhile is dropped with the result.
 async fn lock(client: &LockClient, name: &str) -> Result<LockGuard, Failure> {
     let on_drop = CancelOnDrop(CancelToken::new());
-    let (client, name, token) = (client.clone(), name.to_owned(), on_drop.0.clone());
+    let client = client.clone();
+    let name = name.to_owned();
+    let token = on_drop.0.clone();
     let wait = move || {
         // The guard leaves this thread, in which other tasks may wait for the same lock.
         let request = client.request(&name).ttl(TTL).keep_alive().for_thread(None);
@@ -62,7 +64,8 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
         .enable_all()
         .build()?;
     // As programs on two machines have them.
-    let (client, other) = (LockClient::new(urls)?, LockClient::new(urls)?);
+    let client = LockClient::new(urls)?;
+    let other = LockClient::new(urls)?;
     runtime.block_on(tell(&client, &other))
 }
 
@@ -72,7 +75,9 @@ async fn tell(client: &LockClient, other: &LockClient) -> Result<(), Failure> {
     let counter = Arc::new(AtomicU32::new(0));
     let mut tasks = JoinSet::new();
     for _ in 0..20 {
-        let (client, name, counter) = (client.clone(), name.clone(), Arc::clone(&counter));
+        let client = client.clone();
+        let name = name.clone();
+        let counter = Arc::clone(&counter);
         tasks.spawn(async move { count(&client, &name, &counter).await });
     }
     while let Some(task) = tasks.join_next().await {
@@ -117,7 +122,8 @@ async fn count(client: &LockClient, name: &str, counter: &AtomicU32) -> Result<(
 }
 
 async fn waiters(client: &LockClient, name: &str) -> Result<usize, Failure> {
-    let (client, name) = (client.clone(), name.to_owned());
+    let client = client.clone();
+    let name = name.to_owned();
     Ok(spawn_blocking(move || client.inspect(name))
         .await??
         .waiter_count)

@@ -219,7 +219,8 @@ fn main() -> Result<(), Failure> {
     hear(&mut paris, "ready")?;
     paris.wait()?;
     let count = |name: &str| Shelf::open(&folder.path().join(name), 0, "")?.count();
-    let (berlin, paris) = (count("berlin")?, count("paris")?);
+    let berlin = count("berlin")?;
+    let paris = count("paris")?;
     say(&format!("berlin: {}, paris: {}", berlin.0, paris.0));
     let is_right =
         (berlin, paris) == ((4, 4), (16, 16)) && client.transactions().list()?.is_empty();

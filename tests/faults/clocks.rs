@@ -75,10 +75,8 @@ impl Clocks {
 #[test]
 fn a_server_clock_that_jumps_forward_expires_its_key_and_a_majority_of_them_the_lock() {
     let clocks = Clocks::start();
-    let (client, other) = (
-        all_nodes_client(clocks.urls()),
-        all_nodes_client(clocks.urls()),
-    );
+    let client = all_nodes_client(clocks.urls());
+    let other = all_nodes_client(clocks.urls());
     let mut guard = take(&client, "forward", LONG);
     let before = guard.remaining();
     clocks.set(0, 60);
@@ -174,7 +172,8 @@ fn server_clocks_that_jump_both_ways_lengthen_no_lock_and_break_no_call() {
                 continue;
             };
             taken += 1;
-            let (before, seen) = (guard.remaining(), Instant::now());
+            let before = guard.remaining();
+            let seen = Instant::now();
             assert!(before < ttl);
             // The remaining validity grows only by a confirmed extension, and then to the ttl at
             // most.
@@ -223,7 +222,8 @@ fn as_a_client_whose_wall_clock_jumps() {
     let true_time = SystemTime::now();
     for hours in [24 * 365, -24, 0] {
         let mut guard = take(&client, "wall", LONG);
-        let (before, start) = (guard.remaining(), Instant::now());
+        let before = guard.remaining();
+        let start = Instant::now();
         set_clock(&orders, hours * 3_600 * SECOND);
         let moved = SystemTime::now().duration_since(true_time);
         let forward = moved.is_ok_and(|by| by > Duration::from_secs(3_600));
@@ -235,7 +235,8 @@ fn as_a_client_whose_wall_clock_jumps() {
         );
         guard.extend(LONG).unwrap();
         assert!(guard.remaining() <= LONG && guard.remaining() > LONG - LIMIT);
-        let (wait, start) = (Duration::from_millis(100), Instant::now());
+        let wait = Duration::from_millis(100);
+        let start = Instant::now();
         let second = all_nodes_client(urls.split(' '));
         assert!(
             second

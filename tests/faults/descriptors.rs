@@ -85,7 +85,8 @@ fn as_a_process_without_descriptors() {
     let built = with_long_timeout(urls.split(' ')).build();
     let is_refused = matches!(built, Err(Error::Config(ConfigError::System(_))));
     assert!(is_refused || is_tls() && built.is_err(), "{built:?}");
-    let (wait, start) = (Duration::from_secs(2), Instant::now());
+    let wait = Duration::from_secs(2);
+    let start = Instant::now();
     match new.request("new").ttl(LONG).try_lock_for(wait) {
         Err(Error::NoQuorum(error)) => {
             let why = |words: &String| words.starts_with("no connection: Too many open files");

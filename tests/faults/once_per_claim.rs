@@ -43,7 +43,8 @@ fn a_run_that_another_client_claims_between_the_look_and_the_claim_is_its_alone(
         };
         proxies.iter().for_each(|proxy| proxy.set(mode));
     };
-    let (fast, slow) = (client(servers.urls(), "fast"), client(slow_urls, "slow"));
+    let fast = client(servers.urls(), "fast");
+    let slow = client(slow_urls, "slow");
     fast.registers().form(true).unwrap();
     let call = |client: &LockClient, value: u32| -> Result<_, Error> {
         let request = client.request("report").ttl(20 * LATE);

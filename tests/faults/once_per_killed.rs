@@ -153,7 +153,8 @@ fn a_process_that_was_killed_does_not_keep_others_from_short_periods() {
 #[test]
 fn a_lock_remembers_the_last_run_on_nodes_that_are_no_group() {
     let mut servers = Servers::start(3);
-    let (first, second) = (client(servers.urls()), client(servers.urls()));
+    let first = client(servers.urls());
+    let second = client(servers.urls());
     let ran_by: Vec<Ran> = thread::scope(|scope| {
         let calls = [&first, &second, &first, &second].map(|it| scope.spawn(|| call(it, "")));
         calls.into_iter().map(|call| call.join().unwrap()).collect()

@@ -342,7 +342,8 @@ fn the_documented_rights_suffice_for_the_queue() {
         run_on_each(&servers, &rule.split(' ').collect::<Vec<_>>());
         let url = |server: &Server| server.url_of(&format!("{user}:pw"));
         let client = || all_nodes_client(servers.iter().map(url));
-        let (first, second) = (client(), client());
+        let first = client();
+        let second = client();
         // What its user may not ask is refused now, and not beside an attempt.
         drop(second.nodes());
         for _ in 0..3 {

@@ -346,7 +346,8 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(groups: usize) -> Self {
-        let (sessions, known) = (vec![None; groups], vec![Known::default(); groups]);
+        let sessions = vec![None; groups];
+        let known = vec![Known::default(); groups];
         Self {
             sessions,
             named: vec![None; groups],

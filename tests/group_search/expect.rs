@@ -108,7 +108,8 @@ fn walk(search: &mut Search, seed: u64, totals: &mut Totals) -> Option<Vec<Step>
     if search.node.seen() > SEEN_MAX {
         *search = Search::new(search.scheme);
     }
-    let (mut random, mut trace) = (Chance::new(seed), Vec::new());
+    let mut random = Chance::new(seed);
+    let mut trace = Vec::new();
     let pace = Pace::any(&search.scheme, &mut random);
     let mut world = search.first();
     let promotions = world.left.promotions;
@@ -133,7 +134,8 @@ fn walk(search: &mut Search, seed: u64, totals: &mut Totals) -> Option<Vec<Step>
 
 /// The steps, with what they change.
 pub(crate) fn tell(search: &mut Search, trace: &[Step]) -> String {
-    let (mut world, mut story) = (search.first(), format!("{:?}\n", search.scheme));
+    let mut world = search.first();
+    let mut story = format!("{:?}\n", search.scheme);
     for step in trace {
         let _ = search.take(&mut world, step);
         story += &format!("  {} {step:?}, {} holders\n", world.now, world.holders());
@@ -150,7 +152,8 @@ fn shrink(search: &mut Search, trace: &[Step]) -> Vec<Step> {
 #[track_caller]
 pub(crate) fn sound_walks(name: &str, walks: u64, scheme: Scheme) {
     let (seeds, fresh) = seeds(budget("REDLATCH_WALKS", walks));
-    let (mut search, mut totals) = (Search::new(scheme), Totals::default());
+    let mut search = Search::new(scheme);
+    let mut totals = Totals::default();
     for seed in seeds {
         if let Some(trace) = walk(&mut search, seed, &mut totals) {
             let trace = shrink(&mut search, &trace);
@@ -202,14 +205,16 @@ pub(crate) fn broken(mistake: Mistake, scheme: Scheme) {
 /// The same with walks from this seed on: those before it took seconds, and found nothing.
 #[track_caller]
 pub(crate) fn broken_from(first: u64, mistake: Mistake, scheme: Scheme) {
-    let (mut search, mut totals) = (Search::new(scheme.with(mistake)), Totals::default());
+    let mut search = Search::new(scheme.with(mistake));
+    let mut totals = Totals::default();
     let counted = number("REDLATCH_WALKS", 0);
     let seeds = if counted == 0 {
         first..first + ENOUGH
     } else {
         0..counted
     };
-    let (mut found, mut shortest) = (0, None::<Vec<Step>>);
+    let mut found = 0;
+    let mut shortest = None::<Vec<Step>>;
     for seed in seeds {
         let Some(trace) = walk(&mut search, seed, &mut totals) else {
             continue;

@@ -186,7 +186,9 @@ impl Group {
     pub(crate) fn sync(&mut self, server: usize) {
         let master = &mut self.servers[self.current];
         (master.acked[server], master.acks[server]) = (0, NEVER);
-        let (keys, id, written) = (master.keys, master.id, master.written);
+        let keys = master.keys;
+        let id = master.id;
+        let written = master.written;
         let it = &mut self.servers[server];
         it.behind.clear();
         (it.keys, it.id, it.applied) = (keys, id, written);
@@ -202,7 +204,8 @@ impl Group {
     }
 
     pub(crate) fn acknowledge(&mut self, server: usize) {
-        let (source, applied) = (self.servers[server].source, self.servers[server].applied);
+        let source = self.servers[server].source;
+        let applied = self.servers[server].applied;
         self.servers[usize::from(source)].acks[server] = applied;
     }
 

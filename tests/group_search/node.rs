@@ -123,7 +123,8 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn new(scheme: &Scheme) -> Self {
-        let (ttl, ttl_of_extensions) = (scheme.ttl, scheme.ttl_of_extensions());
+        let ttl = scheme.ttl;
+        let ttl_of_extensions = scheme.ttl_of_extensions();
         let changes = scheme.mistake.map_or(Vec::new(), Mistake::changes);
         let options = NodeOptions::default().wall_clock(Time::ZERO, 0);
         let mut keyspace = Keyspace::new(options);
@@ -138,7 +139,8 @@ impl Node {
             };
             digests.insert(script.sha1.into(), digest);
         }
-        let (markers, seen) = (Vec::new(), HashMap::new());
+        let markers = Vec::new();
+        let seen = HashMap::new();
         Self {
             keyspace,
             caller,

@@ -162,7 +162,8 @@ impl World {
         let Group {
             servers, current, ..
         } = &self.groups[group];
-        let (left, has_master) = (&self.left, servers[*current].is_up);
+        let left = &self.left;
+        let has_master = servers[*current].is_up;
         for (index, server) in servers.iter().enumerate() {
             let mut push = |may: bool, step| steps.extend(may.then_some(step));
             let is_replaced = index != *current;
@@ -253,7 +254,8 @@ impl World {
     }
 
     fn take(&mut self, step: Step, scheme: &Scheme, node: &mut Node) {
-        let (now, left) = (self.now, &mut self.left);
+        let now = self.now;
+        let left = &mut self.left;
         match step {
             Step::Tick => {
                 self.now += 1;
@@ -469,7 +471,8 @@ impl World {
             .as_mut()
             .expect("it is there");
         let sent = session.sent.pop_front().expect("it was written");
-        let (server, now) = (session.server, self.now);
+        let server = session.server;
+        let now = self.now;
         let answer = self.groups[group].execute(server, now, sent.command, scheme, node);
         session.answered.push_back((sent, answer));
     }

@@ -53,7 +53,8 @@ fn fail_over(
     group.servers[before].command(&["CLIENT", "KILL", "TYPE", "replica"]);
     let since = Instant::now();
     eventually(lost_within, || all_claims.is_held(since, TTL));
-    let (has_granted, at) = (all_claims.next_begun(since).is_some(), Instant::now());
+    let has_granted = all_claims.next_begun(since).is_some();
+    let at = Instant::now();
     let is_stopped = turn % 2 == 1;
     if is_stopped {
         group.servers[before].pause();
@@ -108,7 +109,9 @@ fn a_member_of_the_crowd() {
     end_with_parent();
     let words: Vec<&str> = order.split(' ').collect();
     let number = |index: usize| words[index].parse().expect("a number");
-    let (way, number, address) = (WAYS[number(0)], number(1), words[2]);
+    let way = WAYS[number(0)];
+    let number = number(1);
+    let address = words[2];
     let all_claims = Claims::telling();
     let builder = LockClient::builder()
         .node_timeout(Duration::from_millis(300))
@@ -144,7 +147,8 @@ impl<'a> Crowd<'a> {
         'a: 's,
     {
         let way = WAYS.iter().position(|way| *way == self.way).unwrap();
-        let (client, all_claims) = (self.started, self.all_claims);
+        let client = self.started;
+        let all_claims = self.all_claims;
         let order = format!("{way} {client} {}", self.address);
         let mut process = test_process("crowd::a_member_of_the_crowd");
         let mut process = process.env(MEMBER, order).spawn().unwrap();
@@ -192,11 +196,13 @@ fn storm(way: Way, mut is_enough: impl FnMut(&Claims) -> bool) -> (Claims, Vec<I
     let relay = Proxy::start(group.servers[0].port());
     let has_rule = way == Way::ByTheRule;
     let address = if has_rule { group.url() } else { relay.url() };
-    let (all_claims, mut failovers) = (Claims::default(), Vec::new());
+    let all_claims = Claims::default();
+    let mut failovers = Vec::new();
     // With the rule, there is a lock without a replica for as long as the bound at most.
     let lost_within = if has_rule { BOUND * 4 / 5 } else { LIMIT };
     thread::scope(|scope| {
-        let (members, all_claims) = (Vec::new(), &all_claims);
+        let members = Vec::new();
+        let all_claims = &all_claims;
         let mut crowd = Crowd {
             way,
             address,
@@ -308,7 +314,8 @@ fn failovers_beside_other_libraries() {
         let next = |at: &Instant| Some((all_claims.next_begun(*at)? - *at).as_secs_f64());
         let mut next: Vec<f64> = failovers.iter().filter_map(next).collect();
         next.sort_by(f64::total_cmp);
-        let (median, worst) = (next[next.len() / 2], next[next.len() - 1]);
+        let median = next[next.len() / 2];
+        let worst = next[next.len() - 1];
         eprintln!("| {way:?} | {doubles} of {number} | {median:.1} s | {worst:.1} s |");
     }
 }

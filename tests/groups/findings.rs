@@ -43,7 +43,8 @@ fn a_group_shows_its_reign_and_what_about_it_is_wrong() {
     for (name, value) in [("min-replicas-to-write", "1"), ("repl-backlog-ttl", "3600")] {
         servers[0].command(&["CONFIG", "SET", name, value]);
     }
-    let (setting, needed) = ("min-replicas-max-lag", Duration::from_secs(12));
+    let setting = "min-replicas-max-lag";
+    let needed = Duration::from_secs(12);
     let short = NodeWarning::BoundShort {
         setting,
         needed,
@@ -119,7 +120,8 @@ fn a_cluster_is_no_warning_if_it_is_named_and_its_timeout_is_compared_with_the_b
         .iter()
         .all(|node| node.group.is_some())));
     cluster.servers.iter().for_each(set);
-    let (setting, needed) = ("cluster-node-timeout", Duration::from_millis(1500));
+    let setting = "cluster-node-timeout";
+    let needed = Duration::from_millis(1500);
     for node in client.nodes() {
         let host = |it: &NodeWarning| matches!(it, NodeWarning::SameHost { .. });
         // Masters on one machine.
@@ -183,7 +185,8 @@ fn sentinels_that_are_too_few_slow_or_silent_are_warned_of() {
     );
     set(0, "quorum", "2");
     set(1, "down-after-milliseconds", "30000");
-    let (down_after, bound) = (Duration::from_secs(30), super::BOUND);
+    let down_after = Duration::from_secs(30);
+    let bound = super::BOUND;
     let slow = NodeWarning::KeptLocksEnd {
         down_after,
         bound,

@@ -124,7 +124,8 @@ fn a_master_that_is_elected_again_without_being_told_begins_a_quarantine() {
     let mut group = SentinelGroup::start(1);
     adopt(&group.servers[0], "");
     let client = || builder(&group.url()).build().unwrap();
-    let (near, far) = (client(), client());
+    let near = client();
+    let far = client();
     drop(near.try_lock("orders", TTL).unwrap().unwrap());
     group.servers[0].pause();
     let held = far

@@ -90,7 +90,8 @@ fn a_failback_on_an_open_connection_is_seen_behind_the_vote() {
 #[test]
 fn a_kept_lock_is_reclaimed_after_a_promotion_that_lost_it_and_nobody_else_gets_it() {
     let servers = replicated(1);
-    let (holder, other) = (client(&servers[0]), client(&servers[0]));
+    let holder = client(&servers[0]);
+    let other = client(&servers[0]);
     let guard = holder
         .request("orders")
         .ttl(TTL)

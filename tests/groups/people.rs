@@ -32,7 +32,8 @@ fn is_quarantined(client: &LockClient) -> bool {
 #[test]
 fn an_adopted_group_counts_at_once_and_a_renewed_one_waits_while_kept_locks_go_on() {
     let servers = replicated(1);
-    let (operator, other) = (client(&servers[0]), client(&servers[0]));
+    let operator = client(&servers[0]);
+    let other = client(&servers[0]);
     assert!(is_quarantined(&other) && is_quarantined(&operator));
     let journal = Journal::default();
     let waiting = builder(&url(&servers[0]))

@@ -102,7 +102,8 @@ impl<'a> Held<'a> {
     }
 
     fn is_granted(&self, rival: Rival, ttl: Duration) -> bool {
-        let (mut master, millis) = (self.master.borrow_mut(), ttl.as_millis().to_string());
+        let mut master = self.master.borrow_mut();
+        let millis = ttl.as_millis().to_string();
         let mut set = |key: &String| {
             master.run(&["SET", key, &self.token, "NX", "PX", &millis]) == Some(Value::ok())
         };

@@ -18,7 +18,8 @@ fn a_lock_goes_on_when_the_master_is_killed() {
     // Longer than the failover takes.
     let ttl = Duration::from_secs(12);
     let build = || builder(&group.url()).max_ttl(ttl).build().unwrap();
-    let (holder, other) = (build(), build());
+    let holder = build();
+    let other = build();
     let guard = holder
         .request("orders")
         .ttl(ttl)

@@ -45,7 +45,8 @@ fn problems(client: &LockClient) -> Vec<NodeError> {
 fn fail_over(command: &[&str]) {
     let cluster = Cluster::start(3, 1);
     adopt(&cluster.servers[1], TAG);
-    let (holder, other) = (client(&cluster, "nodes=1"), client(&cluster, "nodes=1"));
+    let holder = client(&cluster, "nodes=1");
+    let other = client(&cluster, "nodes=1");
     let held = holder
         .request("orders")
         .ttl(TTL)
@@ -87,9 +88,12 @@ fn a_kept_lock_lives_through_a_takeover() {
 /// Moves the slot of the only node with its keys, as `redis-cli --cluster reshard` does. What it
 /// calls is called when some keys have moved.
 fn reshard(cluster: &Cluster, from: usize, to: usize, meanwhile: impl FnOnce()) {
-    let (source, target) = (&cluster.servers[from], &cluster.servers[to]);
+    let source = &cluster.servers[from];
+    let target = &cluster.servers[to];
     let id = |index: usize| cluster.servers[index].command(&["CLUSTER", "MYID"]).text();
-    let (from, to, port) = (id(from), id(to), target.port().to_string());
+    let from = id(from);
+    let to = id(to);
+    let port = target.port().to_string();
     let set = ["CLUSTER", "SETSLOT", SLOT];
     assert_eq!(
         target.command(&[&set[..], &["IMPORTING", &from]].concat()),
@@ -131,7 +135,8 @@ fn reshard(cluster: &Cluster, from: usize, to: usize, meanwhile: impl FnOnce()) 
 fn a_kept_lock_and_its_queue_move_with_their_slot() {
     let cluster = Cluster::start(3, 0);
     adopt(&cluster.servers[1], TAG);
-    let (holder, other) = (client(&cluster, "nodes=1"), client(&cluster, "nodes=1"));
+    let holder = client(&cluster, "nodes=1");
+    let other = client(&cluster, "nodes=1");
     let held = holder
         .request("orders")
         .ttl(TTL)

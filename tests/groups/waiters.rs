@@ -36,7 +36,8 @@ fn nobody_waits_in_vain_and_the_order_stays() {
     let served = Arc::new(Mutex::new(Vec::new()));
     let mut waiters = Vec::new();
     for number in 0..COUNT {
-        let (client, served) = (client(), Arc::clone(&served));
+        let client = client();
+        let served = Arc::clone(&served);
         waiters.push(thread::spawn(move || {
             let guard = client
                 .request("orders")

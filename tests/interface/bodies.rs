@@ -28,7 +28,8 @@ on_each_backend!(
 );
 
 fn a_body_has_the_lock_for_as_long_as_it_runs(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let value = client.with_lock("body", SHORT, |lock| {
         assert_eq!(lock.resource(), b"body");
         assert!(
@@ -47,7 +48,8 @@ fn a_body_has_the_lock_for_as_long_as_it_runs(backend: &Backend) {
 }
 
 fn a_body_waits_for_the_lock(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let held = take(&other, "waits");
     thread::scope(|scope| {
         let work = scope.spawn(|| client.with_lock("waits", LONG, LockGuard::ensure_held));
@@ -122,7 +124,8 @@ fn the_settings_of_a_request_apply_to_its_body(backend: &Backend) {
 }
 
 fn a_body_that_waits_for_its_own_lock_is_told_so(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let own = |result: Result<_, Error>| matches!(result, Err(Error::HeldByThisThread));
     let request = || client.request("own").ttl(LONG);
     let ran = client.with_lock("own", LONG, |_| {
@@ -202,7 +205,8 @@ fn a_guard_that_is_dropped_late_leaves_the_next_lock_to_its_thread(backend: &Bac
 }
 
 fn a_body_that_succeeds_after_its_lock_was_lost_is_an_error(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let mut booked = None;
     let result = client.with_lock("gone", LONG, |_| {
         end_by_force(&other, "gone");
@@ -225,7 +229,8 @@ fn a_body_that_succeeds_after_its_lock_was_lost_is_an_error(backend: &Backend) {
 }
 
 fn a_bodys_own_error_is_returned_also_when_its_lock_was_lost(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let own = Error::HeldByThisThread;
     for is_lost in [false, true] {
         let failed = client.request("error").ttl(LONG).with_lock(|_| {
@@ -240,7 +245,8 @@ fn a_bodys_own_error_is_returned_also_when_its_lock_was_lost(backend: &Backend) 
 }
 
 fn a_body_that_returns_makes_a_release_with_a_known_outcome(backend: &Backend) {
-    let (journal, other) = (Journal::default(), backend.client());
+    let journal = Journal::default();
+    let other = backend.client();
     let client = backend
         .builder()
         .on_event(journal.recorder())

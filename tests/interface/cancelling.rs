@@ -35,7 +35,8 @@ fn wait(
     token: &CancelToken,
     ask: for<'a> fn(LockRequest<'a>) -> LockRequest<'a>,
 ) -> Waiting {
-    let (client, token) = (client.clone(), token.clone());
+    let client = client.clone();
+    let token = token.clone();
     spawn_waiter(move || {
         let request = client.request(name).ttl(LONG).cancelled_by(&token);
         ask(request).lock().map(LockGuard::release)
@@ -65,7 +66,8 @@ fn await_nobody_waits(client: &LockClient, name: &str) {
 }
 
 fn all_ways_to_wait_are_cancelled_at_once(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let mut held = take(&client, "held");
     let both = client
         .request_all(["a", "b"])
@@ -164,7 +166,8 @@ fn a_body_that_runs_under_a_lock_is_not_interrupted(backend: &Backend) {
 }
 
 fn one_token_cancels_calls_of_several_clients_and_no_lock_that_is_held(backend: &Backend) {
-    let (holder, clients) = (backend.client(), [backend.client(), backend.client()]);
+    let holder = backend.client();
+    let clients = [backend.client(), backend.client()];
     let held = take(&holder, "name");
     let token = CancelToken::new();
     let mine = clients[0]
@@ -200,7 +203,8 @@ fn one_token_cancels_calls_of_several_clients_and_no_lock_that_is_held(backend: 
 }
 
 fn readers_permits_and_sets_are_cancelled_one_by_one(backend: &Backend) {
-    let (holder, client) = (backend.client(), backend.client());
+    let holder = backend.client();
+    let client = backend.client();
     let held = ["books", "gpu", "x"].map(|name| take(&holder, name));
     let [cancelled, kept] = [(); 2].map(|()| CancelToken::new());
     let waits = |token: &CancelToken| {
@@ -219,7 +223,8 @@ fn readers_permits_and_sets_are_cancelled_one_by_one(backend: &Backend) {
             set,
         ]
     };
-    let (ending, staying) = (waits(&cancelled), waits(&kept));
+    let ending = waits(&cancelled);
+    let staying = waits(&kept);
     cancelled.cancel();
     assert_cancelled(ending);
     drop(held);
@@ -245,7 +250,8 @@ fn threads_behind_a_cancelled_one_are_served_in_order(backend: &Backend) {
         });
         let order: Arc<Mutex<Vec<u32>>> = Arc::default();
         let wait_in_line = |number| {
-            let (client, order) = (client.clone(), Arc::clone(&order));
+            let client = client.clone();
+            let order = Arc::clone(&order);
             spawn_waiter(move || {
                 let guard = client.lock("name", LONG).unwrap();
                 order.lock().unwrap().push(number);
@@ -267,15 +273,18 @@ fn threads_behind_a_cancelled_one_are_served_in_order(backend: &Backend) {
 }
 
 fn a_call_that_is_cancelled_by_its_own_callback_is_reported_as_failed(backend: &Backend) {
-    let (journal, token) = (Journal::default(), CancelToken::new());
-    let (record, cancelling) = (journal.recorder(), token.clone());
+    let journal = Journal::default();
+    let token = CancelToken::new();
+    let record = journal.recorder();
+    let cancelling = token.clone();
     let settings = backend.builder().on_event(move |event| {
         record(event);
         if matches!(event, Event::Queued { .. }) {
             cancelling.cancel();
         }
     });
-    let (client, holder) = (settings.build().unwrap(), backend.client());
+    let client = settings.build().unwrap();
+    let holder = backend.client();
     let held = take(&holder, "name");
     assert_cancelled([wait(&client, "name", &token, |request| request)]);
     let mut events = journal.take_lock_events();

@@ -31,7 +31,8 @@ on_each_backend!(
 );
 
 fn a_dropped_guard_frees_the_lock(backend: &Backend) {
-    let (first, second) = (backend.client(), backend.client());
+    let first = backend.client();
+    let second = backend.client();
     for _ in 0..20 {
         drop(first.lock("dropped", LONG).unwrap());
         drop(take_next(&second, "dropped"));
@@ -39,7 +40,8 @@ fn a_dropped_guard_frees_the_lock(backend: &Backend) {
 }
 
 fn a_panic_frees_the_lock_by_dropping_its_guard(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let guard = take(&client, "panic");
     let caught = catch_unwind(AssertUnwindSafe(move || {
         let _guard: LockGuard = guard;
@@ -59,7 +61,8 @@ fn a_panic_frees_the_lock_by_dropping_its_guard(backend: &Backend) {
 }
 
 fn a_lock_stays_taken_for_as_long_as_its_request_says(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let ways: [fn(LockGuard); 2] = [drop, |guard| assert_eq!(guard.release(), Ok(()))];
     // Beyond the ttl, and not until it.
     for (give_up, ttl) in ways.into_iter().flat_map(|way| [(way, SHORT), (way, LONG)]) {
@@ -96,7 +99,8 @@ fn a_lock_stays_taken_for_as_long_as_its_request_says(backend: &Backend) {
 }
 
 fn what_is_held_at_least_for_some_time_is_free_after_it(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let ways: [fn(LockGuard); 2] = [drop, |guard| assert_eq!(guard.release(), Ok(()))];
     for give_up in ways {
         let least = Duration::from_millis(100);
@@ -123,7 +127,8 @@ fn what_is_held_at_least_for_some_time_is_free_after_it(backend: &Backend) {
 }
 
 fn a_lock_that_is_left_ends_with_its_ttl(backend: &Backend) {
-    let (journal, other) = (Journal::default(), backend.client());
+    let journal = Journal::default();
+    let other = backend.client();
     let client = backend
         .builder()
         .on_event(journal.recorder())
@@ -149,7 +154,8 @@ fn a_lock_that_is_left_ends_with_its_ttl(backend: &Backend) {
 }
 
 fn a_lock_that_is_left_is_kept_alive_no_longer(backend: &Backend) {
-    let (journal, other) = (Journal::default(), backend.client());
+    let journal = Journal::default();
+    let other = backend.client();
     let client = backend
         .builder()
         .on_event(journal.recorder())
@@ -182,7 +188,8 @@ fn a_lock_that_is_left_is_kept_alive_no_longer(backend: &Backend) {
             .lock()
             .unwrap()
     };
-    let (first, second) = (read(), read());
+    let first = read();
+    let second = read();
     first.let_expire();
     assert_eq!(second.release(), Ok(()));
     assert!(is_taken(&other, "read"));
@@ -213,7 +220,8 @@ fn a_waiting_thread_gets_a_lock_that_stays_taken_only_after_that_time(backend: &
 }
 
 fn another_client_resumes_a_lock_or_is_told_that_it_cannot(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let given = client.lock("given", LONG).unwrap().into_token();
     if backend.is_zookeeper() {
         assert!(
@@ -257,7 +265,8 @@ fn dropping_the_client_frees_what_it_held(backend: &Backend) {
 }
 
 fn a_lock_that_lingers_outlives_its_client(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let began = Instant::now();
     drop(
         client

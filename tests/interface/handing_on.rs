@@ -26,7 +26,8 @@ fn threads_are_served_in_the_order_in_which_they_came(backend: &Backend) {
     let guard = take(&client, "order");
     let served = std::sync::Arc::new(Mutex::new(Vec::new()));
     let arrive = |number: usize| {
-        let (client, served) = (client.clone(), std::sync::Arc::clone(&served));
+        let client = client.clone();
+        let served = std::sync::Arc::clone(&served);
         spawn_waiter(move || {
             // With all ways to wait and to release.
             let guard = match number % 3 {
@@ -65,8 +66,10 @@ fn other_clients_get_the_lock_as_well(backend: &Backend) {
             .build()
             .unwrap();
         let other = backend.client();
-        let (is_inside, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
-        let (turns, others) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let is_inside = AtomicBool::new(false);
+        let is_over = AtomicBool::new(false);
+        let turns = AtomicUsize::new(0);
+        let others = AtomicUsize::new(0);
         let turn = |client: &redlatch::LockClient, turns: &AtomicUsize, hold| {
             let guard = client.lock("shared", LONG).unwrap();
             assert!(!is_inside.swap(true, Ordering::SeqCst), "two at once");
@@ -96,7 +99,8 @@ fn other_clients_get_the_lock_as_well(backend: &Backend) {
 }
 
 fn a_thread_gets_what_another_one_lost(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let lock = client.lock("handed", SHORT).unwrap();
     let waiting = client.clone();
     let waiting = spawn_waiter(move || take_next(&waiting, "handed"));

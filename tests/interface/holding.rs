@@ -26,7 +26,8 @@ on_each_backend!(
 );
 
 fn a_lock_ends_with_its_ttl(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let began = Instant::now();
     let lock = client.lock("ends", SHORT).unwrap();
     assert!(lock.remaining() <= SHORT);
@@ -50,7 +51,8 @@ fn a_lock_ends_with_its_ttl(backend: &Backend) {
 }
 
 fn an_extension_keeps_a_lock(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let mut lock = client.lock("extended", SHORT).unwrap();
     let began = Instant::now();
     while began.elapsed() < 3 * SHORT {
@@ -89,10 +91,8 @@ fn a_lock_that_has_ended_cannot_be_extended(backend: &Backend) {
 
 fn no_extension_goes_beyond_max_hold(backend: &Backend) {
     let longest = Duration::from_secs(20);
-    let (own, set) = (
-        backend.client(),
-        backend.builder().max_hold(longest).build().unwrap(),
-    );
+    let own = backend.client();
+    let set = backend.builder().max_hold(longest).build().unwrap();
     for request in [
         own.request("longest").max_hold(longest),
         set.request("longest"),
@@ -148,7 +148,8 @@ fn no_extension_goes_beyond_max_hold(backend: &Backend) {
 }
 
 fn a_lock_that_is_kept_alive_outlives_its_ttl(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let lock = client
         .request("kept")
         .ttl(SHORT)
@@ -177,7 +178,8 @@ fn a_lock_that_is_kept_alive_outlives_its_ttl(backend: &Backend) {
 }
 
 fn a_lock_that_is_kept_alive_and_leaked_ends_with_max_hold(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let longest = 2 * SHORT;
     let request = client
         .request("kept-longest")
@@ -220,7 +222,8 @@ fn automatic_extensions_never_shorten_one_by_the_holder(backend: &Backend) {
 }
 
 fn a_guard_that_is_leaked_frees_its_lock_when_its_ttl_has_passed(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     std::mem::forget(client.lock("leaked", SHORT).unwrap());
     assert!(is_taken(&other, "leaked"));
     drop(take_next(&other, "leaked"));
@@ -235,7 +238,8 @@ fn what_happens_to_a_lock_is_told_in_its_order(backend: &Backend) {
         .builder()
         .key_prefix("prefix:")
         .on_event(journal.recorder());
-    let (client, holder) = (settings.build().unwrap(), backend.client());
+    let client = settings.build().unwrap();
+    let holder = backend.client();
     let guard = take(&holder, "prefix:events");
     assert!(is_taken(&client, "events"));
     let waiting = thread::spawn(move || {

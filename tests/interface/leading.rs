@@ -26,7 +26,8 @@ fn leader(client: &LockClient, name: &str) -> Option<String> {
 }
 
 fn one_candidate_leads_at_a_time_and_the_next_has_a_larger_epoch(backend: &Backend) {
-    let (one, two) = (backend.client(), backend.client());
+    let one = backend.client();
+    let two = backend.client();
     assert_eq!(leader(&one, "scheduler"), None);
     let before = SystemTime::now();
     let first = one.election("scheduler").name("one").campaign().unwrap();
@@ -69,7 +70,8 @@ fn one_candidate_leads_at_a_time_and_the_next_has_a_larger_epoch(backend: &Backe
 }
 
 fn a_leader_that_is_deposed_is_told_and_does_not_lead_again(backend: &Backend) {
-    let (one, two) = (backend.client(), backend.client());
+    let one = backend.client();
+    let two = backend.client();
     let first = one
         .election("deposed")
         .ttl(Duration::from_secs(2))
@@ -94,7 +96,8 @@ fn a_leader_that_is_deposed_is_told_and_does_not_lead_again(backend: &Backend) {
 }
 
 fn a_candidate_that_goes_on_leads_again_after_the_others(backend: &Backend) {
-    let (one, two) = (backend.client(), backend.client());
+    let one = backend.client();
+    let two = backend.client();
     let mut epochs = Vec::new();
     let between = thread::scope(|scope| {
         let mut second = None;

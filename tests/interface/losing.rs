@@ -96,11 +96,10 @@ fn no_loss_is_told_of_a_lock_that_was_released_before(backend: &Backend) {
 }
 
 fn wait_lost_returns_at_the_loss_or_after_its_limit(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
-    let (kept, plain) = (
-        keep(&client, "kept", SHORT),
-        client.lock("plain", SHORT).unwrap(),
-    );
+    let client = backend.client();
+    let other = backend.client();
+    let kept = keep(&client, "kept", SHORT);
+    let plain = client.lock("plain", SHORT).unwrap();
     let began = Instant::now();
     assert_eq!(kept.wait_lost(2 * SHORT), None);
     assert!(began.elapsed() >= 2 * SHORT, "it waits for its whole limit");
@@ -120,7 +119,8 @@ fn wait_lost_returns_at_the_loss_or_after_its_limit(backend: &Backend) {
 }
 
 fn a_loss_that_its_holder_finds_is_told_at_once(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let guards = [take(&client, "plain"), keep(&client, "kept", LONG)];
     for (mut guard, name) in guards.into_iter().zip(["plain", "kept"]) {
         let told = watch(&guard);
@@ -145,7 +145,8 @@ fn a_loss_that_its_holder_finds_is_told_at_once(backend: &Backend) {
 
 fn the_loss_of_a_lock_that_is_kept_alive_is_told(backend: &Backend) {
     let client = backend.client();
-    let (lost, bystander) = (keep(&client, "kept", SHORT), keep(&client, "other", SHORT));
+    let lost = keep(&client, "kept", SHORT);
+    let bystander = keep(&client, "other", SHORT);
     let told = watch(&lost);
     end_by_force(&backend.client(), "kept");
     called_once(&told, LossReason::Gone);
@@ -160,7 +161,8 @@ fn the_loss_of_a_lock_that_is_kept_alive_is_told(backend: &Backend) {
 }
 
 fn losses_are_reported_once_as_events(backend: &Backend) {
-    let (journal, other) = (Journal::default(), backend.client());
+    let journal = Journal::default();
+    let other = backend.client();
     let client = backend
         .builder()
         .on_event(journal.recorder())
@@ -211,7 +213,8 @@ fn losses_are_reported_once_as_events(backend: &Backend) {
 }
 
 fn an_operator_ends_the_lock_that_was_seen_and_no_later_one(backend: &Backend) {
-    let (client, operator) = (backend.client(), backend.client());
+    let client = backend.client();
+    let operator = backend.client();
     let free = operator.inspect("seen").unwrap();
     let mut guard = take(&client, "seen");
     let seen = operator.inspect("seen").unwrap();
@@ -280,10 +283,12 @@ fn a_callback_that_blocks_delays_the_next_callback_but_no_extension(backend: &Ba
 }
 
 fn callbacks_may_panic_take_the_lock_and_drop_guards_and_clients(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let bystander = keep(&client, "bystander", SHORT);
     let watched = client.lock("watched", BRIEF).unwrap();
-    let (again, held) = (client.clone(), take(&client, "held"));
+    let again = client.clone();
+    let held = take(&client, "held");
     watched
         .on_lost(|_| panic!("a callback that panics, as this test wants it to"))
         .unwrap();

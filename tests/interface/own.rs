@@ -255,7 +255,8 @@ fn a_lock_that_was_given_up_is_not_held_by_its_thread(backend: &Backend) {
 }
 
 fn an_inspection_shows_the_threads_of_its_client_that_wait(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let nobody = OwnThreads::default();
     assert_eq!(own_threads(&client, "wait"), nobody);
     let guard = take(&client, "wait");

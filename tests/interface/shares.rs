@@ -46,7 +46,8 @@ fn permit(client: &LockClient, name: &str, count: u32) -> Option<LockGuard> {
 fn readers_hold_the_lock_together_and_a_writer_alone(backend: &Backend) {
     let clients = [backend.client(), backend.client(), backend.client()];
     let read = |number: usize| shared(&clients[number], "read").try_lock().unwrap();
-    let (first, second) = (read(0).unwrap(), read(1).unwrap());
+    let first = read(0).unwrap();
+    let second = read(1).unwrap();
     assert_eq!((first.slot(), first.ensure_held()), (None, Ok(())));
     assert!(is_taken(&clients[2], "read"));
     first.release().unwrap();
@@ -65,7 +66,9 @@ fn readers_hold_the_lock_together_and_a_writer_alone(backend: &Backend) {
 
 fn readers_behind_a_waiting_writer_are_served_after_it_and_together(backend: &Backend) {
     const READERS: usize = 10;
-    let (client, writer, other) = (backend.client(), backend.client(), backend.client());
+    let client = backend.client();
+    let writer = backend.client();
+    let other = backend.client();
     let first = shared(&client, "fair").lock().unwrap();
     let order = Arc::new(Mutex::new(Vec::new()));
     let writing = Arc::clone(&order);
@@ -82,7 +85,9 @@ fn readers_behind_a_waiting_writer_are_served_after_it_and_together(backend: &Ba
     let all = Arc::new(Barrier::new(READERS));
     let reading: Vec<_> = (0..READERS)
         .map(|_| {
-            let (client, order, all) = (backend.client(), Arc::clone(&order), Arc::clone(&all));
+            let client = backend.client();
+            let order = Arc::clone(&order);
+            let all = Arc::clone(&all);
             spawn_waiter(move || {
                 let guard = shared(&client, "fair").lock().unwrap();
                 order.lock().unwrap().push("reader");
@@ -105,7 +110,8 @@ fn readers_behind_a_waiting_writer_are_served_after_it_and_together(backend: &Ba
 }
 
 fn a_reader_that_dies_delays_a_writer_until_its_own_ttl_has_passed(backend: &Backend) {
-    let (client, writer) = (backend.client(), backend.client());
+    let client = backend.client();
+    let writer = backend.client();
     std::mem::forget(shared(&client, "dead").ttl(SHORT).lock().unwrap());
     assert_eq!(shared(&client, "dead").lock().unwrap().release(), Ok(()));
     // Not that of the one that has gone.
@@ -130,7 +136,8 @@ fn a_share_is_extended_and_kept_alive_by_itself(backend: &Backend) {
 }
 
 fn an_inspection_shows_all_readers_and_who_waits(backend: &Backend) {
-    let (client, writer) = (backend.client(), backend.client());
+    let client = backend.client();
+    let writer = backend.client();
     let read = |owner| shared(&client, "seen").owner(owner).lock().unwrap();
     let readers = [read("one"), read("two")];
     let waiting = spawn_waiter(move || {
@@ -169,7 +176,8 @@ fn an_inspection_shows_all_readers_and_who_waits(backend: &Backend) {
 }
 
 fn readers_of_one_client_that_come_together_leave_one_by_one(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     for _ in 0..5 {
         let mut readers = [(); 4].map(|()| shared(&client, "crowd").lock().unwrap());
         assert!(
@@ -208,13 +216,12 @@ fn permits_have_slots_of_their_own(backend: &Backend) {
 
 fn a_permit_that_is_given_back_goes_to_the_first_waiter(backend: &Backend) {
     let client = backend.client();
-    let (given, kept) = (
-        permit(&client, "line", 2).unwrap(),
-        permit(&client, "line", 2).unwrap(),
-    );
+    let given = permit(&client, "line", 2).unwrap();
+    let kept = permit(&client, "line", 2).unwrap();
     let served = Arc::new(Mutex::new(Vec::new()));
     let wait = |number: usize| {
-        let (waiter, served) = (backend.client(), Arc::clone(&served));
+        let waiter = backend.client();
+        let served = Arc::clone(&served);
         let waiting = spawn_waiter(move || {
             let guard = waiter.request("line").ttl(LONG).one_of(2).lock().unwrap();
             served.lock().unwrap().push(number);
@@ -237,7 +244,8 @@ fn a_permit_that_is_given_back_goes_to_the_first_waiter(backend: &Backend) {
 }
 
 fn permits_exclude_writers_and_readers(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let held = [
         permit(&client, "mixed", 3).unwrap(),
         permit(&client, "mixed", 3).unwrap(),
@@ -318,7 +326,9 @@ fn tokens_of_readers_stand_between_those_of_writers(backend: &Backend) {
     let client = backend.client();
     let token = |request: LockRequest<'_>| request.fenced().lock().unwrap().fencing_token();
     let write = || token(client.request("tokens").ttl(LONG));
-    let (before, between, after) = (write(), token(shared(&client, "tokens")), write());
+    let before = write();
+    let between = token(shared(&client, "tokens"));
+    let after = write();
     assert!(
         before.is_some() && before <= between,
         "{before:?} {between:?}"

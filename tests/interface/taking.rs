@@ -49,7 +49,8 @@ fn all_methods_take_a_free_lock(backend: &Backend) {
 }
 
 fn all_methods_respect_a_held_lock(backend: &Backend) {
-    let (holder, other) = (backend.client(), backend.client());
+    let holder = backend.client();
+    let other = backend.client();
     let guard = take(&holder, "held");
     let request = || other.request("held").ttl(LONG);
     assert!(is_taken(&other, "held"));
@@ -159,7 +160,8 @@ fn a_prefix_and_a_name_are_one_key(backend: &Backend) {
 }
 
 fn a_set_is_taken_as_a_whole(backend: &Backend) {
-    let (client, other) = (backend.client(), backend.client());
+    let client = backend.client();
+    let other = backend.client();
     let single = take(&other, "set-b");
     let set = || client.request_all(["set-b", "set-a"]).ttl(LONG);
     assert!(set().try_lock().unwrap().is_none());

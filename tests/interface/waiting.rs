@@ -74,7 +74,8 @@ fn many_threads_of_one_client_exclude_each_other(backend: &Backend) {
 }
 
 fn a_wait_ends_at_its_deadline_and_leaves_no_place(backend: &Backend) {
-    let (holder, other) = (backend.client(), backend.client());
+    let holder = backend.client();
+    let other = backend.client();
     let guard = holder.lock("deadline", LONG).unwrap();
     let began = Instant::now();
     assert!(
@@ -105,7 +106,9 @@ fn a_wait_ends_at_its_deadline_and_leaves_no_place(backend: &Backend) {
 }
 
 fn a_try_overtakes_nobody(backend: &Backend) {
-    let (holder, waiter, other) = (backend.client(), backend.client(), backend.client());
+    let holder = backend.client();
+    let waiter = backend.client();
+    let other = backend.client();
     let guard = holder.lock("try", LONG).unwrap();
     thread::scope(|scope| {
         let waiting = scope.spawn(|| waiter.lock("try", LONG).unwrap());

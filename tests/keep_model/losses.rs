@@ -69,7 +69,8 @@ fn leave(world: &World, guards: &AtomicUsize, guard: usize) -> bool {
 fn of_guards_that_have_one_share_the_last_releases_it_and_each_is_told_of_its_own_loss() {
     explore(|| {
         let world = World::new();
-        let (others_calls, guards) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(2)));
+        let others_calls = Arc::new(AtomicUsize::new(0));
+        let guards = Arc::new(AtomicUsize::new(2));
         let calls = Arc::clone(&others_calls);
         let callback = move |_| _ = calls.fetch_add(1, Ordering::SeqCst);
         assert!(

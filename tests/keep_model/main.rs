@@ -92,7 +92,8 @@ fn held_lock() -> HeldLock {
 impl World {
     fn new() -> Arc<Self> {
         let calls = Arc::new(AtomicUsize::new(0));
-        let (held, counter) = (GuardedLock::new(held_lock()), Arc::clone(&calls));
+        let held = GuardedLock::new(held_lock());
+        let counter = Arc::clone(&calls);
         let count_call = move |_| _ = counter.fetch_add(1, Ordering::SeqCst);
         assert!(
             held.on_lost(0, Box::new(count_call)),
@@ -118,7 +119,8 @@ impl World {
     /// The keep-alive loop's work for a lock that is due: an extension that the nodes confirm.
     /// Returns the time of their answer, if the request was sent.
     fn extend(&self) -> Option<Time> {
-        let (now, mut extended) = (self.now(), None);
+        let now = self.now();
+        let mut extended = None;
         let begun = self.held.begin_extension(now, ttl(3_000), |held| {
             self.send(Sent::Extension);
             extended = Some(held);

@@ -49,7 +49,8 @@ fn batch_that_follows(shared: &LeaderFollowers<Toy>, first: u32) {
     let mut batch = Batch::new(shared);
     batch.begin(shared, first);
     batch.begin(shared, first + 1);
-    let (mut outcomes, mut has_begun_third) = (Vec::new(), false);
+    let mut outcomes = Vec::new();
+    let mut has_begun_third = false;
     while batch.is_open() {
         batch.collect(shared, Duration::MAX, |_, outcome| outcomes.push(outcome));
         if !std::mem::replace(&mut has_begun_third, true) {

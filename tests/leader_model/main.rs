@@ -136,7 +136,8 @@ fn model(gathering: usize) -> Model {
 }
 
 fn model_of(gathering: usize, has_io_thread: bool) -> Model {
-    let (waker, order) = (Arc::new(Waker::default()), Arc::new(Mutex::new(Vec::new())));
+    let waker = Arc::new(Waker::default());
+    let order = Arc::new(Mutex::new(Vec::new()));
     let toy = Toy {
         waker: Arc::clone(&waker),
         open: VecDeque::new(),

@@ -118,7 +118,8 @@ type Shared = Arc<LeaderFollowers<Nodes>>;
 
 fn model() -> (Shared, Arc<Events>) {
     let events = Arc::new(Events::default());
-    let (open, waits) = (VecDeque::new(), Vec::new());
+    let open = VecDeque::new();
+    let waits = Vec::new();
     let nodes = Nodes {
         events: Arc::clone(&events),
         open,

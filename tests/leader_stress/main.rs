@@ -184,7 +184,8 @@ fn run(has_io_thread: bool) {
     });
     let (done, all) = mpsc::channel();
     for thread in 0..THREADS {
-        let (shared, done) = (Arc::clone(&shared), done.clone());
+        let shared = Arc::clone(&shared);
+        let done = done.clone();
         thread::spawn(move || {
             // Every fourth thread has several requests at a time.
             if thread % 4 == 0 {

@@ -106,7 +106,8 @@ impl Rig {
 
     /// Known once a client has waited.
     pub(crate) fn queue_support(&self) -> Option<QueueSupport> {
-        let (client, other) = (self.client(), self.client());
+        let client = self.client();
+        let other = self.client();
         let held = take(&client, "queue-support", LONG);
         let waited = other
             .request("queue-support")
@@ -119,7 +120,8 @@ impl Rig {
 }
 
 fn lock_and_try_lock(rig: &mut Rig) {
-    let (client, other) = (rig.client(), rig.client());
+    let client = rig.client();
+    let other = rig.client();
     let guard = client.lock("lock", LONG).expect("it is free");
     assert_eq!(holders(&rig.servers, "lock"), 3);
     assert!(
@@ -138,7 +140,8 @@ fn lock_and_try_lock(rig: &mut Rig) {
 }
 
 fn try_lock_for(rig: &mut Rig) {
-    let (client, other) = (rig.client(), rig.client());
+    let client = rig.client();
+    let other = rig.client();
     let guard = take(&client, "for", LONG);
     let start = Instant::now();
     let refused = other
@@ -224,7 +227,8 @@ fn keep_alive(rig: &mut Rig) {
 
 /// The threads of one client, which hand the lock to each other.
 fn handoff(rig: &mut Rig) {
-    let (client, inside) = (rig.client(), Mutex::new(0));
+    let client = rig.client();
+    let inside = Mutex::new(0);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -244,7 +248,8 @@ fn handoff(rig: &mut Rig) {
 }
 
 fn inspect(rig: &mut Rig) {
-    let (client, other) = (rig.client(), rig.client());
+    let client = rig.client();
+    let other = rig.client();
     let look = || other.inspect("inspect").expect("a majority answers");
     assert_eq!(look().state, LockState::Free);
     let request = client.request("inspect").ttl(LONG).owner("me");
@@ -297,7 +302,8 @@ fn locks_by_a_pattern(rig: &mut Rig) {
 }
 
 fn force_release(rig: &mut Rig) {
-    let (client, other) = (rig.client(), rig.client());
+    let client = rig.client();
+    let other = rig.client();
     let guard = take(&client, "force", LONG);
     let seen = other.inspect("force").expect("a majority answers");
     assert_eq!(other.force_release(&seen), Ok(true));
@@ -307,7 +313,8 @@ fn force_release(rig: &mut Rig) {
 }
 
 fn fencing(rig: &mut Rig) {
-    let (client, other) = (rig.client(), rig.client());
+    let client = rig.client();
+    let other = rig.client();
     let mut last = 0;
     for round in 0..6 {
         let guard = fenced(if round % 2 == 0 { &client } else { &other }, "fenced");

@@ -18,7 +18,8 @@ use support::redis::Server;
 use support::servers::Servers;
 
 pub(crate) fn request_all(rig: &mut Rig) {
-    let (client, other) = (rig.client(), rig.client());
+    let client = rig.client();
+    let other = rig.client();
     let both = client
         .request_all(["a", "b"])
         .ttl(LONG)
@@ -46,7 +47,8 @@ fn refuses_shares(rig: &Rig, got: Result<bool, Error>) -> bool {
 }
 
 pub(crate) fn readers(rig: &mut Rig) {
-    let (client, other) = (rig.client(), rig.client());
+    let client = rig.client();
+    let other = rig.client();
     let read = |client: &LockClient| client.request("read").ttl(LONG).shared().try_lock();
     if refuses_shares(rig, read(&client).map(|guard| guard.is_some())) {
         return;
@@ -67,7 +69,8 @@ pub(crate) fn readers(rig: &mut Rig) {
 }
 
 pub(crate) fn permits(rig: &mut Rig) {
-    let (client, other) = (rig.client(), rig.client());
+    let client = rig.client();
+    let other = rig.client();
     let request = |client| LockClient::request(client, "permits").ttl(LONG).one_of(2);
     if refuses_shares(
         rig,
@@ -116,10 +119,8 @@ pub(crate) fn queue_without_pushes(rig: &mut Rig) {
 
 pub(crate) fn queue_off(rig: &mut Rig) {
     let settings = with_long_timeout(rig.servers.urls()).queue(false);
-    let (client, other) = (
-        rig.client(),
-        settings.build().expect("the settings are good"),
-    );
+    let client = rig.client();
+    let other = settings.build().expect("the settings are good");
     let held = take(&client, "off", LONG);
     let waiting = thread::spawn(move || other.request("off").ttl(LONG).try_lock_for(LIMIT));
     thread::sleep(Duration::from_millis(100));

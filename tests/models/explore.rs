@@ -153,7 +153,8 @@ pub fn shorten<M: Model>(
     mut ends_so: impl FnMut(&mut M, &M::World) -> bool,
 ) -> Vec<M::Step> {
     ways(trace, |steps| {
-        let (mut world, mut taken) = (model.first(), Vec::new());
+        let mut world = model.first();
+        let mut taken = Vec::new();
         for step in steps {
             if !model.allows(&world, step) {
                 continue;

@@ -40,10 +40,8 @@ pub fn budget(variable: &str, plain: u64) -> u64 {
 
 /// This many seeds, of which the last twentieth is another each time, and where that begins.
 pub fn seeds(count: u64) -> (impl Iterator<Item = u64>, u64) {
-    let (from, fresh) = (
-        number("REDLATCH_SEED", 0),
-        RandomState::new().hash_one(count),
-    );
+    let from = number("REDLATCH_SEED", 0);
+    let fresh = RandomState::new().hash_one(count);
     let seed = move |index| {
         if index < count - count / 20 {
             from + index

@@ -161,15 +161,20 @@ fn every_mutant_is_killed() {
         alone.sort_by_key(|(_, (mutant, _))| draw(&seed, &mutant.name));
         alone.truncate(ALONE_MAX);
     }
-    let (count, builds) = (together.len() + alone.len(), alone.len() + 1);
+    let count = together.len() + alone.len();
+    let builds = alone.len() + 1;
     println!(
         "{count} mutants in {builds} builds, the first done after {}",
         passed(start)
     );
 
-    let (next, defects) = (Mutex::new(together.iter()), Mutex::new(Vec::new()));
+    let next = Mutex::new(together.iter());
+    let defects = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        let (workshop, programs, next, defects) = (&workshop, &programs, &next, &defects);
+        let workshop = &workshop;
+        let programs = &programs;
+        let next = &next;
+        let defects = &defects;
         scope.spawn(move || {
             for (_, (mutant, change)) in alone {
                 let kill = || workshop.with(change, || build_and_run(workshop, &mutant.killer));

@@ -87,7 +87,8 @@ impl Switched {
             }
             is_outside
         });
-        let (mut text, mut from) = (String::new(), 0);
+        let mut text = String::new();
+        let mut from = 0;
         let regions = self.regions.entry(file.to_owned()).or_default();
         for (start, bodies) in functions {
             text.extend(lines[from..start].iter().map(|line| format!("{line}\n")));

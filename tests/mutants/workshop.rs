@@ -127,10 +127,8 @@ impl Workshop {
     /// files. A file that was replaced stays so.
     fn write(&self, file: &Path, text: &[u8]) {
         let replaced = file.to_str().and_then(|file| self.replaced.get(file));
-        let (text, copy) = (
-            replaced.map_or(text, String::as_bytes),
-            self.source.join(file),
-        );
+        let text = replaced.map_or(text, String::as_bytes);
+        let copy = self.source.join(file);
         if fs::read(&copy).ok().as_deref() != Some(text) {
             fs::create_dir_all(copy.parent().unwrap()).unwrap();
             fs::write(&copy, text).unwrap();

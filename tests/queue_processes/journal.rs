@@ -75,7 +75,10 @@ pub(crate) fn read(folder: &Path) -> Vec<Hold> {
             panic!("{line:?}")
         };
         let number = |word: &str| word.parse::<u64>().expect("a number");
-        let (process, token, one, two) = (number(process), number(token), number(one), number(two));
+        let process = number(process);
+        let token = number(token);
+        let one = number(one);
+        let two = number(two);
         if kind == "in" {
             let before = holds.insert(
                 token,

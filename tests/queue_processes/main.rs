@@ -46,7 +46,8 @@ fn all_nodes(servers: &Servers) -> LockClient {
 #[test]
 fn a_killed_waiter_at_the_head_of_the_queue_costs_the_others_its_lease_at_most() {
     let _alone = alone();
-    let (servers, folder) = (Servers::start(3), in_memory());
+    let servers = Servers::start(3);
+    let folder = in_memory();
     let held = take(&all_nodes(&servers), "name", LONG);
     let mut first = Contender::start(&servers.urls(), folder.path(), 0);
     await_queued(&servers, "name", 1);
@@ -69,7 +70,8 @@ fn a_killed_waiter_at_the_head_of_the_queue_costs_the_others_its_lease_at_most()
 #[test]
 fn a_stopped_waiter_at_the_head_is_passed_over_and_served_when_it_goes_on() {
     let _alone = alone();
-    let (servers, folder) = (Servers::start(3), in_memory());
+    let servers = Servers::start(3);
+    let folder = in_memory();
     let held = take(&all_nodes(&servers), "name", LONG);
     let mut first = Contender::start(&servers.urls(), folder.path(), 0);
     await_queued(&servers, "name", 1);
@@ -93,7 +95,8 @@ fn a_stopped_waiter_at_the_head_is_passed_over_and_served_when_it_goes_on() {
 #[test]
 fn a_killed_holder_costs_the_first_waiter_its_ttl_at_most() {
     let _alone = alone();
-    let (servers, folder) = (Servers::start(3), in_memory());
+    let servers = Servers::start(3);
+    let folder = in_memory();
     let mut first = Contender::start(&servers.urls(), folder.path(), contender::KEEPS);
     assert!(eventually(LIMIT, || !journal::read(folder.path()).is_empty()));
     let mut line = Line::before("name");
@@ -109,7 +112,8 @@ fn a_killed_holder_costs_the_first_waiter_its_ttl_at_most() {
 #[test]
 fn a_holder_that_is_killed_with_many_waiters_costs_whoever_is_behind_them_its_ttl_and_a_second() {
     let _alone = alone();
-    let (servers, folder) = (Servers::start(3), in_memory());
+    let servers = Servers::start(3);
+    let folder = in_memory();
     let mut crowd = Contender::start(&servers.urls(), folder.path(), contender::CROWD);
     let are_there = |server| queued(server, "name") >= contender::CROWD_SIZE - 1;
     assert!(eventually(2 * LIMIT, || servers.iter().all(are_there)));
@@ -132,10 +136,12 @@ fn processes_that_are_killed_and_stopped_at_any_moment_exclude_each_other_and_go
     let _alone = alone();
     const COUNT: u64 = 8;
     const TIME: Duration = Duration::from_secs(6);
-    let (servers, folder) = (Servers::start(3), in_memory());
+    let servers = Servers::start(3);
+    let folder = in_memory();
     let start_one = |number| Contender::start(&servers.urls(), folder.path(), number);
     let mut contenders: Vec<_> = (0..COUNT).map(start_one).collect();
-    let (mut started, mut random) = (COUNT, 0x2545_f491_4f6c_dd1d_u64);
+    let mut started = COUNT;
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let start = Instant::now();
     while start.elapsed() < TIME {
         thread::sleep(Duration::from_millis(60));
@@ -216,7 +222,8 @@ fn five_hundred_clients_that_wait_at_once_are_served_in_the_order_of_the_queue()
     let served = Mutex::new(Vec::new());
     let (order, start) = thread::scope(|scope| {
         for number in 0..COUNT {
-            let (servers, served) = (&servers, &served);
+            let servers = &servers;
+            let served = &served;
             scope.spawn(move || {
                 let builder = without_restart_guard(servers.urls());
                 let builder = builder.node_timeout(Duration::from_secs(10));

@@ -22,7 +22,8 @@ fn a_distant_client_is_not_starved_by_one_that_is_near() {
     let is_over = Arc::new(AtomicBool::new(false));
     let is_over_too = Arc::clone(&is_over);
     let busy = thread::spawn(move || {
-        let (register, mut changes) = (near.register("a").unwrap(), 0_u64);
+        let register = near.register("a").unwrap();
+        let mut changes = 0_u64;
         while !is_over_too.load(Ordering::SeqCst) {
             register.change(|_| Some(b"near".to_vec())).unwrap();
             changes += 1;
@@ -75,12 +76,14 @@ fn very_many_threads_of_one_client_lose_nothing() {
     const THREADS: usize = 300;
     let (servers, first) = formed(3);
     let second = client(&servers.urls());
-    let (calls, unsure) = (AtomicU64::new(0), AtomicUsize::new(0));
+    let calls = AtomicU64::new(0);
+    let unsure = AtomicUsize::new(0);
     let start = Instant::now();
     thread::scope(|scope| {
         for number in 0..THREADS {
             let register = [&first, &second][number % 2].register("a").unwrap();
-            let (calls, unsure) = (&calls, &unsure);
+            let calls = &calls;
+            let unsure = &unsure;
             scope.spawn(move || {
                 for _ in 0..10 {
                     let add = |value: Option<&_>| {
@@ -132,7 +135,8 @@ fn contend(has_guard: bool) {
     };
     let clients: Vec<LockClient> = (0..8).map(|_| builder().build().unwrap()).collect();
     let start = Instant::now();
-    let (made, unsure) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let made = AtomicUsize::new(0);
+    let unsure = AtomicUsize::new(0);
     thread::scope(|scope| {
         for client in &clients {
             scope.spawn(|| {
@@ -151,7 +155,8 @@ fn contend(has_guard: bool) {
             });
         }
     });
-    let (made, unsure) = (made.into_inner(), unsure.into_inner());
+    let made = made.into_inner();
+    let unsure = unsure.into_inner();
     let value = clients[0].register("a").unwrap().read().unwrap();
     let count = text(value.as_ref()).map_or(0, |text| text.len());
     assert!(

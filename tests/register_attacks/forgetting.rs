@@ -35,7 +35,8 @@ fn a_majority_that_has_forgotten_is_an_error_and_no_empty_register() {
 #[test]
 fn a_client_of_a_former_group_loses_no_change_of_the_new_one() {
     let (servers, old) = formed(3);
-    let (mine, other) = (old.register("a").unwrap(), old.register("b").unwrap());
+    let mine = old.register("a").unwrap();
+    let other = old.register("b").unwrap();
     for number in 0..5 {
         set(&mine, &format!("old {number}"));
     }
@@ -130,7 +131,8 @@ fn a_replica_that_was_promoted_has_no_vote() {
     let other = register(&urls(&[&replica, &servers[1], &servers[2]]));
     let second = other.change(|value| append(value, " and right"));
     servers[1].resume();
-    let (first, second) = (first.is_ok(), second.map(|it| text(it.before())));
+    let first = first.is_ok();
+    let second = second.map(|it| text(it.before()));
     let values = (
         read(&one),
         read(&register(&urls(&[&replica, &servers[1], &servers[2]]))),
@@ -211,7 +213,8 @@ fn of_one_and_two_nodes_all_must_answer() {
 #[test]
 fn a_node_without_a_vote_and_one_that_refuses_are_not_all_nodes() {
     let (servers, first) = formed(3);
-    let (mine, other) = (first.register("a").unwrap(), client(&servers.urls()));
+    let mine = first.register("a").unwrap();
+    let other = client(&servers.urls());
     let other = other.register("a").unwrap();
     flush(&servers[..1]);
     for number in 0..200 {

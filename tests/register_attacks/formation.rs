@@ -17,7 +17,8 @@ fn clients_that_form_at_once_make_one_group() {
             let threads: Vec<_> = (0..4)
                 .map(|_| {
                     urls.rotate_left(1);
-                    let (client, barrier) = (client(&urls), &barrier);
+                    let client = client(&urls);
+                    let barrier = &barrier;
                     scope.spawn(move || {
                         let _ = client.nodes();
                         barrier.wait();

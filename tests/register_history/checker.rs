@@ -74,7 +74,8 @@ pub(crate) fn check(operations: &[Operation]) -> Result<(), String> {
 
 /// The values that an operation has shown.
 fn shown(operation: &Operation) -> Vec<Seen> {
-    let (call, outcome) = (&operation.call, &operation.outcome);
+    let call = &operation.call;
+    let outcome = &operation.outcome;
     let mut shown: Vec<Seen> = match outcome {
         Outcome::Is(value) | Outcome::Changed { before: value, .. } => {
             value.iter().cloned().collect()
@@ -105,7 +106,9 @@ fn shown(operation: &Operation) -> Vec<Seen> {
 impl History {
     fn new(mut operations: Vec<Operation>) -> Result<Self, String> {
         operations.sort_by_key(|operation| operation.called);
-        let (mut versions, mut ids, mut fences) = (HashMap::new(), HashSet::new(), HashSet::new());
+        let mut versions = HashMap::new();
+        let mut ids = HashSet::new();
+        let mut fences = HashSet::new();
         for operation in &operations {
             if let Outcome::Stale(by) = operation.outcome {
                 fences.insert(by);
@@ -139,7 +142,8 @@ impl History {
 
     fn search(&self) -> Result<(), String> {
         let start = (Position::default(), Applied::new());
-        let (mut stack, mut visited) = (vec![start], Visited::default());
+        let mut stack = vec![start];
+        let mut visited = Visited::default();
         let mut furthest = Position::default();
         while let Some((position, applied)) = stack.pop() {
             if position.base == self.sure.len() {
@@ -163,7 +167,8 @@ impl History {
     /// The positions after one more operation, the likeliest last.
     fn next(&self, position: &Position, applied: &Applied) -> Vec<(Position, Applied)> {
         let (open, until) = self.open(position);
-        let (mut all, mut has_deleted) = (Vec::new(), false);
+        let mut all = Vec::new();
+        let mut has_deleted = false;
         for (index, operation) in self.unsure.iter().enumerate() {
             // Deletions are alike, so the one that was called first is the first to take effect.
             let is_other_deletion = operation.call == Call::Delete && has_deleted;

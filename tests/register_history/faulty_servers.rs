@@ -42,7 +42,8 @@ impl NodeFault {
             to_client: chance.millis(0..=60),
         };
         let offset = chance.below(90);
-        let (cut, reset) = (Mode::CutAfter(offset), Mode::ResetAfter(offset));
+        let cut = Mode::CutAfter(offset);
+        let reset = Mode::ResetAfter(offset);
         let wires = [
             delay,
             delay,

@@ -85,7 +85,8 @@ fn parse(line: &str) -> Operation {
     let mut words = line.split_whitespace();
     let words = &mut words;
     let [register, worker] = [number(words), number(words)];
-    let (called, returned) = (number(words), number(words));
+    let called = number(words);
+    let returned = number(words);
     let call = match word(words) {
         "read" => Call::Read,
         "change" => Call::Change(number(words)),
@@ -115,7 +116,8 @@ fn parse(line: &str) -> Operation {
         "failed" => Outcome::Failed,
         other => panic!("{other} in {line}"),
     };
-    let (register, worker) = (register as usize, worker as usize);
+    let register = register as usize;
+    let worker = worker as usize;
     Operation {
         register,
         worker,
@@ -141,10 +143,8 @@ fn parse_optional(word: &str) -> Option<u64> {
 fn parse_value(word: &str) -> Option<Seen> {
     let mut parts = (word != "-").then(|| word.split(':'))?;
     let mut part = || parts.next().expect("three parts");
-    let (version, fence) = (
-        part().parse().expect("a number"),
-        part().parse().expect("a number"),
-    );
+    let version = part().parse().expect("a number");
+    let fence = part().parse().expect("a number");
     let ids = part()
         .split(',')
         .map(|id| id.parse().expect("a number"))
@@ -192,7 +192,8 @@ fn every_line_is_read_back() {
     ];
     for call in calls {
         for outcome in &outcomes {
-            let (call, outcome) = (call.clone(), outcome.clone());
+            let call = call.clone();
+            let outcome = outcome.clone();
             let operation = Operation {
                 register: 1,
                 worker: 2,

@@ -109,7 +109,8 @@ impl Worker {
     /// Makes one operation, and records it.
     pub(crate) fn make(&mut self, register: usize, call: Call) -> Outcome {
         let called = now();
-        let (worker, outcome) = (self.number, Outcome::Unsure);
+        let worker = self.number;
+        let outcome = Outcome::Unsure;
         let mut operation = Operation {
             register,
             worker,

@@ -218,7 +218,8 @@ impl Client {
 
     /// Goes on with a change until it waits for answers.
     fn go_on(&mut self, mistake: Option<Mistake>, deeds: &mut Vec<Deed>) {
-        let (index, begun) = (self.index, self.begun);
+        let index = self.index;
+        let begun = self.begun;
         loop {
             let current = self.current.as_mut().expect("a call");
             let Phase::Changing(change) = &mut current.phase else {

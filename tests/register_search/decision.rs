@@ -40,7 +40,9 @@ impl Decision {
         let mut proposer = Proposer::new(Token::new(token));
         proposer.enter(&group);
         let change = Change::new(proposer);
-        let (drafts, looks, refused) = (Vec::new(), 0, None);
+        let drafts = Vec::new();
+        let looks = 0;
+        let refused = None;
         let mut begun = Self {
             nodes,
             change,

@@ -49,7 +49,8 @@ pub(crate) fn sound_walks(name: &str, walks: u64, plan: fn(&mut Chance) -> Plan)
             server = Server::new(&[]);
         }
         let mut random = Chance::new(seed);
-        let (plan, mut trace) = (plan(&mut random), Vec::new());
+        let plan = plan(&mut random);
+        let mut trace = Vec::new();
         if let Err(what) = walk(&plan, &mut random, &mut server, &mut trace, &mut totals) {
             let trace = shrink(&plan, what, &trace, &mut server);
             let story = story::tell(&plan, &trace, &mut server);
@@ -75,13 +76,15 @@ pub(crate) fn broken(mistake: Mistake, wanted: Violation, plan: Plan) {
 pub(crate) fn broken_from(first: u64, mistake: Mistake, wanted: Violation, plan: Plan) {
     let plan = plan.with(mistake);
     let changes = mistake.changes();
-    let (mut server, mut totals) = (Server::new(&changes), Totals::default());
+    let mut server = Server::new(&changes);
+    let mut totals = Totals::default();
     let from = number("REDLATCH_SEED", first);
     for seed in from..from + ENOUGH {
         if server.seen() > SEEN_MAX {
             server = Server::new(&changes);
         }
-        let (mut random, mut trace) = (Chance::new(seed), Vec::new());
+        let mut random = Chance::new(seed);
+        let mut trace = Vec::new();
         if let Err(what) = walk(&plan, &mut random, &mut server, &mut trace, &mut totals) {
             eprintln!("{mistake:?}: {what:?} after {totals}");
             if std::env::var_os("REDLATCH_TRACE").is_some() {

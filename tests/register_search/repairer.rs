@@ -68,7 +68,8 @@ pub(crate) type Next = Result<Ask, Ended>;
 impl Repairer {
     pub(crate) fn new(index: usize, nodes: usize) -> Self {
         let membership = Membership::new(nodes, None);
-        let (stage, index) = (Stage::Idle, index as u8);
+        let stage = Stage::Idle;
+        let index = index as u8;
         Self {
             index,
             nodes,
@@ -199,7 +200,9 @@ impl Repairer {
         let Some(target) = now else {
             return self.join(view, left);
         };
-        let (id, token, before) = (self.draw(), self.draw(), view.epoch().clone());
+        let id = self.draw();
+        let token = self.draw();
+        let before = view.epoch().clone();
         let new = place_at(target.node.index(), id);
         let keeps = mistake == Some(Mistake::RefillKeepsEpoch);
         let proposed = if keeps {

@@ -23,7 +23,8 @@ impl Model for Search<'_> {
     }
 
     fn steps(&mut self, world: &World) -> Vec<Step> {
-        let (plan, mut steps) = (self.plan, Vec::new());
+        let plan = self.plan;
+        let mut steps = Vec::new();
         for node in (0..plan.nodes).filter(|node| world.can_lose(*node, plan)) {
             steps.push(Step::Lose(node));
         }

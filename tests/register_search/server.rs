@@ -144,7 +144,8 @@ impl Server {
 
     /// A member that has kept no register so far: which one, and of how many.
     pub(crate) fn formed(&mut self, index: usize, nodes: usize) -> NodeState {
-        let (epoch, id) = (epoch(nodes), index as u64 + 1);
+        let epoch = epoch(nodes);
+        let id = index as u64 + 1;
         let run = index as u8 * 16;
         let member = Member {
             epoch,
@@ -172,10 +173,8 @@ impl Server {
 
     /// A node whose server was started again, with the keys that it had in an older state.
     pub(crate) fn restarted(&mut self, node: NodeState, older: NodeState) -> NodeState {
-        let (now, older) = (
-            &self.nodes.things[node as usize],
-            &self.nodes.things[older as usize],
-        );
+        let now = &self.nodes.things[node as usize];
+        let older = &self.nodes.things[older as usize];
         let kept = Kept {
             keys: older.keys.clone(),
             run: now.run + 1,
@@ -348,7 +347,8 @@ fn request(asked: &Asked, run: u8) -> engine::Request {
         mark,
         command,
     } = asked.clone();
-    let (keys, run_id) = (keys(register), run_id(run).into());
+    let keys = keys(register);
+    let run_id = run_id(run).into();
     let request = RegisterRequest {
         keys,
         epoch: mark,

@@ -60,7 +60,8 @@ impl Walk<'_> {
 
     /// A majority has the record, and the others may get it late.
     fn first(&mut self, others: &[Goal], losses: usize, repairers: usize) -> World {
-        let (count, is_voted) = (self.count, self.search.stage == Stage::Finish);
+        let count = self.count;
+        let is_voted = self.search.stage == Stage::Finish;
         let server = &mut self.search.server;
         let mut nodes: Vec<_> = (0..count).map(|node| server.formed(node, count)).collect();
         let mut sent = Sent::default();
@@ -224,7 +225,8 @@ impl Walk<'_> {
     }
 
     fn step(&mut self, world: &mut World, random: &mut Chance) -> Result<(), Violation> {
-        let (clients, all) = (world.actors.len(), world.rounds.len());
+        let clients = world.actors.len();
+        let all = world.rounds.len();
         let node = random.below(self.count);
         if random.one_in(12) {
             let command = random.pick(&world.sent.to(node).collect::<Vec<_>>());
@@ -239,7 +241,8 @@ impl Walk<'_> {
             return Ok(());
         }
         if world.losses_left > 0 && random.one_in(20) {
-            let (now, older) = (world.nodes[node], random.pick(&world.older[node]));
+            let now = world.nodes[node];
+            let older = random.pick(&world.older[node]);
             (world.losses_left, world.is_lost) = (world.losses_left - 1, true);
             world.nodes[node] = match random.one_in(2) {
                 true => self.search.server.emptied(now),
@@ -325,7 +328,8 @@ impl Walk<'_> {
 
     /// A new client aborts or reads it, alone and on these nodes only.
     fn end(&mut self, world: &World, mask: u8, group: &Group, goal: Goal) -> Result<(), Violation> {
-        let (mut nodes, index) = (world.nodes.clone(), world.actors.len());
+        let mut nodes = world.nodes.clone();
+        let index = world.actors.len();
         let mut client = Actor::new(&self.search, index, goal);
         let mut next = client.enter(&self.search, group);
         while let Err(command) = next {
@@ -365,7 +369,8 @@ impl Walk<'_> {
 #[test]
 fn votes_are_kept_while_nodes_are_refilled() {
     use Goal::{Abort, Read};
-    let (first, walks) = (number("REDLATCH_SEED", 0), budget("REDLATCH_WALKS", 50));
+    let first = number("REDLATCH_SEED", 0);
+    let walks = budget("REDLATCH_WALKS", 50);
     let mut repairs = 0;
     let mut searches = [3, 5].map(|count| {
         let search = Search::new(Mistake::None, SIDES, &[], ROUNDS);

@@ -76,8 +76,10 @@ impl Actor {
         if search.mistake == Mistake::AbortedFromMemory {
             proposer = search.creator.clone();
         }
-        let (name, drafts) = (NAMES[index % search.sides], Vec::new());
-        let (phase, rounds_left) = (Phase::Idle, search.rounds);
+        let name = NAMES[index % search.sides];
+        let drafts = Vec::new();
+        let phase = Phase::Idle;
+        let rounds_left = search.rounds;
         Self {
             name,
             goal,

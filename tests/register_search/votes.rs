@@ -219,7 +219,8 @@ impl<'a> Search<'a> {
 
     /// A new client aborts or reads it, alone and on these nodes only.
     fn end(&mut self, world: &World, mask: u8, goal: Goal) -> Result<(), Violation> {
-        let (mut nodes, index) = (world.nodes, world.actors.len());
+        let mut nodes = world.nodes;
+        let index = world.actors.len();
         let mut client = Actor::new(self, index, goal);
         client.rounds_left = 12;
         let mut next = Err(client.begin(self).expect("it asks the nodes"));

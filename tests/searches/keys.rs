@@ -69,7 +69,8 @@ fn read_lock(mut keys: Keys, index: usize, is_mute: bool) -> Lock {
     };
     let holders = set(HOLDERS).into_iter().map(|(member, ends)| {
         let (slot, value) = read_member(&member).expect("a member");
-        let (slot, token) = (slot.map(|slot| slot as u8), Token::read(value));
+        let slot = slot.map(|slot| slot as u8);
+        let token = Token::read(value);
         let end = match ends {
             ..NOW => End::Over,
             ends if ends <= NOW + CLAIM => End::Soon,
@@ -108,7 +109,8 @@ fn read_lock(mut keys: Keys, index: usize, is_mute: bool) -> Lock {
         Some((Value::Text(digits), _)) => number(digits),
         _ => 0,
     };
-    let (key, stale) = (key(&keys), permits.filter(is_stale).collect());
+    let key = key(&keys);
+    let stale = permits.filter(is_stale).collect();
     let queue = queue.collect();
     let lock = Lock {
         key,

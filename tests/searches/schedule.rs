@@ -51,7 +51,8 @@ pub(crate) fn run(
     world.faults_left = 0;
     world.looks_left = scheme.looks_at_end();
     let mut looked = vec![0; scheme.clients];
-    let (free_max, mut free_for) = (free_max(&world, scheme), 0);
+    let free_max = free_max(&world, scheme);
+    let mut free_for = 0;
     let stopped = stopped_faults(&world, random);
     take_all(&mut world, scheme, stopped, trace)?;
     for period in 0..PERIODS_MAX {
@@ -131,7 +132,8 @@ fn arrive(
     random: &mut Chance,
     trace: &mut Vec<Step>,
 ) -> Result<bool, Violation> {
-    let (mut steps, mut was_held) = (Vec::new(), false);
+    let mut steps = Vec::new();
+    let mut was_held = false;
     for _ in 0..STEPS_MAX {
         steps.clear();
         world.steps(&mut steps);

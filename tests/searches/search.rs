@@ -54,7 +54,8 @@ impl Model for &Scheme {
 
 /// How the world ends on the fair schedule of this seed, and the steps.
 fn end(scheme: &Scheme, world: &World, seed: u64) -> (Result<(), Violation>, Vec<Step>) {
-    let (mut random, mut steps) = (Chance::new(seed), Vec::new());
+    let mut random = Chance::new(seed);
+    let mut steps = Vec::new();
     let ended = fair::run(world.clone(), scheme, &mut random, &mut steps);
     (ended.map(|_| ()), steps)
 }

@@ -80,7 +80,8 @@ struct Server {
 impl Server {
     fn new(scheme: &Scheme) -> Self {
         let changes = scheme.mistake.map_or_else(Vec::new, Mistake::changes);
-        let (node, is_mute) = (Embedded::new(&changes), scheme.is_mute);
+        let node = Embedded::new(&changes);
+        let is_mute = scheme.is_mute;
         Self {
             node,
             links: BTreeMap::new(),

@@ -27,7 +27,8 @@ impl World {
         state.id = state.token;
         (state.number, state.was_queued, state.before) = (0, false, before);
         (state.misses, state.is_out, state.place) = (0, false, 0);
-        let (token, want) = (state.token, state.want);
+        let token = state.token;
+        let want = state.want;
         self.forget_hints(client);
         self.sites
             .iter_mut()
@@ -133,7 +134,9 @@ impl World {
         self.leave_order(client);
         let state = &mut self.clients[client];
         state.awaited = alone;
-        let (round, id, token) = (state.round, Some(state.id), state.token);
+        let round = state.round;
+        let id = Some(state.id);
+        let token = state.token;
         let request = Request::Release {
             id,
             token,
@@ -168,7 +171,10 @@ impl World {
         if state.phase != Phase::Holding || !scheme.extends {
             return;
         }
-        let (token, slot, round, want) = (state.token, state.slot, state.round, state.want);
+        let token = state.token;
+        let slot = state.slot;
+        let round = state.round;
+        let want = state.want;
         let id = Some(state.id).filter(|_| {
             want.is_share() && state.was_queued && !scheme.makes(Mistake::RestoreLeavesWaiter)
         });
@@ -244,7 +250,9 @@ impl World {
             false => scheme.makes(Mistake::ClaimStays),
         };
         let withdraw = Some(state.token).filter(|_| !stays);
-        let (id, number, want) = (state.id, state.number, state.awaited);
+        let id = state.id;
+        let number = state.number;
+        let want = state.awaited;
         self.sites
             .iter_mut()
             .for_each(|site| site.links[client].asks = None);
@@ -263,7 +271,9 @@ impl World {
     pub(crate) fn look_again(&mut self, client: usize, scheme: &Scheme) {
         let state = &self.clients[client];
         if state.phase == Phase::Holding {
-            let (token, want, slot) = (state.token, state.want, state.slot);
+            let token = state.token;
+            let want = state.want;
+            let slot = state.slot;
             return self.ask(client, Request::Extend { token, want, slot });
         }
         self.look(client, scheme);
@@ -291,7 +301,9 @@ impl World {
         }
         state.token.attempt += 1;
         state.phase = Phase::Claiming;
-        let (id, token, want) = (state.id, state.token, state.awaited);
+        let id = state.id;
+        let token = state.token;
+        let want = state.awaited;
         if scheme.makes(Mistake::ReservationIsGrant) {
             return self.grant(client, scheme);
         }
@@ -316,7 +328,9 @@ impl World {
         let state = &mut self.clients[client];
         let was_holding = matches!(state.phase, Phase::Holding | Phase::Expired);
         (state.phase, state.before, state.slot) = (Phase::Idle, 0, None);
-        let (id, token, want) = (state.id, state.token, state.want);
+        let id = state.id;
+        let token = state.token;
+        let want = state.want;
         let request = if scheme.is_plain(client) {
             Request::Delete(token)
         } else {

@@ -113,7 +113,8 @@ impl World {
         } else {
             Order::Strict
         };
-        let (faults_left, looks_left) = (scheme.faults_max, scheme.looks_max);
+        let faults_left = scheme.faults_max;
+        let looks_left = scheme.looks_max;
         Self {
             sites,
             clients,

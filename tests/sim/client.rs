@@ -106,7 +106,8 @@ impl Client {
             count: context.options.handoffs_max,
             ..HandoffLimit::DEFAULT
         };
-        let (token, owner_process) = (CancelToken::new(), Arc::new(OwnerProcess::here()));
+        let token = CancelToken::new();
+        let owner_process = Arc::new(OwnerProcess::here());
         let rules = Arc::new(rules);
         // Histories of locks draw as many numbers as they would without it.
         let uses_registers = context.options.registers.is_some();

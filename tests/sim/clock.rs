@@ -57,7 +57,8 @@ impl Clock {
         if shown >= NEVER {
             return NEVER;
         }
-        let (shown, drift) = (i128::from(shown), i128::from(self.drift));
+        let shown = i128::from(shown);
+        let drift = i128::from(self.drift);
         let run = (shown - shown * drift / (PARTS + drift)) as u64;
         // The division may have cut off a nanosecond or two.
         let mut when = (run + self.stopped).saturating_sub(3).max(self.stopped);

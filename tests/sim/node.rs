@@ -85,7 +85,8 @@ impl Node {
                 None => options,
             })
         };
-        let (run_id, other_run_id) = (format!("{server:02}r0"), format!("{server:02}other"));
+        let run_id = format!("{server:02}r0");
+        let other_run_id = format!("{server:02}other");
         Self {
             index,
             health: Health::Up,

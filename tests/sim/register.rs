@@ -80,7 +80,8 @@ pub(crate) fn formed(run_ids: &[String], durable: &[bool]) -> Vec<Vec<u8>> {
         .zip(durable)
         .zip(1..)
         .map(|((run_id, is_durable), id)| {
-            let (run_id, is_durable) = (run_id.clone(), *is_durable);
+            let run_id = run_id.clone();
+            let is_durable = *is_durable;
             Member {
                 epoch: epoch.clone(),
                 run_id,

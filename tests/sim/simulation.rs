@@ -111,10 +111,8 @@ impl Simulation {
     }
 
     pub(crate) fn run(mut self) -> HistoryResult {
-        let (faults_end_at, events_max) = (
-            self.context.options.faults_end_at,
-            self.context.options.events_max,
-        );
+        let faults_end_at = self.context.options.faults_end_at;
+        let events_max = self.context.options.events_max;
         self.run_until(faults_end_at, |it| it.context.tally.events >= events_max);
         let healed = self.heal();
         self.expect_locks(&healed);
@@ -227,7 +225,8 @@ impl Simulation {
 
     fn connected(&mut self, connection: usize) {
         let entry = &self.context.network.connections[connection];
-        let (client, node) = (entry.client, entry.node);
+        let client = entry.client;
+        let node = entry.node;
         if entry.is_abandoned {
             return;
         }
@@ -247,7 +246,8 @@ impl Simulation {
     fn arrive(&mut self, connection: usize, side: Side) {
         self.context.network.arrive(connection, side);
         let entry = &self.context.network.connections[connection];
-        let (client, is_abandoned) = (entry.client, entry.is_abandoned);
+        let client = entry.client;
+        let is_abandoned = entry.is_abandoned;
         if let Some(server) = entry.server.filter(|_| side == Side::Node) {
             self.nodes[server].serve(&mut self.context, connection);
             self.send_writes(server);

@@ -80,7 +80,8 @@ fn read(text: &str, found: &mut Findings) -> Vec<Held> {
         let number = |index: usize| -> u64 { words[index].parse().expect("a number") };
         let section = (number(1), number(2), number(3));
         if words[0] == "in" {
-            let (from, until) = (number(4), number(5));
+            let from = number(4);
+            let until = number(5);
             let held = Held {
                 from,
                 until,

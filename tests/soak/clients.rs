@@ -55,7 +55,8 @@ pub(crate) struct Clients {
 
 impl Clients {
     pub(crate) fn start(urls: &[String], folder: &Path) -> Self {
-        let (urls, folder) = (urls.join(" "), folder.to_owned());
+        let urls = urls.join(" ");
+        let folder = folder.to_owned();
         let mut clients = Self {
             urls,
             folder,

@@ -128,7 +128,8 @@ impl FaultyServers {
 
     /// Injects a fault that is over at once.
     fn inject_momentary_fault(&mut self, index: usize, chance: &mut Chance) {
-        let (server, proxy) = (&self.servers[index], &self.nodes[index].proxy);
+        let server = &self.servers[index];
+        let proxy = &self.nodes[index].proxy;
         let name = match chance.below(3) {
             0 => {
                 proxy.set(Mode::Reset);
@@ -149,7 +150,8 @@ impl FaultyServers {
 
     fn inject_fault(&mut self, index: usize, chance: &mut Chance) {
         let fault = NodeFault::any(chance);
-        let (server, node) = (&mut self.servers[index], &mut self.nodes[index]);
+        let server = &mut self.servers[index];
+        let node = &mut self.nodes[index];
         match fault {
             NodeFault::Killed if self.killed.elapsed() < KILL_PAUSE => return,
             NodeFault::Killed => server.kill(),
@@ -165,7 +167,8 @@ impl FaultyServers {
     }
 
     fn end_fault(&mut self, index: usize) {
-        let (server, node) = (&mut self.servers[index], &mut self.nodes[index]);
+        let server = &mut self.servers[index];
+        let node = &mut self.nodes[index];
         let Some((fault, _)) = node.fault.take() else {
             return;
         };

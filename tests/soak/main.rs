@@ -93,10 +93,8 @@ fn the_protected_data_stays_consistent_under_all_faults() {
     );
     eprintln!("keys left by the clients: {left}, after their ttl: {leaked}");
     let (early, late) = figures.split_at(figures.len() / 2);
-    let (early, late) = (
-        Figures::most(&early[early.len() / 4..]),
-        Figures::most(late),
-    );
+    let early = Figures::most(&early[early.len() / 4..]);
+    let late = Figures::most(late);
     for (name, index) in [
         ("start", 0),
         ("middle", figures.len() / 2),

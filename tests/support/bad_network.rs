@@ -43,7 +43,8 @@ pub fn check_mutual_exclusion(
     urls: &[String],
     modes: &[Mode],
 ) {
-    let (is_over, is_inside) = (AtomicBool::new(false), AtomicBool::new(false));
+    let is_over = AtomicBool::new(false);
+    let is_inside = AtomicBool::new(false);
     let turns = AtomicUsize::new(0);
     let round = Duration::from_millis(100);
     let contend = || {

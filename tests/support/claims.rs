@@ -103,7 +103,9 @@ impl Claims {
                 panic!("{line}")
             };
             let instant = |nanos: &str| instant(nanos.parse().expect("nanoseconds"));
-            let (from, until, is_stubborn) = (instant(from), instant(until), is_stubborn == "true");
+            let from = instant(from);
+            let until = instant(until);
+            let is_stubborn = is_stubborn == "true";
             if index.parse() == Ok(own.len()) {
                 own.push(self.begin(Claim {
                     client,
@@ -175,10 +177,8 @@ fn clock() -> (Instant, i128) {
 /// This time in nanoseconds of the clock that all processes share.
 fn shared(at: Instant) -> i128 {
     let (now, clock) = clock();
-    let (after, before) = (
-        at.saturating_duration_since(now),
-        now.saturating_duration_since(at),
-    );
+    let after = at.saturating_duration_since(now);
+    let before = now.saturating_duration_since(at);
     clock + after.as_nanos() as i128 - before.as_nanos() as i128
 }
 
@@ -254,7 +254,8 @@ pub fn compete<H: Hold>(
         }
         let Some(mut guard) = acquire() else { continue };
         let from = Instant::now();
-        let (is_stubborn, until) = (turn % 3 == 0, guard.promised());
+        let is_stubborn = turn % 3 == 0;
+        let until = guard.promised();
         let claim = all_claims.begin(Claim {
             client: number,
             is_stubborn,

@@ -36,11 +36,13 @@ impl Cluster {
         let cluster = Self { servers, shards };
         for shard in 0..shards {
             let Range { start, end } = cluster.slots(shard);
-            let (start, end) = (start.to_string(), (end - 1).to_string());
+            let start = start.to_string();
+            let end = (end - 1).to_string();
             cluster.servers[shard].command(&["CLUSTER", "ADDSLOTSRANGE", &start, &end]);
         }
         for server in &cluster.servers[1..] {
-            let (port, bus) = (server.client_port().to_string(), server.bus().to_string());
+            let port = server.client_port().to_string();
+            let bus = server.bus().to_string();
             cluster.servers[0].command(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]);
         }
         let knows_all =

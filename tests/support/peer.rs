@@ -29,7 +29,8 @@ impl Peer {
         let script = Arc::new(script);
         let streams = Arc::new(Streams::default());
         let accepted = Arc::new(AtomicUsize::new(0));
-        let (all, count) = (Arc::clone(&streams), Arc::clone(&accepted));
+        let all = Arc::clone(&streams);
+        let count = Arc::clone(&accepted);
         let acceptor = Acceptor::start(0, move |stream| {
             let _ = stream.set_nodelay(true);
             let number = count.fetch_add(1, Ordering::SeqCst);
@@ -42,7 +43,8 @@ impl Peer {
             thread::spawn(move || script(&mut conversation));
         });
         let acceptor = acceptor.expect("the loopback has a free port");
-        let (port, front) = (acceptor.port(), Front::start(acceptor.port()));
+        let port = acceptor.port();
+        let front = Front::start(acceptor.port());
         Self {
             port,
             front,

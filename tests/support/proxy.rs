@@ -226,9 +226,11 @@ fn pump(
     sink: &Arc<TcpStream>,
 ) {
     let (parcels, inbox) = channel();
-    let (shared, source_in) = (Arc::clone(shared), Arc::clone(source));
+    let shared = Arc::clone(shared);
+    let source_in = Arc::clone(source);
     thread::spawn(move || read_from(&shared, direction, &source_in, &parcels));
-    let (source, sink) = (Arc::clone(source), Arc::clone(sink));
+    let source = Arc::clone(source);
+    let sink = Arc::clone(sink);
     thread::spawn(move || write_to(&source, &sink, &inbox));
 }
 

@@ -91,7 +91,8 @@ impl Server {
         let directory = tempfile::Builder::new().prefix("redlatch-redis-").tempdir();
         let directory = directory.expect("a temporary directory can be made");
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let (program, environment) = (program.clone(), environment.to_vec());
+        let program = program.clone();
+        let environment = environment.to_vec();
         let secure = SecurePort::if_used(directory.path());
         let port = Port::choose();
         Self {

@@ -60,7 +60,8 @@ impl Relay {
         let connecting = Arc::clone(&shared);
         let acceptor = Acceptor::start(0, move |client| connect_through(&connecting, client));
         let acceptor = acceptor.expect("the loopback has a free port");
-        let (port, front) = (acceptor.port(), Front::start(acceptor.port()));
+        let port = acceptor.port();
+        let front = Front::start(acceptor.port());
         Self {
             port,
             front,

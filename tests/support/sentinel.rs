@@ -43,7 +43,8 @@ impl Sentinel {
             .prefix("redlatch-sentinel-")
             .tempdir();
         let directory = directory.expect("a temporary directory can be made");
-        let (port, path) = (Port::choose(), |name: &str| directory.path().join(name));
+        let port = Port::choose();
+        let path = |name: &str| directory.path().join(name);
         let config = format!(
             "port {}\nbind 127.0.0.1\ndir {}\n{settings}sentinel monitor {NAME} {host} {master} 2\n\
              sentinel down-after-milliseconds {NAME} 1000\nsentinel failover-timeout {NAME} 3000\n",
@@ -152,7 +153,8 @@ impl SentinelGroup {
             sentinels,
             link,
         };
-        let (others, replicas) = ("2".to_owned(), replicas.to_string());
+        let others = "2".to_owned();
+        let replicas = replicas.to_string();
         assert!(
             eventually(START_LIMIT, || group.sentinels.iter().all(|sentinel| {
                 let fields = sentinel.command(&["SENTINEL", "MASTER", NAME]);

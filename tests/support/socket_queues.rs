@@ -24,7 +24,8 @@ pub(crate) fn has_delivered_all(stream: &TcpStream) -> bool {
 
 /// The ports of an open connection.
 fn ports(stream: &TcpStream) -> Option<(u16, u16)> {
-    let (own, other) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
+    let own = stream.local_addr().ok()?;
+    let other = stream.peer_addr().ok()?;
     Some((own.port(), other.port()))
 }
 

@@ -206,8 +206,10 @@ fn connect_through(shared: &Arc<Shared>, client: TcpStream) {
         sockets,
     });
     lock(&shared.links).push(Arc::clone(&link));
-    let (to_plain, to_client) = (Arc::clone(&link), link);
-    let (from, to) = (Arc::clone(&client), Arc::clone(&plain));
+    let to_plain = Arc::clone(&link);
+    let to_client = link;
+    let from = Arc::clone(&client);
+    let to = Arc::clone(&plain);
     thread::spawn(move || to_plain.carry_to_plain(&from, &to));
     let shared = Arc::clone(shared);
     thread::spawn(move || to_client.carry_to_client(&shared, &plain, &client));

@@ -165,7 +165,8 @@ impl Line {
     }
 
     fn enter_with(&mut self, wait: impl FnOnce(&dyn Fn(&LockGuard)) + Send + 'static) {
-        let (number, served) = (self.threads.len(), Arc::clone(&self.served));
+        let number = self.threads.len();
+        let served = Arc::clone(&self.served);
         let thread = thread::spawn(move || {
             wait(&|guard| {
                 served

@@ -77,7 +77,8 @@ impl Wire {
         orders: &Arc<Orders>,
         work: impl FnOnce(&Orders, &Self) + Send + 'static,
     ) {
-        let (orders, wire) = (Arc::clone(orders), Arc::clone(self));
+        let orders = Arc::clone(orders);
+        let wire = Arc::clone(self);
         thread::spawn(move || work(&orders, &wire));
     }
 
@@ -128,7 +129,8 @@ impl Wire {
     /// Passes each whole command or reply to `each`, with the wire locked. Bytes that are not in
     /// the socket's queue any more are processed when the wire is unlocked.
     fn read_whole(&self, mut stream: &TcpStream, mut each: impl FnMut(&mut State, Vec<u8>)) {
-        let (mut received, mut chunk) = (Vec::new(), [0; 16 * 1024]);
+        let mut received = Vec::new();
+        let mut chunk = [0; 16 * 1024];
         while let Ok(1) = stream.peek(&mut chunk[..1]) {
             let mut state = self.lock();
             let Ok(read) = stream.read(&mut chunk) else {

@@ -87,7 +87,8 @@ fn the_pure_crates_depend_on_nothing_that_reads_or_writes() {
 
 #[test]
 fn only_the_binding_to_c_has_unsafe_code_of_its_own() {
-    let (mut found, mut of_c) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut of_c = 0;
     for source in FOLDERS.iter().flat_map(|folder| files(folder, "rs")) {
         let block = concat!("unsafe", " {");
         let unsafe_lines = source.statements().filter(|(_, line)| line.contains(block));

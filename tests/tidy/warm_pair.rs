@@ -28,10 +28,8 @@ fn a_plain_warm_pair_enters_no_more_than_is_written_down() {
     let written = fs::read_to_string(&path).unwrap_or_default();
     let servers = Servers::start(3);
     let program = build();
-    let (few, many) = (
-        enter(&program, FEW, &servers),
-        enter(&program, MANY, &servers),
-    );
+    let few = enter(&program, FEW, &servers);
+    let many = enter(&program, MANY, &servers);
     let mut files: BTreeMap<&str, usize> = BTreeMap::new();
     for ((file, place), count) in &many {
         let before = few
@@ -110,10 +108,8 @@ fn build() -> PathBuf {
 
 /// Runs it, and reads what it has counted.
 fn enter(program: &Path, pairs: u64, servers: &Servers) -> Entered {
-    let (raw, merged) = (
-        target().join("pairs.profraw"),
-        target().join("pairs.profdata"),
-    );
+    let raw = target().join("pairs.profraw");
+    let merged = target().join("pairs.profdata");
     let mut run = Command::new(program);
     run.arg(pairs.to_string())
         .args(servers.urls())

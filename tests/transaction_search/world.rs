@@ -100,7 +100,8 @@ impl World {
 
     /// A change takes effect.
     fn change(&mut self, index: usize, change: Change, mistake: Mistake) -> Option<RecordState> {
-        let (record, name) = (&mut self.record, NAMES[index]);
+        let record = &mut self.record;
+        let name = NAMES[index];
         match change {
             Change::Vote => {
                 if mistake == Mistake::AbsentIsOpen && record.is_none() {

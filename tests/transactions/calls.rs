@@ -46,7 +46,8 @@ fn two_sides_commit_and_leave_nothing() {
     let second = client(&servers);
     for _ in 0..10 {
         let id = begin(&first);
-        let (mut berlin, mut paris) = (Shelf::default(), Shelf::default());
+        let mut berlin = Shelf::default();
+        let mut paris = Shelf::default();
         let decisions = thread::scope(|scope| {
             let other = scope.spawn(|| {
                 second
@@ -164,7 +165,8 @@ fn a_side_that_cannot_prepare_ends_it_for_all_at_once() {
     let (servers, first) = formed(3);
     let id = begin(&first);
     let second = client(&servers);
-    let (mut berlin, mut paris) = (Shelf::default(), Shelf::failing(Step::Prepare));
+    let mut berlin = Shelf::default();
+    let mut paris = Shelf::failing(Step::Prepare);
     let began = Instant::now();
     thread::scope(|scope| {
         let waits = scope.spawn(|| {
@@ -190,7 +192,8 @@ fn a_side_that_cannot_prepare_ends_it_for_all_at_once() {
 fn a_commit_that_fails_is_reported_and_repeated_and_nothing_is_forgotten() {
     let (servers, first) = formed(3);
     let id = begin(&first);
-    let (mut berlin, mut paris) = (Shelf::failing(Step::Commit), Shelf::default());
+    let mut berlin = Shelf::failing(Step::Commit);
+    let mut paris = Shelf::default();
     thread::scope(|scope| {
         scope.spawn(|| {
             first
@@ -251,7 +254,8 @@ fn who_comes_back_after_the_commit_does_not_take_it_for_an_abort() {
     let (servers, first) = formed(3);
     let id = begin(&first);
     // The record is gone before it has forgotten.
-    let (mut berlin, mut paris) = (Shelf::failing(Step::Forget), Shelf::default());
+    let mut berlin = Shelf::failing(Step::Forget);
+    let mut paris = Shelf::default();
     thread::scope(|scope| {
         scope.spawn(|| {
             first
@@ -292,7 +296,8 @@ fn who_comes_back_after_the_commit_does_not_take_it_for_an_abort() {
 fn a_transaction_that_is_over_is_not_told_as_aborted() {
     let (servers, first) = formed(3);
     let id = begin(&first);
-    let (mut berlin, mut paris) = (Shelf::default(), Shelf::default());
+    let mut berlin = Shelf::default();
+    let mut paris = Shelf::default();
     thread::scope(|scope| {
         scope.spawn(|| {
             first
@@ -406,7 +411,8 @@ fn a_round_that_fails_after_the_commit_is_repeated() {
         .build()
         .unwrap();
     let id = begin(&first);
-    let (mut berlin, mut paris) = (Shelf::failing(Step::Forget), Shelf::failing(Step::Commit));
+    let mut berlin = Shelf::failing(Step::Forget);
+    let mut paris = Shelf::failing(Step::Commit);
     thread::scope(|scope| {
         scope.spawn(|| {
             first
@@ -503,7 +509,8 @@ fn records_are_no_registers_of_users_and_are_swept() {
         .unwrap()
         .change(|_| Some(b"7".to_vec()))
         .unwrap();
-    let (kept, id) = (begin(&first), begin(&first));
+    let kept = begin(&first);
+    let id = begin(&first);
     let name = format!(":redlatch:transaction:{id}");
     assert!(matches!(
         first.register(&name),

@@ -84,7 +84,8 @@ impl Crowd {
         let taste = Taste::new(&mut random);
         let client = |number| Client::new(number, taste, &mut random);
         let clients = (0..CLIENTS).map(client).collect();
-        let (tokens, counts) = (Tokens::default(), Counts::default());
+        let tokens = Tokens::default();
+        let counts = Counts::default();
         let mut crowd = Self {
             random,
             server,

@@ -61,7 +61,8 @@ pub(crate) fn history(seed: u64) -> History {
     let mut random = Random::new(seed);
     let mut leader = Leader::new(&mut random);
     let fault_at = 2_000 + random.below(8_000);
-    let (mut up, mut down) = (Link::default(), Link::default());
+    let mut up = Link::default();
+    let mut down = Link::default();
     match random.below(5) {
         0 => (up.cut_at, down.cut_at) = (Some(fault_at), Some(fault_at)),
         1 => up.cut_at = Some(fault_at),

@@ -32,7 +32,9 @@ fn converse(random: &mut Random) -> u64 {
     let mut contender = Contender::new(some_plan(random));
     let mut asked = BTreeMap::new();
     let mut requests = VecDeque::new();
-    let (mut millis, mut number, mut answered) = (1_000, 0, 0);
+    let mut millis = 1_000;
+    let mut number = 0;
+    let mut answered = 0;
     for _ in 0..FRAMES {
         millis += random.below(300);
         let now = Time::from_millis(millis);
@@ -201,7 +203,8 @@ fn reply(frame: &mut FrameWriter<'_>, requests: &mut VecDeque<(i32, i32)>, rando
 /// The id of one of a few contenders.
 fn uuid(random: &mut Random) -> String {
     let byte = format!("{:02x}", random.below(4));
-    let (two, four) = (byte.repeat(2), byte.repeat(4));
+    let two = byte.repeat(2);
+    let four = byte.repeat(4);
     format!("{four}-{two}-4{0}{byte}-8{0}{byte}-{four}{two}", &byte[1..])
 }
 

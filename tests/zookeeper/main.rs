@@ -30,7 +30,8 @@ fn promises(history: &History) -> Vec<Promise> {
 /// The same, `forgets`: whether a new connection is told of.
 fn track(history: &History, forgets: bool) -> Vec<Promise> {
     let terms = SessionTimeout::new(std::time::Duration::from_millis(ensemble::TIMEOUT), 0);
-    let (mut validity, mut in_flight) = (Validity::new(terms), VecDeque::new());
+    let mut validity = Validity::new(terms);
+    let mut in_flight = VecDeque::new();
     let mut promises: Vec<Promise> = Vec::new();
     for (index, observation) in history.observations.iter().enumerate() {
         let known_at = match *observation {

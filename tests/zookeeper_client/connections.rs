@@ -16,7 +16,8 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 #[test]
 fn connections_that_are_cut_cost_neither_the_lock_nor_the_place() {
     let shared = needs_zookeeper!().shared();
-    let (link, directory) = (Link::to(shared[0].port()), format!("{}/a", shared.root()));
+    let link = Link::to(shared[0].port());
+    let directory = format!("{}/a", shared.root());
     let clients = [(); 2].map(|()| client(&through(&link, shared.root()), TIMEOUT));
     let mut operator = Operator::new(shared[0].port());
     thread::scope(|scope| {
@@ -44,10 +45,8 @@ fn connections_that_are_cut_cost_neither_the_lock_nor_the_place() {
 fn a_wake_up_that_comes_while_the_waiter_is_cut_off_is_not_lost() {
     let shared = needs_zookeeper!().shared();
     let link = Link::to(shared[0].port());
-    let (holder, waiter) = (
-        client(&shared.url(), TIMEOUT),
-        client(&through(&link, shared.root()), TIMEOUT),
-    );
+    let holder = client(&shared.url(), TIMEOUT);
+    let waiter = client(&through(&link, shared.root()), TIMEOUT);
     let mut operator = Operator::new(shared[0].port());
     thread::scope(|scope| {
         let guard = holder.lock("a", LONG).unwrap();
@@ -102,7 +101,8 @@ fn a_connection_that_is_silent_is_left_in_time() {
 #[test]
 fn a_create_whose_reply_is_lost_is_found_again() {
     let shared = needs_zookeeper!().shared();
-    let (link, directory) = (Link::to(shared[0].port()), format!("{}/a", shared.root()));
+    let link = Link::to(shared[0].port());
+    let directory = format!("{}/a", shared.root());
     let client = client(&through(&link, shared.root()), TIMEOUT);
     let mut operator = Operator::new(shared[0].port());
     // The session has begun, and the lock's directory is there.
@@ -127,7 +127,8 @@ fn a_create_whose_reply_is_lost_is_found_again() {
 #[test]
 fn a_wait_that_ends_without_a_reply_to_its_create_leaves_nothing() {
     let shared = needs_zookeeper!().shared();
-    let (link, directory) = (Link::to(shared[0].port()), format!("{}/a", shared.root()));
+    let link = Link::to(shared[0].port());
+    let directory = format!("{}/a", shared.root());
     let client = client(&through(&link, shared.root()), Duration::from_secs(10));
     let mut operator = Operator::new(shared[0].port());
     client.lock("a", LONG).unwrap().release().unwrap();
@@ -148,7 +149,8 @@ fn a_wait_that_ends_without_a_reply_to_its_create_leaves_nothing() {
 /// The guard is released while the link holds this direction: it is not known whether it is.
 fn release_in_vain(direction: Direction) {
     let shared = needs_zookeeper!().shared();
-    let (link, directory) = (Link::to(shared[0].port()), format!("{}/a", shared.root()));
+    let link = Link::to(shared[0].port());
+    let directory = format!("{}/a", shared.root());
     let holder = client(&through(&link, shared.root()), TIMEOUT);
     let other = client(&shared.url(), TIMEOUT);
     let mut operator = Operator::new(shared[0].port());
@@ -186,10 +188,8 @@ fn a_guard_that_is_dropped_without_a_connection_frees_the_lock_later() {
     let shared = needs_zookeeper!().shared();
     let link = Link::to(shared[0].port());
     let timeout = Duration::from_secs(10);
-    let (holder, other) = (
-        client(&through(&link, shared.root()), timeout),
-        client(&shared.url(), timeout),
-    );
+    let holder = client(&through(&link, shared.root()), timeout);
+    let other = client(&shared.url(), timeout);
     let guard = keep(&holder, "a");
     link.refuse(true);
     drop(guard);
@@ -214,7 +214,8 @@ fn an_extension_without_an_answer_leaves_the_lock_as_it_was() {
     let link = Link::to(shared[0].port());
     let client = client(&through(&link, shared.root()), Duration::from_secs(10));
     let mut guard = client.lock("a", LONG).unwrap();
-    let (before, began) = (guard.remaining(), Instant::now());
+    let before = guard.remaining();
+    let began = Instant::now();
     link.hold(Direction::Back);
     assert!(matches!(guard.extend(LONG), Err(Error::NoQuorum(_))));
     if began.elapsed() < before {

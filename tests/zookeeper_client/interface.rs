@@ -45,7 +45,8 @@ fn statistic(ensemble: &Ensemble, name: &str) -> u64 {
 #[track_caller]
 fn assert_beats_alone(ensemble: &Ensemble, timeout: Duration) {
     let mut operator = Operator::new(ensemble[0].port());
-    let (began, first) = (Instant::now(), operator.last_transaction());
+    let began = Instant::now();
+    let first = operator.last_transaction();
     let packets = statistic(ensemble, "zk_packets_received");
     thread::sleep(timeout * 3);
     let written = operator.last_transaction() - first;

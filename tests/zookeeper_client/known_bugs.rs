@@ -26,7 +26,8 @@ fn begin(shared: &support::zookeeper::Shared, link: &Link) -> (LockClient, LockC
 #[test]
 fn a_wait_that_is_cancelled_without_a_reply_to_its_create_leaves_nothing() {
     let shared = needs_zookeeper!().shared();
-    let (link, directory) = (Link::to(shared[0].port()), format!("{}/a", shared.root()));
+    let link = Link::to(shared[0].port());
+    let directory = format!("{}/a", shared.root());
     let (linked, other, mut operator) = begin(&shared, &link);
     let token = CancelToken::new();
     link.hold(Direction::Back);
@@ -85,7 +86,8 @@ fn many_releases_without_a_connection_are_all_carried_out_later() {
 #[test]
 fn callers_that_get_no_lock_leave_no_places_behind() {
     let shared = needs_zookeeper!().shared();
-    let (link, directory) = (Link::to(shared[0].port()), format!("{}/a", shared.root()));
+    let link = Link::to(shared[0].port());
+    let directory = format!("{}/a", shared.root());
     let (linked, other, mut operator) = begin(&shared, &link);
     let guard = keep(&other, "a");
     thread::scope(|scope| {
@@ -121,7 +123,8 @@ fn whoever_does_not_wait_writes_nothing() {
     let guard = keep(&holder, "a");
     assert!(other.try_lock("a", LONG).unwrap().is_none());
     let mut operator = Operator::new(ensemble[0].port());
-    let (began, first) = (Instant::now(), operator.last_transaction());
+    let began = Instant::now();
+    let first = operator.last_transaction();
     for _ in 0..300 {
         assert!(other.try_lock("a", LONG).unwrap().is_none());
     }

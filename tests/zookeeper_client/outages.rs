@@ -207,7 +207,8 @@ fn a_server_that_is_behind_is_not_used() {
     let zookeeper = needs_zookeeper!();
     // Long enough for the test, in which the follower does not notice that it is cut off.
     let ensemble = zookeeper.ensemble(3).with_links().sync_limit(40).start();
-    let (leader, follower) = (ensemble.leader(), ensemble.followers()[0]);
+    let leader = ensemble.leader();
+    let follower = ensemble.followers()[0];
     let links = [leader, follower].map(|server| Link::to(ensemble[server].port()));
     let url = format!(
         "zk://127.0.0.1:{},127.0.0.1:{}{ROOT}",

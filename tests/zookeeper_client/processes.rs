@@ -303,7 +303,8 @@ mod forks {
             }
         });
         let waiting = settings.build().unwrap();
-        let (start, wait) = (Instant::now(), Duration::from_secs(3));
+        let start = Instant::now();
+        let wait = Duration::from_secs(3);
         let outcome = waiting.request("busy").ttl(LONG).try_lock_for(wait);
         if is_child.load(Ordering::SeqCst) {
             assert_eq!(outcome.err(), Some(Error::OtherProcess));

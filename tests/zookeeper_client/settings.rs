@@ -21,7 +21,9 @@ fn directories_are_swept_between_grants_and_no_lock_fails_and_tokens_grow() {
         let client = client(&ensemble.url("/above/locks"), TIMEOUT);
         let name = format!("lock {number}");
         let mut operator = Operator::new(ensemble[0].port());
-        let (mut directories, mut last, mut grants) = (Vec::new(), None, 0);
+        let mut directories = Vec::new();
+        let mut last = None;
+        let mut grants = 0;
         while directories.len() <= SWEPT {
             let request = client.request(&name).ttl(LONG).fenced();
             let lock = request.try_lock_for(LIMIT).unwrap().unwrap();
@@ -56,7 +58,8 @@ fn a_lock_is_taken_over_tls_and_only_from_a_server_that_is_trusted() {
     use support::certificates::Authority;
 
     let ensemble = needs_zookeeper!().ensemble(1).with_tls().start();
-    let (secure, plain) = (ensemble[0].secure_port(), ensemble[0].port());
+    let secure = ensemble[0].secure_port();
+    let plain = ensemble[0].port();
     let builder = |url: String, authority: &std::path::Path| {
         let settings = TlsSettings::default().ca_file(authority);
         LockClient::builder()

@@ -24,7 +24,8 @@ fn await_place(client: &mut Client, place: usize) {
 #[test]
 fn three_clients_have_the_lock_in_the_order_in_which_they_came() {
     let shared = needs_zookeeper!().shared();
-    let (ports, root) = (shared.ports(), shared.root());
+    let ports = shared.ports();
+    let root = shared.root();
     let [mut a, mut b, mut c] = [(); 3].map(|()| Client::new(&ports));
     let mut tokens = vec![a.acquire(plan(root, NAME)).created_by];
     b.contend(plan(root, NAME));
@@ -58,7 +59,8 @@ fn three_clients_have_the_lock_in_the_order_in_which_they_came() {
 #[test]
 fn a_waiter_that_gives_up_is_closed_up_to() {
     let shared = needs_zookeeper!().shared();
-    let (ports, root) = (shared.ports(), shared.root());
+    let ports = shared.ports();
+    let root = shared.root();
     let [mut a, mut b, mut c] = [(); 3].map(|()| Client::new(&ports));
     a.acquire(plan(root, NAME));
     b.contend(plan(root, NAME));
@@ -77,7 +79,8 @@ fn a_waiter_that_gives_up_is_closed_up_to() {
 #[test]
 fn who_does_not_wait_writes_nothing_if_the_lock_is_held() {
     let shared = needs_zookeeper!().shared();
-    let (ports, root) = (shared.ports(), shared.root());
+    let ports = shared.ports();
+    let root = shared.root();
     let [mut a, mut b] = [(); 2].map(|()| Client::new(&ports));
     let mut impatient = plan(root, NAME);
     impatient.waits = false;
@@ -97,7 +100,8 @@ fn a_wake_up_that_comes_while_the_waiter_is_not_connected_is_not_lost() {
     let shared = needs_zookeeper!().shared();
     let root = shared.root();
     let link = Link::to(shared[0].port());
-    let (mut a, mut b) = (Client::new(&shared.ports()), Client::new(&[link.port()]));
+    let mut a = Client::new(&shared.ports());
+    let mut b = Client::new(&[link.port()]);
     a.acquire(plan(root, NAME));
     b.contend(plan(root, NAME));
     await_place(&mut b, 1);
@@ -116,7 +120,8 @@ fn a_wake_up_that_comes_while_the_waiter_is_not_connected_is_not_lost() {
 #[test]
 fn a_lost_session_loses_the_lock_and_the_place() {
     let shared = needs_zookeeper!().shared();
-    let (ports, root) = (shared.ports(), shared.root());
+    let ports = shared.ports();
+    let root = shared.root();
     let [mut a, mut b, mut c] = [(); 3].map(|()| Client::new(&ports));
     a.acquire(plan(root, NAME));
     b.contend(plan(root, NAME));
@@ -147,7 +152,8 @@ fn a_lost_session_loses_the_lock_and_the_place() {
 #[test]
 fn a_holder_whose_znode_is_removed_is_told_within_a_beat() {
     let shared = needs_zookeeper!().shared();
-    let (ports, root) = (shared.ports(), shared.root());
+    let ports = shared.ports();
+    let root = shared.root();
     let mut a = Client::with_timeout(&ports, Duration::from_secs(2));
     let mut operator = Client::new(&ports);
     let held = a.acquire(plan(root, NAME));

@@ -41,7 +41,8 @@ impl Program {
     /// Starts it, if it is installed. Otherwise this is said.
     fn start(self, hosts: &str, path: &str) -> Option<Running> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("zookeeper_servers");
-        let (clients, grants) = (CLIENTS.to_string(), GRANTS.to_string());
+        let clients = CLIENTS.to_string();
+        let grants = GRANTS.to_string();
         let mut command = match self {
             Self::Curator => {
                 let jars = [

@@ -128,7 +128,8 @@ fn try_cuts(mut ensemble: Ensemble, what: &str, choose: impl Fn(&Ensemble) -> us
     let seed = u64::from(std::process::id()) << 32 ^ now().as_nanos();
     let mut random = Jitter::from_seed(seed);
     let kinds = CUTS.into_iter().cycle().take(CUTS.len() * repetitions());
-    let (mut margins, mut deceptive) = (Vec::new(), 0);
+    let mut margins = Vec::new();
+    let mut deceptive = 0;
     for (number, cut) in kinds.enumerate() {
         ensemble.await_serving();
         let server = choose(&ensemble);
@@ -138,7 +139,8 @@ fn try_cuts(mut ensemble: Ensemble, what: &str, choose: impl Fn(&Ensemble) -> us
             continue;
         };
         let after = |time: Time| time.since(seen.cut_at).as_secs_f64() / TIMEOUT.as_secs_f64();
-        let (valid_until, next_at) = (after(seen.valid_until), after(seen.next_at));
+        let valid_until = after(seen.valid_until);
+        let next_at = after(seen.next_at);
         println!("{what} {cut:?}: valid until {valid_until:.2} T, the next one at {next_at:.2} T");
         assert!(
             seen.valid_until < seen.next_at,

@@ -51,7 +51,8 @@ impl Pair {
     fn run(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
         let start = Instant::now();
         while !condition(self) {
-            let (is_lost, least) = (self.holder.contention().is_lost, self.least);
+            let is_lost = self.holder.contention().is_lost;
+            let least = self.least;
             assert!(
                 start.elapsed() < LIMIT,
                 "{what} has not come. Lost: {is_lost}, valid for {least:?} more at least"

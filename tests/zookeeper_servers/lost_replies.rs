@@ -65,7 +65,8 @@ fn connected_to_first(ports: [u16; 2]) -> Client {
 fn a_create_that_the_majority_has_not_agreed_on_is_found_behind_a_sync() {
     let zookeeper = needs_zookeeper!();
     let ensemble = zookeeper.ensemble(5).with_links().sync_limit(20).start();
-    let (leader, followers) = (ensemble.leader(), ensemble.followers());
+    let leader = ensemble.leader();
+    let followers = ensemble.followers();
     let link = Link::to(ensemble[leader].port());
     let second = ensemble[followers[0]].port();
     let mut other = Client::new(&[second]);

@@ -75,7 +75,8 @@ pub(crate) fn names_if_there(client: &mut Client, path: &str) -> Option<Vec<Stri
 #[test]
 fn each_kind_of_znode_is_created_read_and_deleted() {
     let shared = needs_zookeeper!().shared();
-    let (mut client, root) = (Client::new(&shared.ports()), shared.root());
+    let mut client = Client::new(&shared.ports());
+    let root = shared.root();
     let path = |name: &str| {
         if name.is_empty() {
             root.to_owned()
@@ -132,7 +133,8 @@ fn each_kind_of_znode_is_created_read_and_deleted() {
 #[test]
 fn what_a_server_refuses_has_its_error() {
     let shared = needs_zookeeper!().shared();
-    let (mut client, root) = (Client::new(&shared.ports()), shared.root());
+    let mut client = Client::new(&shared.ports());
+    let root = shared.root();
     let missing: Arc<str> = format!("{root}/missing").into();
     let below = create(&missing, CreateKind::Persistent);
     for request in [
@@ -168,7 +170,8 @@ fn what_a_server_refuses_has_its_error() {
 #[test]
 fn a_transaction_is_carried_out_as_a_whole() {
     let shared = needs_zookeeper!().shared();
-    let (mut client, root) = (Client::new(&shared.ports()), shared.root());
+    let mut client = Client::new(&shared.ports());
+    let root = shared.root();
     client.ask(EnsembleRequest::Create(create(
         root,
         CreateKind::Persistent,
@@ -221,7 +224,8 @@ fn a_transaction_is_carried_out_as_a_whole() {
 #[test]
 fn watches_tell_of_each_kind_of_change_once() {
     let shared = needs_zookeeper!().shared();
-    let (mut client, root) = (Client::new(&shared.ports()), shared.root());
+    let mut client = Client::new(&shared.ports());
+    let root = shared.root();
     let child: Arc<str> = format!("{root}/child").into();
     client.ask(EnsembleRequest::Exists {
         path: root.into(),
@@ -290,7 +294,8 @@ fn credentials_give_rights_that_others_do_not_have() {
 #[test]
 fn the_end_of_a_session_ends_its_znodes_at_once() {
     let shared = needs_zookeeper!().shared();
-    let (mut client, mut other) = (Client::new(&shared.ports()), Client::new(&shared.ports()));
+    let mut client = Client::new(&shared.ports());
+    let mut other = Client::new(&shared.ports());
     let root = shared.root();
     client.ask(EnsembleRequest::Create(create(
         root,
@@ -312,7 +317,8 @@ fn the_end_of_a_session_ends_its_znodes_at_once() {
 #[test]
 fn a_session_that_was_ended_by_another_connection_is_lost() {
     let shared = needs_zookeeper!().shared();
-    let (mut client, root) = (Client::new(&shared.ports()), shared.root());
+    let mut client = Client::new(&shared.ports());
+    let root = shared.root();
     client.ask(EnsembleRequest::Create(create(
         root,
         CreateKind::Persistent,

@@ -31,7 +31,9 @@ fn start(zookeeper: &'static Installed, next_number: i32) -> Ensemble {
 fn occupy(ensemble: &Ensemble) {
     let mut client = Client::new(&ensemble.ports());
     let path = "/locks/a/another-program's".into();
-    let (data, acl, kind) = (Arc::from([]), Acl::Anyone, CreateKind::Persistent);
+    let data = Arc::from([]);
+    let acl = Acl::Anyone;
+    let kind = CreateKind::Persistent;
     let create = Create {
         path,
         data,
@@ -46,7 +48,8 @@ fn occupy(ensemble: &Ensemble) {
 /// The clients share the lock as fast as they can, each for this many grants. Returns the numbers
 /// in their order.
 fn share(ensemble: &Ensemble, grants: usize) -> Vec<i32> {
-    let (holders, token) = (AtomicUsize::new(0), AtomicI64::new(0));
+    let holders = AtomicUsize::new(0);
+    let token = AtomicI64::new(0);
     let found = Mutex::new(Vec::new());
     let ports = ensemble.ports();
     let run = || {
@@ -74,7 +77,8 @@ fn share(ensemble: &Ensemble, grants: usize) -> Vec<i32> {
 fn share_in_bursts(ensemble: &Ensemble, bursts: usize) -> Vec<i32> {
     let link = Link::to(ensemble[0].port());
     let mut clients = [(); CLIENTS].map(|()| Client::new(&[link.port()]));
-    let (mut found, mut token) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut token = 0;
     for _ in 0..bursts {
         for client in &mut clients {
             client.ask(EnsembleRequest::Sync("/".into()));

@@ -24,7 +24,9 @@ fn containers_are_swept_between_any_two_requests_and_no_lock_fails() {
     // Each client has a lock of its own, so that its container is empty between two grants, and
     // goes on until the numbers have begun anew: then the container was another one.
     let run = |ports: Vec<u16>, number: usize| {
-        let (mut client, mut last, mut swept) = (Client::new(&ports), -1, 0);
+        let mut client = Client::new(&ports);
+        let mut last = -1;
+        let mut swept = 0;
         let mut grants = 0;
         while swept < SWEPT {
             let held = client.acquire(plan("/above/locks", &format!("lock {number}")));
@@ -64,7 +66,9 @@ fn a_request_above_the_servers_limit_costs_the_connection_and_nothing_else() {
     let [mut client, mut other] = [(); 2].map(|()| Client::new(&ensemble.ports()));
     let held = client.acquire(plan("/locks", "a"));
     let session = client.session.id();
-    let (data, acl, kind) = (vec![7; 9_000].into(), Acl::Anyone, CreateKind::Ephemeral);
+    let data = vec![7; 9_000].into();
+    let acl = Acl::Anyone;
+    let kind = CreateKind::Ephemeral;
     let long = Create {
         path: "/long".into(),
         data,

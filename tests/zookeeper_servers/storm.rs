@@ -74,10 +74,8 @@ impl<'a> Storm<'a> {
             self.links[number].release(Direction::Forth);
             self.links[number].release(Direction::Back);
         }
-        let (id, identity) = (
-            self.clients[number].session.id(),
-            self.clients[number].identity,
-        );
+        let id = self.clients[number].session.id();
+        let identity = self.clients[number].identity;
         if id.is_some() && id == identity.map(|(id, _)| id) && self.one_in(600) {
             self.counts[3] += usize::from(expire(self.shared[0].port(), &self.clients[number]));
             // Nobody else may end a session, so nothing is promised about it: neither if it has the
@@ -108,7 +106,8 @@ impl<'a> Storm<'a> {
             return self.clients[number].contend(plan);
         }
         let Some(held) = client.held() else { return };
-        let (token, is_expired) = (held.created_by, client.contention().valid_until <= now());
+        let token = held.created_by;
+        let is_expired = client.contention().valid_until <= now();
         assert!(
             token >= self.token || is_expired,
             "{token} after {}",

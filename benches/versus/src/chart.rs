@@ -92,7 +92,8 @@ fn draw(groups: &[Group], theme: &Theme) -> String {
     );
     let mut top = 0;
     for group in groups {
-        let (baseline, title) = (top + TITLE - 10, escape(&group.title));
+        let baseline = top + TITLE - 10;
+        let title = escape(&group.title);
         let better = group.unit.better();
         let _ = writeln!(
             svg,
@@ -124,7 +125,9 @@ fn bar(svg: &mut String, top: usize, name: &str, ratio: f64, value: &str, theme:
         "other"
     };
     let width = (ratio.min(RATIO_MAX) * UNIT).max(1.0);
-    let (baseline, right, end) = (top + BAR - 4, NAMES - 8, NAMES as f64 + width);
+    let baseline = top + BAR - 4;
+    let right = NAMES - 8;
+    let end = NAMES as f64 + width;
     let name = escape(name);
     let _ = write!(
         svg,
@@ -133,7 +136,8 @@ fn bar(svg: &mut String, top: usize, name: &str, ratio: f64, value: &str, theme:
          rx=\"2\"/>"
     );
     if ratio > RATIO_MAX {
-        let (left, bottom) = (end - 26.0, top + BAR + 1);
+        let left = end - 26.0;
+        let bottom = top + BAR + 1;
         let _ = write!(
             svg,
             "<path d=\"M {left:.1} {bottom} l 8 -{0} m 5 0 l -8 {0}\" stroke=\"{1}\" \
@@ -142,7 +146,8 @@ fn bar(svg: &mut String, top: usize, name: &str, ratio: f64, value: &str, theme:
             theme.page
         );
     }
-    let (behind, times) = (end + 6.0, times(ratio));
+    let behind = end + 6.0;
+    let times = times(ratio);
     let _ = writeln!(
         svg,
         "<text x=\"{behind:.1}\" y=\"{baseline}\">{value} <tspan class=\"faint\">{times}</tspan>\

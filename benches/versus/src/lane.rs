@@ -137,7 +137,8 @@ impl Lane {
                 Usage::of(servers)
             }
         };
-        let (before, servers_cpu) = (usage(), servers.cpu_time());
+        let before = usage();
+        let servers_cpu = servers.cpu_time();
         let slice = self.work(warm_up, length);
         let servers_cpu = servers.cpu_time() - servers_cpu;
         let usage = usage().since(before);
@@ -155,13 +156,17 @@ impl Lane {
 
     fn work(&mut self, warm_up: Duration, length: Duration) -> Slice {
         let start = now() + nanos(LEAD);
-        let (opened, end) = (start + nanos(warm_up), start + nanos(warm_up + length));
+        let opened = start + nanos(warm_up);
+        let end = start + nanos(warm_up + length);
         for (index, worker) in self.workers.iter_mut().enumerate() {
             let prefix = match self.kind {
                 Kind::Free => format!("{}:{index}", self.prefix),
                 Kind::Contended | Kind::Together => self.prefix.clone(),
             };
-            let (kind, hold, every, locks_max) = (self.kind, nanos(self.plan.hold), 0, usize::MAX);
+            let kind = self.kind;
+            let hold = nanos(self.plan.hold);
+            let every = 0;
+            let locks_max = usize::MAX;
             worker.begin(&Order {
                 kind,
                 prefix,

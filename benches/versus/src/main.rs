@@ -83,7 +83,8 @@ fn usage() -> String {
 }
 
 fn parse(arguments: &[String]) -> Option<(Vec<&'static Scenario>, Options)> {
-    let (mut options, mut scenarios) = (Options::default(), Vec::new());
+    let mut options = Options::default();
+    let mut scenarios = Vec::new();
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {

@@ -181,7 +181,8 @@ impl Drop for Servers {
 
 fn start(parent: &Path, index: usize, settings: &[&str]) -> Result<Server, String> {
     let directory = process::directory(parent, &index.to_string())?;
-    let (port, secure_port) = (free_port()?, free_port()?);
+    let port = free_port()?;
+    let secure_port = free_port()?;
     let process = Process::start(redis(port, secure_port, &directory, settings), &directory)?;
     // Another process may have taken the port first.
     let is_ours = format!("process_id:{}\r\n", process.child.id());

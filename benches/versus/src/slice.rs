@@ -51,7 +51,8 @@ impl Slice {
         let counts = clients
             .iter()
             .map(|records| records.iter().filter(is_granted).count() as u64);
-        let (fewest, most) = (counts.clone().min(), counts.clone().max());
+        let fewest = counts.clone().min();
+        let most = counts.clone().max();
         let asked = records().filter(|record| window.contains(&record.asked));
         let mut slice = Self {
             pairs: counts.sum(),
@@ -72,7 +73,9 @@ impl Slice {
         let mut grants: Vec<_> = clients.iter().enumerate().flat_map(of_client).collect();
         grants.sort_by_key(|(_, record)| record.granted);
         let mut last: HashMap<Option<u64>, (usize, &Record)> = HashMap::new();
-        let (mut free, mut moved, mut overtaken) = (Vec::new(), 0, 0);
+        let mut free = Vec::new();
+        let mut moved = 0;
+        let mut overtaken = 0;
         for (index, &(client, record)) in grants.iter().enumerate() {
             let before = last.insert(record.note.permit, (client, record));
             let is_free = before.is_none_or(|(_, held)| held.releasing <= record.granted);

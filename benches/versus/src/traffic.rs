@@ -114,7 +114,8 @@ impl Commands {
     /// Counts a line like `+1700000000.000000 [0 127.0.0.1:1234] "GET" "key"`.
     fn count(&mut self, line: &[u8]) {
         let mut words = line.split(|&byte| byte == b' ').skip(2);
-        let (client, command) = (words.next(), words.next().unwrap_or_default());
+        let client = words.next();
+        let command = words.next().unwrap_or_default();
         if client == Some(b"lua]") {
             let is_join = line.windows(QUEUE.len()).any(|window| window == QUEUE);
             self.joins += u64::from(is_join && command == b"\"ZADD\"");

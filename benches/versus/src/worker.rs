@@ -163,7 +163,8 @@ pub fn acquire(arguments: &[String]) -> Result<(), String> {
         return Err(usage.to_owned());
     };
     let locks_max = locks.parse().map_err(|_| usage)?;
-    let (prefix, start) = (format!("versus-{peer}"), now());
+    let prefix = format!("versus-{peer}");
+    let start = now();
     let order = Order {
         kind: Kind::Free,
         prefix,

@@ -334,6 +334,8 @@ pub fn layout() -> String {
         .into_iter()
         .chain([Request::KEEP_ALIVE, Request::FENCED, Request::SHARED]);
     let flags: Vec<String> = flags.map(|flag| flag.to_string()).collect();
-    let (size, statuses, flags) = (size_of::<Status>(), statuses.join(" "), flags.join(" "));
+    let size = size_of::<Status>();
+    let statuses = statuses.join(" ");
+    let flags = flags.join(" ");
     format!("{members}\nstatus {size}: {statuses}\nflags: {flags}\n")
 }

@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn a_name_that_other_data_has_is_a_mistake_and_the_text_says_what_to_do() {
-        let (key, reason) = (b"app:x"[..].into(), redlatch::NotALock::NoTtl);
+        let key = b"app:x"[..].into();
+        let reason = redlatch::NotALock::NoTtl;
         let error = Error::NotALock {
             key,
             reason,

@@ -61,7 +61,8 @@ pub(crate) fn on_lost(
     callback: Callback,
     data: *mut c_void,
 ) -> Result<(), Error> {
-    let (gate, data) = (Arc::clone(gate), Data(data));
+    let gate = Arc::clone(gate);
+    let data = Data(data);
     lock.on_lost(move |lost| {
         let Data(data) = { data };
         let why = c_text(&lost.to_string());

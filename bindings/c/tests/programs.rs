@@ -55,10 +55,8 @@ fn succeed(command: &mut Command) -> String {
         stdout,
         stderr,
     } = command.output().expect("it runs");
-    let (output, errors) = (
-        String::from_utf8_lossy(&stdout),
-        String::from_utf8_lossy(&stderr),
-    );
+    let output = String::from_utf8_lossy(&stdout);
+    let errors = String::from_utf8_lossy(&stderr);
     assert!(status.success(), "{command:?}: {status}\n{output}{errors}");
     output.into_owned()
 }
@@ -148,7 +146,8 @@ impl Running {
 
     /// Reads its output to a line with this text, and returns the line.
     fn read_to(output: &mut impl BufRead, text: &str) -> String {
-        let (mut line, mut before) = (String::new(), String::new());
+        let mut line = String::new();
+        let mut before = String::new();
         while !line.contains(text) {
             before.push_str(&line);
             line.clear();
@@ -241,7 +240,8 @@ fn check_owners(nodes: &Nodes) {
 
 #[test]
 fn many_threads_work_and_a_forked_child_leaves_the_locks_of_its_parent_alone() {
-    let (nodes, program) = (nodes(), compile("tests/threads.c", &["-g"], true));
+    let nodes = nodes();
+    let program = compile("tests/threads.c", &["-g"], true);
     let threads = |command: &mut Command, count: &str, forks: &str| {
         let command = command.args([count, forks]).args(nodes.urls());
         assert_eq!(succeed(command), "done\n");
@@ -260,7 +260,8 @@ fn many_threads_work_and_a_forked_child_leaves_the_locks_of_its_parent_alone() {
 
 #[test]
 fn a_forked_child_that_frees_what_it_has_inherited_loses_no_memory() {
-    let (nodes, program) = (nodes(), compile("tests/fork.c", &["-g"], true));
+    let nodes = nodes();
+    let program = compile("tests/fork.c", &["-g"], true);
     let mut valgrind = Command::new("valgrind");
     valgrind.args([
         "-q",
@@ -281,7 +282,8 @@ fn a_forked_child_that_frees_what_it_has_inherited_loses_no_memory() {
 
 #[test]
 fn the_loss_of_a_lock_is_told_and_no_callback_runs_after_a_release() {
-    let (nodes, program) = (nodes(), compile("tests/lost.c", &["-g"], true));
+    let nodes = nodes();
+    let program = compile("tests/lost.c", &["-g"], true);
     let valgrind = ["-q", "--error-exitcode=9", program.to_str().expect("text")];
     let arguments: Vec<String> = valgrind
         .map(str::to_owned)
@@ -297,7 +299,8 @@ fn the_loss_of_a_lock_is_told_and_no_callback_runs_after_a_release() {
 
 #[test]
 fn descriptors_that_the_program_has_closed_are_not_used_for_connections() {
-    let (nodes, program) = (nodes(), compile("tests/closed.c", &["-g"], true));
+    let nodes = nodes();
+    let program = compile("tests/closed.c", &["-g"], true);
     let mut running = Running::start(&program, &nodes.urls());
     let mut output = BufReader::new(running.0.stdout.take().expect("it is piped"));
     Running::read_to(&mut output, "closed");
@@ -310,7 +313,8 @@ fn descriptors_that_the_program_has_closed_are_not_used_for_connections() {
 
 #[test]
 fn a_wait_on_silent_nodes_ends_after_its_time_and_not_before() {
-    let (nodes, program) = (nodes(), compile("tests/waits.c", &["-g"], true));
+    let nodes = nodes();
+    let program = compile("tests/waits.c", &["-g"], true);
     (0..3).for_each(|node| nodes.pause(node));
     let output = Command::new(program)
         .args(nodes.urls())
@@ -322,7 +326,8 @@ fn a_wait_on_silent_nodes_ends_after_its_time_and_not_before() {
 
 #[test]
 fn an_exception_of_a_callback_ends_the_process() {
-    let (nodes, program) = (nodes(), compile("tests/throws.cpp", &[], true));
+    let nodes = nodes();
+    let program = compile("tests/throws.cpp", &[], true);
     let mut running = Running::start(&program, &nodes.urls());
     let mut output = BufReader::new(running.0.stdout.take().expect("it is piped"));
     Running::read_to(&mut output, "held");
@@ -417,7 +422,8 @@ fn the_example_of_the_readme_is_a_program() {
 
 #[test]
 fn one_of_the_daemons_leads_and_the_next_when_it_ends() {
-    let (nodes, program) = (nodes(), sanitized("examples/daemon.c"));
+    let nodes = nodes();
+    let program = sanitized("examples/daemon.c");
     let start = || {
         let mut running = Running::start(&program, &nodes.urls());
         let log = BufReader::new(running.0.stderr.take().expect("it is piped"));

@@ -120,7 +120,8 @@ impl Client {
         settings: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let mut builder = LockClient::builder().nodes(urls(&nodes)?);
-        let (mut tls, mut has_owner) = (None, false);
+        let mut tls = None;
+        let mut has_owner = false;
         for (name, value) in settings.into_iter().flatten() {
             if !value.is_none() {
                 let name: String = name.extract()?;
@@ -308,7 +309,8 @@ fn requested<'a>(
     if shared {
         request = request.shared();
     }
-    let (mut keep_alive, mut thread) = (true, None);
+    let mut keep_alive = true;
+    let mut thread = None;
     for (name, value) in options.into_iter().flatten() {
         if value.is_none() {
             continue;

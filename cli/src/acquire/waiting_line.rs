@@ -62,7 +62,8 @@ impl WaitingLine {
         log: &Log,
     ) -> Self {
         let names = arguments.names().map(OsStr::to_owned).collect();
-        let (client, owner) = (client.clone(), owner.to_vec());
+        let client = client.clone();
+        let owner = owner.to_vec();
         let wait = Wait {
             client,
             names,

@@ -27,9 +27,11 @@ pub(super) fn svg(histograms: &[Histogram]) -> String {
         let bars = histogram.bars();
         let most = bars.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
         for bar in bars {
-            let (top, length) = (y + 8, (bar.count * BAR_MAX).div_ceil(most));
+            let top = y + 8;
+            let length = (bar.count * BAR_MAX).div_ceil(most);
             y += ROW;
-            let (bound, count) = (duration::show(bar.bound), bar.count);
+            let bound = duration::show(bar.bound);
+            let count = bar.count;
             let behind = LABEL + length + 6;
             let _ = writeln!(
                 body,

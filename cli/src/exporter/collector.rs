@@ -44,7 +44,8 @@ pub(super) struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     pub(super) fn new(client: &'a LockClient, arguments: &'a ExporterArguments) -> Self {
-        let (patterns, locks_max) = (&*arguments.pattern, arguments.max_locks);
+        let patterns = &*arguments.pattern;
+        let locks_max = arguments.max_locks;
         Self {
             client,
             patterns,
@@ -56,7 +57,8 @@ impl<'a> Collector<'a> {
 
     /// Looks at all, and returns the page of metrics.
     pub(super) fn collect(&mut self) -> String {
-        let (at, start) = (SystemTime::now(), Instant::now());
+        let at = SystemTime::now();
+        let start = Instant::now();
         let nodes = self.client.nodes();
         let has_patterns = !self.patterns.is_empty();
         let locks = if has_patterns {

@@ -102,7 +102,8 @@ fn answer(stream: &TcpStream, page: &Page) -> io::Result<()> {
         }
     }
     stream.shutdown(Shutdown::Write)?;
-    let (deadline, mut dropped) = (Instant::now() + REST_LIMIT, 0);
+    let deadline = Instant::now() + REST_LIMIT;
+    let mut dropped = 0;
     let mut buffer = [0; 4096];
     while dropped < REST_MAX {
         match read(stream, &mut buffer, deadline)? {

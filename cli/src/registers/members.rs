@@ -67,7 +67,8 @@ fn epoch(nodes: &[NodeStatus]) -> Option<u64> {
 }
 
 fn to_table(nodes: &[NodeStatus]) -> String {
-    let (votes, count) = (votes(nodes), nodes.len());
+    let votes = votes(nodes);
+    let count = nodes.len();
     let epoch = epoch(nodes)
         .map(|epoch| format!(" in epoch {epoch}"))
         .unwrap_or_default();

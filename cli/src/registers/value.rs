@@ -99,7 +99,8 @@ fn bytes(argument: &ValueArgument) -> Result<Cow<'_, [u8]>, Failure> {
     let Some(value) = argument.value.as_ref().filter(|value| *value != "-") else {
         return read_stdin().map(Cow::from);
     };
-    let (length, most) = (value.len(), VALUE_MAX);
+    let length = value.len();
+    let most = VALUE_MAX;
     if length > most {
         // The library says so too, but asks the nodes first: it has `set` make the value.
         return Err(RegisterError::TooLong { length, most }.into());

@@ -31,7 +31,8 @@ pub(super) fn run(
     log: &Log,
     metrics: &mut Textfile,
 ) -> Result<u8, Failure> {
-    let (arguments, start) = (&job.arguments.acquire, Instant::now());
+    let arguments = &job.arguments.acquire;
+    let start = Instant::now();
     let mut once = request(job.client, arguments, &owner(arguments)).once_per(period);
     if job.arguments.retry_failed {
         once = once.retry_failed();

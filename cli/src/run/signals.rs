@@ -102,7 +102,8 @@ impl Signals {
         // If SIGCHLD is ignored, the exit code of a command cannot be had. Any handler ends that.
         let _ = flag::register(SIGCHLD, Arc::default()).map_err(failure)?;
         let mut source = Source::new(&caught).map_err(failure)?;
-        let (to, seen) = (sender.clone(), Arc::clone(&progress));
+        let to = sender.clone();
+        let seen = Arc::clone(&progress);
         thread::spawn(move || {
             for origin in source.forever() {
                 let (number, is_of_terminal) = read(&origin);

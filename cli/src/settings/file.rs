@@ -133,7 +133,8 @@ mod tests {
         assert_eq!(file.settings.nodes, ["redis://a", "redis://:p=w@b"]);
         assert_eq!(file.settings.max_ttl, Some(Duration::from_secs(300)));
         assert_eq!(file.settings.restart_guard, Some(false));
-        let (ttl, wait) = (Duration::from_secs(20), Duration::from_secs(600));
+        let ttl = Duration::from_secs(20);
+        let wait = Duration::from_secs(600);
         let owner = Some("host-7".to_owned());
         assert_eq!(
             file.lock,

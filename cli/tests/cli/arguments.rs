@@ -201,7 +201,8 @@ fn nodes_come_from_arguments_before_a_file_before_the_environment_before_the_use
     let servers = Servers::start(1);
     let url = &servers.urls()[0];
     let folder = in_memory();
-    let (good, bad) = (folder.path().join("good"), folder.path().join("bad"));
+    let good = folder.path().join("good");
+    let bad = folder.path().join("bad");
     fs::write(
         &good,
         format!("# a node\nnodes = {url:?}\nrestart_guard = false\n"),

@@ -42,7 +42,8 @@ fn without_nodes_it_ends_and_a_signal_ends_it_while_it_waits_for_them() {
 
 #[test]
 fn it_measures_rounds_and_hand_overs_and_leaves_nothing() {
-    let (servers, folder) = (Servers::start(3), in_memory());
+    let servers = Servers::start(3);
+    let folder = in_memory();
     let file = folder.path().join("chart.svg");
     let counts = ["bench", "--rounds", "50", "--handoffs", "20"];
     let mut command = redlatch(&servers, &counts);

@@ -15,10 +15,8 @@ fn shells_complete_options_and_the_names_that_the_nodes_have() {
     let client = with_long_timeout(servers.urls())
         .build()
         .expect("the URLs can be used");
-    let (_first, _second) = (
-        take(&client, "deploy:a", LONG),
-        take(&client, "deploy:b", LONG),
-    );
+    let _first = take(&client, "deploy:a", LONG);
+    let _second = take(&client, "deploy:b", LONG);
     let _other = take(&client, "other", LONG);
     let depth = client.register("depth").expect("it can be used");
     let _ = depth
@@ -32,8 +30,10 @@ fn shells_complete_options_and_the_names_that_the_nodes_have() {
     path.extend(env::split_paths(&env::var_os("PATH").expect("it is set")));
     let path = env::join_paths(path).expect("its folders have no colons");
     let completed = |words: &[&str]| {
-        let (line, index) = (words.join(" "), words.len() - 1);
-        let (function, word) = ("_clap_complete_redlatch", words[index]);
+        let line = words.join(" ");
+        let index = words.len() - 1;
+        let function = "_clap_complete_redlatch";
+        let word = words[index];
         let ask = format!(
             "{script}\nCOMP_WORDS=({line}); COMP_CWORD={index}; COMP_TYPE=9\n\
              {function} redlatch '{word}' ''; printf '%s\\n' \"${{COMPREPLY[@]}}\""
@@ -176,7 +176,8 @@ fn each_register_command_has_a_page() {
 fn the_command_knows_the_arguments_of_the_units_and_of_the_compose_file() {
     let dist = Path::new(env!("CARGO_MANIFEST_DIR")).join("../dist");
     let read = |name| fs::read_to_string(dist.join(name)).expect("it is in the repository");
-    let (unit, compose) = (read("systemd/nightly-report.service"), read("compose.yaml"));
+    let unit = read("systemd/nightly-report.service");
+    let compose = read("compose.yaml");
     let units = unit + &read("systemd/redlatch-exporter.service");
     let starts = units
         .lines()

@@ -267,7 +267,8 @@ impl Running {
     #[track_caller]
     pub(crate) fn end(mut self) -> Ended {
         self.status();
-        let (mut stdout, mut stderr) = (String::new(), String::new());
+        let mut stdout = String::new();
+        let mut stderr = String::new();
         if let Some(mut pipe) = self.0.stdout.take() {
             pipe.read_to_string(&mut stdout).expect("text");
         }

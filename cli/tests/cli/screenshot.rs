@@ -100,14 +100,13 @@ fn svg(session: &str, [window, text, command]: [&str; 3]) -> String {
         .map(|line| line.chars().count())
         .max()
         .unwrap_or(80);
-    let (width, height) = (
-        columns as f64 * COLUMN + 32.0,
-        (session.lines().count() + 1) * LINE + 12,
-    );
+    let width = columns as f64 * COLUMN + 32.0;
+    let height = (session.lines().count() + 1) * LINE + 12;
     let mut body = String::new();
     for (index, line) in session.lines().enumerate() {
         let line = line.replace('&', "&amp;").replace('<', "&lt;");
-        let (y, is_command) = ((index + 1) * LINE + 10, line.starts_with("$ "));
+        let y = (index + 1) * LINE + 10;
+        let is_command = line.starts_with("$ ");
         let fill = if is_command { command } else { text };
         let _ = writeln!(
             body,

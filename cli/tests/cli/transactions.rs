@@ -77,7 +77,8 @@ fn an_open_transaction_is_shown_until_it_is_aborted() {
 
 #[test]
 fn what_is_no_id_of_this_group_is_refused() {
-    let (servers, others) = (formed(3), formed(3));
+    let servers = formed(3);
+    let others = formed(3);
     assert_eq!(run(&servers, &["transactions", "abort", "7"]).code, 2);
     let id = client(&others)
         .transactions()

@@ -59,7 +59,8 @@ impl Service for RunningNode {
     }
 
     fn connect(&mut self) -> (usize, NodeClient) {
-        let (session, decoder) = (self.keyspace.connect(), Decoder::new());
+        let session = self.keyspace.connect();
+        let decoder = Decoder::new();
         (
             session.id as usize,
             NodeClient {
@@ -261,7 +262,9 @@ mod tests {
 
     /// The commands in `chunks`, each as its words joined by `,`.
     fn commands(chunks: &[&[u8]]) -> Result<Vec<String>, String> {
-        let (mut decoder, mut bytes, mut used) = (Decoder::new(), Vec::new(), 0);
+        let mut decoder = Decoder::new();
+        let mut bytes = Vec::new();
+        let mut used = 0;
         let mut seen = Vec::new();
         for chunk in chunks {
             bytes.drain(..std::mem::take(&mut used));

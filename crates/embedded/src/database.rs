@@ -289,7 +289,8 @@ pub(super) fn exists(call: &mut Call<'_>) -> CommandResult {
 /// `LPUSH key value [value ...]`, the only command that makes a list.
 pub(super) fn lpush(call: &mut Call<'_>) -> CommandResult {
     let (database, args) = call.parts();
-    let (key, values) = (args[1], &args[2..]);
+    let key = args[1];
+    let values = &args[2..];
     let pushed = values.iter().rev().map(|value| value.to_vec());
     match database.find(key).map(|entry| &mut entry.value) {
         Some(StoredValue::List(list)) => {

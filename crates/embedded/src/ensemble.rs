@@ -85,7 +85,8 @@ impl EnsembleBuilder {
     ///
     /// The operating system could not provide a port, a descriptor or a thread.
     pub fn start(self) -> io::Result<Ensemble> {
-        let (now, wall_micros) = (clock::now(), clock::wall_micros());
+        let now = clock::now();
+        let wall_micros = clock::wall_micros();
         let model = SharedModel::new(Model::new(self, now, wall_micros));
         let server = Server::start(Server::listen(0)?, model.restarted())?;
         Ok(Ensemble { model, server })

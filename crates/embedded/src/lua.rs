@@ -125,7 +125,9 @@ impl Running {
             now,
             declared,
         } = &mut *self.node.borrow_mut();
-        let (now, args, declared) = (*now, &args[..], Some(&declared[..]));
+        let now = *now;
+        let args = &args[..];
+        let declared = Some(&declared[..]);
         command::run_in_script(&mut Call {
             keyspace,
             session,
@@ -263,7 +265,8 @@ impl Interpreter {
                 .try_for_each(|word| table.raw_push(self.lua.create_string(word)?))?;
             Ok::<_, mlua::Error>(table)
         };
-        let (keys, argv) = (table(script.keys)?, table(script.argv)?);
+        let keys = table(script.keys)?;
+        let argv = table(script.argv)?;
         let (is_well, value): (bool, Value) =
             self.enter.call((function, script.sha1, keys, argv))?;
         if is_well {

@@ -197,7 +197,8 @@ impl Nodes {
     /// The node could not start, for instance because another process has taken the port while the
     /// node was down, and has kept it for five seconds. The node stays down.
     pub fn restart(&self, node: usize) -> io::Result<()> {
-        let (server, settings) = (&self.nodes[node], &self.settings);
+        let server = &self.nodes[node];
+        let settings = &self.settings;
         server.restart(|| {
             let options = settings.options(server.port())?;
             Ok(RunningNode::new(NodeOptions {
@@ -249,7 +250,8 @@ fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Member>> {
         members: places.as_slice().into(),
     };
     let member = |MemberAddress { id, .. }| {
-        let (epoch, run_id) = (epoch.clone(), String::new());
+        let epoch = epoch.clone();
+        let run_id = String::new();
         Member {
             epoch,
             run_id,

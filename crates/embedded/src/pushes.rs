@@ -201,7 +201,8 @@ pub(super) fn unsubscribe(call: &mut Call<'_>) -> CommandResult {
 
 /// `PUBLISH channel message`: how many connections get it.
 pub(super) fn publish(call: &mut Call<'_>) -> CommandResult {
-    let (channel, payload) = (call.args[1], call.args[2]);
+    let channel = call.args[1];
+    let payload = call.args[2];
     // What a script has changed before is told before.
     call.keyspace.settle();
     let ids = call

@@ -80,7 +80,8 @@ pub(super) fn hello(call: &mut Call<'_>) -> CommandResult {
             return refuse("ERR Protocol version is not an integer or out of range");
         }
     };
-    let (mut credentials, mut name) = (None, None);
+    let mut credentials = None;
+    let mut name = None;
     let mut rest = call.args.get(2..).unwrap_or_default();
     while let Some((option, values)) = rest.split_first() {
         rest = match (option.to_ascii_uppercase().as_slice(), values) {
@@ -140,7 +141,8 @@ pub(super) fn select(call: &mut Call<'_>) -> CommandResult {
     let index = integer(call.args[1])?;
     // Redis reads a C int here, and has a separate error for other numbers.
     i32::try_from(index).map_err(|_| {
-        let (min, max) = (i32::MIN, i32::MAX);
+        let min = i32::MIN;
+        let max = i32::MAX;
         CommandError::new(format!(
             "ERR value is out of range, value must between {min} and {max}"
         ))
@@ -206,7 +208,8 @@ pub(super) fn describe(call: &mut Call<'_>, command: &str) -> CommandResult {
         protocol,
         ..
     } = &*call.session;
-    let (name, version) = (String::from_utf8_lossy(name), *protocol as i64);
+    let name = String::from_utf8_lossy(name);
+    let version = *protocol as i64;
     Ok(OwnedReply::Text(format!(
         "id={id} name={name} db={database} cmd={command} user=default resp={version}\n"
     )))

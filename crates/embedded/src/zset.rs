@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// `ZADD key [NX | XX] score member [score member ...]`
 pub(super) fn zadd(call: &mut Call<'_>) -> CommandResult {
-    let (mut if_absent, mut if_present, mut rest) = (false, false, &call.args[2..]);
+    let mut if_absent = false;
+    let mut if_present = false;
+    let mut rest = &call.args[2..];
     while let [option, behind @ ..] = rest {
         match option.to_ascii_uppercase().as_slice() {
             b"NX" => if_absent = true,
@@ -31,7 +33,9 @@ pub(super) fn zadd(call: &mut Call<'_>) -> CommandResult {
     let scores: Vec<Score> = pairs.clone().map(scored).collect::<Result<_, _>>()?;
     let (database, args) = call.parts();
     let found = database.sorted_set(args[1])?;
-    let (is_new, mut added, mut has_changed) = (found.is_none(), 0, false);
+    let is_new = found.is_none();
+    let mut added = 0;
+    let mut has_changed = false;
     let mut created = SortedSet::default();
     let set = found.unwrap_or(&mut created);
     for (pair, score) in pairs.zip(scores) {
@@ -74,7 +78,8 @@ fn take_out(call: &mut Call<'_>, remove: impl FnOnce(&mut SortedSet) -> usize) -
     let Some(set) = database.sorted_set(args[1])? else {
         return Ok(count(0));
     };
-    let (removed, left) = (remove(set), set.len());
+    let removed = remove(set);
+    let left = set.len();
     if left == 0 {
         database.remove(args[1]);
     } else if removed > 0 {
@@ -117,7 +122,8 @@ pub(super) fn zrank(call: &mut Call<'_>) -> CommandResult {
 /// `ZRANGE key start stop [WITHSCORES]`, with ranks that count from the end if they are negative.
 pub(super) fn zrange(call: &mut Call<'_>) -> CommandResult {
     let options = RangeOptions::parse(&call.args[4..], false)?;
-    let (start, stop) = (integer(call.args[2])?, integer(call.args[3])?);
+    let start = integer(call.args[2])?;
+    let stop = integer(call.args[3])?;
     let protocol = call.protocol();
     read(call, |set| {
         let len = i64::try_from(set.len()).unwrap_or(i64::MAX);
@@ -129,7 +135,8 @@ pub(super) fn zrange(call: &mut Call<'_>) -> CommandResult {
             }
         };
         let place = |rank: i64| usize::try_from(rank).unwrap_or(0);
-        let (start, end) = (place(rank(start)), place(rank(stop).saturating_add(1)));
+        let start = place(rank(start));
+        let end = place(rank(stop).saturating_add(1));
         options.reply(set.between(start, end), protocol)
     })
 }
@@ -219,7 +226,8 @@ impl RangeOptions {
     /// In RESP3, a member and its score are a list of their own.
     fn reply(&self, found: Vec<(&[u8], f64)>, protocol: Protocol) -> OwnedReply {
         let parts = found.into_iter().flat_map(|(member, score)| {
-            let (member, score) = (OwnedReply::bulk(member), OwnedReply::Double(score));
+            let member = OwnedReply::bulk(member);
+            let score = OwnedReply::Double(score);
             match (self.with_scores, protocol) {
                 (false, _) => vec![member],
                 (true, Protocol::Resp2) => vec![member, score],
@@ -284,7 +292,8 @@ impl SortedSet {
     /// first or the last.
     pub(super) fn rank(&self, member: &[u8]) -> Option<usize> {
         let place = (*self.scores.get(member)?, member.to_vec());
-        let (mut before, mut from) = (self.order.range(..&place), self.order.range(&place..));
+        let mut before = self.order.range(..&place);
+        let mut from = self.order.range(&place..);
         (0..).find_map(|count| match (before.next(), from.next()) {
             (None, _) => Some(count),
             (_, None) => Some(self.len() - count),

@@ -242,7 +242,8 @@ impl Change {
     /// A majority has promised: what it has accepted is current, as far as this ballot knows.
     fn looked(&mut self, ballot: Ballot, promised: Promised) -> State {
         self.is_blind = false;
-        let (accepted, floor) = (promised.accepted.as_ref(), promised.floor);
+        let accepted = promised.accepted.as_ref();
+        let floor = promised.floor;
         let fate_of = |sent: &Ballot| fate(*sent, accepted, floor);
         let made = self
             .sent

@@ -446,7 +446,8 @@ mod tests {
         }
 
         fn mark(epoch: &Epoch, id: u64, run_id: &str) -> Vec<u8> {
-            let (epoch, run_id) = (epoch.clone(), run_id.to_owned());
+            let epoch = epoch.clone();
+            let run_id = run_id.to_owned();
             Member {
                 epoch,
                 run_id,
@@ -474,7 +475,8 @@ mod tests {
 
         #[test]
         fn members_of_the_latest_epoch_vote() {
-            let (old, latest) = (epoch(7, 1), epoch(7, 2));
+            let old = epoch(7, 1);
+            let latest = epoch(7, 2);
             let ours = [mark(&latest, 0, "run"), mark(&latest, 1, "run")];
             let member = |is_durable| RegisterMembership::Member {
                 epoch: 2,

@@ -104,10 +104,12 @@ impl Refill {
     /// member.
     pub fn new(target: NodeMark, member: Member, sources: Vec<NodeMark>) -> Option<Self> {
         let joining = target.joining()?.beginning();
-        let (group, nodes) = (member.epoch.group.clone(), member.epoch.members.len());
+        let group = member.epoch.group.clone();
+        let nodes = member.epoch.members.len();
         let names = BTreeSet::from([Arc::from(GROUP_REGISTER)]);
         let state = State::ListTarget;
-        let (listed, floor) = (0, 0);
+        let listed = 0;
+        let floor = 0;
         Some(Self {
             group,
             nodes,
@@ -185,10 +187,8 @@ impl Refill {
     }
 
     fn ask_target(&self, name: &[u8], command: RegisterCommand) -> RefillStep {
-        let (nodes, mark) = (
-            NodeSet::from_iter([self.target.node]),
-            Arc::clone(&self.joining),
-        );
+        let nodes = NodeSet::from_iter([self.target.node]);
+        let mark = Arc::clone(&self.joining);
         RefillStep::Ask {
             nodes,
             mark,

@@ -38,7 +38,9 @@ impl Replies {
 
     /// What the nodes have promised, if a majority has.
     pub(super) fn promised(&self) -> Option<Promised> {
-        let (mut best, mut floor, mut promises) = (None::<&Accepted>, 0, 0);
+        let mut best = None::<&Accepted>;
+        let mut floor = 0;
+        let mut promises = 0;
         for reply in self.all() {
             let RegisterReply::Promise {
                 accepted,
@@ -151,7 +153,8 @@ impl Replies {
         let are_alike = copies
             .windows(2)
             .all(|pair| pair[0].bytes() == pair[1].bytes());
-        let (majority, others) = (quorum(self.0.len()), self.0.len() - copies.len());
+        let majority = quorum(self.0.len());
+        let others = self.0.len() - copies.len();
         let raised = |count| Stored::raised_on(count, &copies);
         (are_alike || raised(majority) == raised(majority - others)).then_some(state)
     }

@@ -225,7 +225,8 @@ impl RegisterRequest {
             (Reply::Integer(first), [Reply::Integer(least), value, Reply::Integer(floor)])
                 if *first == -number =>
             {
-                let (least, floor) = (u64::try_from(*least).ok()?, u64::try_from(*floor).ok()?);
+                let least = u64::try_from(*least).ok()?;
+                let floor = u64::try_from(*floor).ok()?;
                 accepted(value, |accepted| RegisterReply::Preempted {
                     least,
                     accepted,

@@ -158,7 +158,8 @@ pub enum NamesError {
 
 /// Checks the names of a new transaction.
 fn check_names(names: &[&str]) -> Result<(), NamesError> {
-    let (count, most) = (names.len(), PARTICIPANTS_MAX);
+    let count = names.len();
+    let most = PARTICIPANTS_MAX;
     if count == 0 {
         return Err(NamesError::None);
     }
@@ -170,7 +171,8 @@ fn check_names(names: &[&str]) -> Result<(), NamesError> {
             return Err(NamesError::Empty);
         }
         if name.len() > PARTICIPANT_NAME_MAX {
-            let (name, most) = ((*name).to_owned(), PARTICIPANT_NAME_MAX);
+            let name = (*name).to_owned();
+            let most = PARTICIPANT_NAME_MAX;
             return Err(NamesError::TooLong { name, most });
         }
         if names[..index].contains(name) {
@@ -250,7 +252,8 @@ mod tests {
                     name: "a".to_owned()
                 })
             );
-            let (longest, longer) = ("x".repeat(64), "x".repeat(65));
+            let longest = "x".repeat(64);
+            let longer = "x".repeat(65);
             assert_eq!(check_names(&[&longest]), Ok(()));
             assert_eq!(
                 check_names(&[&longer]),

@@ -104,7 +104,8 @@ impl Stored {
         fence: u64,
     ) -> Self {
         let mut changes = base.map_or(Vec::new(), |base| base.changes.clone());
-        let (mut forgotten, change) = (base.map_or(0, |base| base.forgotten), ChangeId::of(ballot));
+        let mut forgotten = base.map_or(0, |base| base.forgotten);
+        let change = ChangeId::of(ballot);
         if changes.len() == REMEMBERED {
             // A client makes one change at a time: it asks for no earlier one any more.
             let has_later = |(index, it): (usize, &ChangeId)| {
@@ -194,8 +195,11 @@ impl Stored {
             rest = others;
             Some(u64::from_be_bytes(*first))
         };
-        let (version, gone, fence) = (Version(number()?), number()?, number()?);
-        let (written, forgotten) = (number()?, number()?);
+        let version = Version(number()?);
+        let gone = number()?;
+        let fence = number()?;
+        let written = number()?;
+        let forgotten = number()?;
         let (count, mut rest) = rest.split_first()?;
         let count = usize::from(*count);
         let mut changes = Vec::with_capacity(REMEMBERED);

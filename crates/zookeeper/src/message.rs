@@ -191,7 +191,8 @@ impl EnsembleRequest {
             kind,
             reach: Some(reach),
         };
-        let (server, majority) = (Reach::Server, Reach::Majority);
+        let server = Reach::Server;
+        let majority = Reach::Majority;
         match self {
             Self::Create(it) if it.kind == CreateKind::Container => {
                 form(opcode::CREATE_CONTAINER, Kind::Create, majority)

@@ -83,7 +83,8 @@ impl QueueListing {
                 _ => None,
             })
         };
-        let (queue, shares) = (list(1)?, list(2)?);
+        let queue = list(1)?;
+        let shares = list(2)?;
         Ok(Self::of_names(layout, directory, queue, shares))
     }
 

@@ -153,7 +153,8 @@ impl Validity {
         let oldest = self.answered.front();
         let apart = oldest.filter(|oldest| oldest.answered_at.after(half_tick) <= now);
         // All that passed so far did so at an answer before now.
-        let (passes, proves) = (apart.map(|oldest| oldest.sent_at), self.passed);
+        let passes = apart.map(|oldest| oldest.sent_at);
+        let proves = self.passed;
         Probe {
             sent_at: now,
             reach,
@@ -302,7 +303,8 @@ mod tests {
 
     #[test]
     fn writes_at_the_beat_of_a_seventh_leave_three_sevenths_at_least() {
-        let (beat, timeout) = (4_000 / 7, 4_000);
+        let beat = 4_000 / 7;
+        let timeout = 4_000;
         let mut script = Script::connected(0, 0);
         script.ask(10, Reach::Majority);
         for now in (beat..60 * beat).step_by(beat as usize) {

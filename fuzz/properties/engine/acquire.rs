@@ -51,7 +51,8 @@ struct Attempts {
 }
 
 pub(super) fn check(client: &mut Client<'_>, held: Option<HeldLock>) {
-    let (what, ttl) = (client.byte(), client.ttl());
+    let what = client.byte();
+    let ttl = client.ttl();
     let wait = match what % 4 {
         0 => Wait::No,
         1 => Wait::Forever,
@@ -215,12 +216,15 @@ impl Attempts {
 
     /// The expected effect of the votes.
     fn count(&mut self, client: &Client<'_>, request: &Request, votes: &Votes) {
-        let (now, rules) = (client.now, &client.rules);
+        let now = client.now;
+        let rules = &client.rules;
         let valid_until = client.valid_until(request.started, self.ttl);
         let is_worth_it = now < valid_until && valid_until.since(now) >= rules.min_validity;
         let is_granted = is_majority(votes.tally.granted, rules.nodes);
         if is_granted && is_worth_it && !votes.same_server {
-            let (token, since, nodes) = (token_of(request), request.started, votes.sent);
+            let token = token_of(request);
+            let since = request.started;
+            let nodes = votes.sent;
             let permit = votes.permit;
             self.outcome = Some(Outcome::Held {
                 token,
@@ -264,7 +268,8 @@ impl Attempts {
 
     /// Did several clients get some nodes each, as far as one of them can see?
     fn is_split(&self, client: &Client<'_>, request: &Request, votes: &Votes) -> bool {
-        let (nodes, tally) = (client.rules.nodes, &votes.tally);
+        let nodes = client.rules.nodes;
+        let tally = &votes.tally;
         let may_grant = NodeSet::all(nodes)
             .without(tally.refused)
             .without(tally.failed);
@@ -279,7 +284,8 @@ impl Attempts {
     /// Did a majority reply? If the round ended at the caller's deadline while one still could, the
     /// round before counts.
     fn is_contended(&self, client: &Client<'_>, request: &Request, votes: &Votes) -> bool {
-        let (nodes, tally) = (client.rules.nodes, &votes.tally);
+        let nodes = client.rules.nodes;
+        let tally = &votes.tally;
         let may_answer = NodeSet::all(nodes).without(tally.failed);
         let was_cut = request.deadline == self.end(client);
         is_majority(tally.granted.union(tally.refused), nodes)
@@ -305,8 +311,11 @@ impl Attempts {
         assert!(self.must_end || self.may_end, "it gave up");
         let outcome = match acquired {
             Acquired::Held(held) => {
-                let (token, since, valid_until) = (held.token, held.since, held.valid_until);
-                let (nodes, share) = (held.nodes, held.id().share());
+                let token = held.token;
+                let since = held.since;
+                let valid_until = held.valid_until;
+                let nodes = held.nodes;
+                let share = held.id().share();
                 assert!(
                     is_like(share, self.share),
                     "{share:?} instead of {:?}",

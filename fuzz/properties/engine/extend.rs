@@ -77,7 +77,8 @@ fn after(
     request: &Request,
     votes: &Votes,
 ) -> HeldLock {
-    let (now, nodes) = (client.now, client.rules.nodes);
+    let now = client.now;
+    let nodes = client.rules.nodes;
     let is_granted = is_majority(votes.tally.granted, nodes);
     let new_end = old
         .valid_until

@@ -48,7 +48,8 @@ struct Waiter {
 pub(super) fn check(client: &mut Client<'_>, held: Option<HeldLock>) {
     let mut rules = (*client.rules).clone();
     rules.waiter_lease = Some(client.ttl());
-    let (what, ttl) = (client.byte(), client.ttl());
+    let what = client.byte();
+    let ttl = client.ttl();
     let wait = match what % 4 {
         0 => Wait::No,
         1 | 2 => Wait::Forever,

@@ -82,7 +82,8 @@ pub(super) fn is_like(one: Option<Share>, other: Option<Share>) -> bool {
 
 /// What a handoff replaces: a lock that was taken from the nodes' queue leaves it.
 pub(super) fn predecessor_of(held: &HeldLock, ttl: Ttl) -> Predecessor {
-    let (attributes, ttl_longest) = (None, ttl.max(held.ttl_longest));
+    let attributes = None;
+    let ttl_longest = ttl.max(held.ttl_longest);
     Predecessor {
         token: held.token,
         attributes,

@@ -19,9 +19,11 @@ pub(super) fn check(mut input: Input<'_>) {
     let wait_for_all = input.byte().is_some_and(|byte| byte % 2 == 0);
     let session = |seed| Session::new(SessionOptions::new("node", seed));
     let mut rounds = Rounds::new((0..NODES as u64).map(session).collect(), wait_for_all);
-    let (mut now, mut serial) = (Time::ZERO, 0);
+    let mut now = Time::ZERO;
+    let mut serial = 0;
     // The waiters and their deadlines, and which of them wait for reservations.
-    let (mut waiting, mut waits) = (BTreeMap::new(), BTreeMap::new());
+    let mut waiting = BTreeMap::new();
+    let mut waits = BTreeMap::new();
     let mut are_waits_over = false;
     while let Some(what) = input.byte() {
         let node = Node::new(usize::from(what) % NODES);

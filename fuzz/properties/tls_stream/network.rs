@@ -64,7 +64,8 @@ impl Network {
         self.on_the_way.extend(records);
         while let Some(header) = records.get(..HEADER) {
             let length = HEADER + usize::from(u16::from_be_bytes([header[3], header[4]]));
-            let (start, end) = (self.sent, self.sent + length);
+            let start = self.sent;
+            let end = self.sent + length;
             self.records.push(Record {
                 start,
                 end,

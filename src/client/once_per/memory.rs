@@ -278,7 +278,8 @@ impl RunMemory for ByLock<'_> {
 
 impl ByLock<'_> {
     fn let_expire(&self, lock: LockGuard) -> Result<(), Error> {
-        let (took, ttl) = (lock.age(clock::now()), self.request.settings.ttl);
+        let took = lock.age(clock::now());
+        let ttl = self.request.settings.ttl;
         lock.release().map_err(|error| match error {
             Error::Lost(_) => Error::TooSlow { took, ttl },
             other => other,
@@ -306,14 +307,16 @@ impl NodesTime {
         nodes: usize,
         doubt_max: Duration,
     ) -> Result<Self, ClocksError> {
-        let (answered, needed) = (readings.len(), quorum(nodes));
+        let answered = readings.len();
+        let needed = quorum(nodes);
         if answered < needed {
             return Err(ClocksError::TooFew { answered, needed });
         }
         readings.sort_unstable();
         // This many may be wrong: beyond them, in either direction, is a right one.
         let wrong = nodes - needed;
-        let (earliest, latest) = (readings[answered - 1 - wrong], readings[wrong]);
+        let earliest = readings[answered - 1 - wrong];
+        let latest = readings[wrong];
         // Of an even number of nodes that all answer, the two bounds are in the other order.
         let (earliest, latest) = (earliest.min(latest), earliest.max(latest));
         let by = Duration::from_micros(latest - earliest);
@@ -373,13 +376,11 @@ mod tests {
 
     #[test]
     fn too_few_clocks_and_clocks_in_doubt_are_refused() {
-        let (second, few) = (
-            Duration::from_secs(1),
-            ClocksError::TooFew {
-                answered: 1,
-                needed: 2,
-            },
-        );
+        let second = Duration::from_secs(1);
+        let few = ClocksError::TooFew {
+            answered: 1,
+            needed: 2,
+        };
         assert_eq!(NodesTime::new(vec![5], 3, second), Err(few));
         let two = |ahead: u64| NodesTime::new(vec![10_000_000 + ahead, 10_000_000], 3, second);
         assert_eq!(two(1_000_000).map(|time| time.latest), Ok(11_000_000));

@@ -127,7 +127,8 @@ impl Register {
         }
         if let Err(RegisterError::NoQuorum { error, .. }) = &result {
             // The threads that wait would find the same, each after as long a time.
-            let (error, may_have_happened) = (error.clone(), false);
+            let error = error.clone();
+            let may_have_happened = false;
             combiner.dismiss(&RegisterError::NoQuorum {
                 error,
                 may_have_happened,
@@ -273,7 +274,8 @@ impl RunningChange<'_> {
                 Err(round.no_quorum(may_have_happened))
             }
             (ChangeEnd::Invalid(value), round) => {
-                let (url, format) = (None, value.format);
+                let url = None;
+                let format = value.format;
                 let named = round.and_then(|round| round.invalid());
                 Err(named.unwrap_or(RegisterError::OtherFormat { url, format }))
             }
@@ -355,7 +357,9 @@ impl Register {
             nodes,
             token: draw().ok_or(RegisterError::NoEntropy)?.token,
         };
-        let (until, mut unwatched, mut early) = (clock::now().after(wait), LOOK_FIRST, 0);
+        let until = clock::now().after(wait);
+        let mut unwatched = LOOK_FIRST;
+        let mut early = 0;
         loop {
             let look = self.look(&RegisterCommand::Read {
                 watcher: Some(watcher.token),
@@ -409,7 +413,8 @@ struct Watcher<'a> {
 impl Watcher<'_> {
     /// Waits until a majority has told of a change since the last look, or for as long.
     fn wait(&self, key: &Arc<[u8]>, pause: Duration) {
-        let (key, until) = (Arc::clone(key), clock::now().after(pause));
+        let key = Arc::clone(key);
+        let until = clock::now().after(pause);
         self.nodes.wait(QueueWait {
             key,
             waiter: self.token,

@@ -397,7 +397,8 @@ impl Register {
         let (Some(began), Some(now)) = (began, core.events.now_if_listened()) else {
             return result.map(|(value, _)| value);
         };
-        let (register, took) = (self.name(), now.since(began));
+        let register = self.name();
+        let took = now.since(began);
         match result {
             Ok((value, rounds)) => {
                 core.events.emit(|| event(register, rounds, took));

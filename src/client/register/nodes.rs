@@ -166,7 +166,8 @@ impl RegisterNodes<'_> {
 
     /// A request to all nodes.
     fn request(&self, keys: &RegisterKeys, epoch: Arc<[u8]>, command: RegisterCommand) -> Request {
-        let (keys, run_id) = (keys.clone(), Arc::from(""));
+        let keys = keys.clone();
+        let run_id = Arc::from("");
         let register = Arc::new(RegisterRequest {
             keys,
             epoch,
@@ -239,7 +240,8 @@ impl RegisterNodes<'_> {
             .enumerate()
             .filter_map(|(index, reply)| match reply {
                 Some(RegisterReply::Mark { mark, run_id }) => {
-                    let (mark, run_id) = (mark.clone(), Arc::clone(run_id));
+                    let mark = mark.clone();
+                    let run_id = Arc::clone(run_id);
                     Some(NodeMark {
                         node: Node::new(index),
                         mark,

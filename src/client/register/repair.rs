@@ -180,7 +180,8 @@ impl RegisterNodes<'_> {
                 Ok((target, place)) => {
                     // Drawn after the node has drawn its number: what was sent in an earlier repair
                     // of it names another epoch.
-                    let (id, token) = (draw_number()?, draw_number()?);
+                    let id = draw_number()?;
+                    let token = draw_number()?;
                     let new = MemberAddress::new(id, &inspection.round.url(target.node));
                     let proposed = before.with((place, new), token);
                     return Ok(Some(Repair {
@@ -203,7 +204,8 @@ impl RegisterNodes<'_> {
         seen: &NodeMark,
         replaced: Option<&str>,
     ) -> Result<(NodeMark, u64), RegisterError> {
-        let (view, url) = (&inspection.view, inspection.round.url(seen.node));
+        let view = &inspection.view;
+        let url = inspection.round.url(seen.node);
         let refuse = |why: &str| not_repaired(&url, why);
         match seen.read() {
             None | Some(Mark::Joining(_)) => {}
@@ -330,7 +332,8 @@ impl RegisterNodes<'_> {
         let quoted = prefix.iter().flat_map(|byte| [b'\\', *byte]);
         let infix = RegisterKeys::PROMISE.iter().copied();
         let pattern: Arc<[u8]> = quoted.chain(infix).chain(*b"*").collect();
-        let (mut keys, mut names) = (NodeKeys::new(node), Vec::new());
+        let mut keys = NodeKeys::new(node);
+        let mut names = Vec::new();
         let mut note = |page: Vec<Vec<u8>>| {
             let name = |key: &Vec<u8>| {
                 Some(Arc::from(

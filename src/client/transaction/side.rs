@@ -38,7 +38,8 @@ impl<P: Participant> Side<'_, P> {
         &mut self,
         mut joining: TransactionSide,
     ) -> Result<Decision, JoinError<P::Error>> {
-        let (mut refusal, mut asked) = (None, 0);
+        let mut refusal = None;
+        let mut asked = 0;
         loop {
             let step = joining.step();
             match step {

@@ -164,7 +164,8 @@ fn the_session_timeout_is_checked_and_others_follow_from_it() {
 
 #[test]
 fn what_does_not_apply_is_an_error_if_it_is_set() {
-    let (zk, second) = (|| builder(&["zk://h"]), Duration::from_secs(1));
+    let zk = || builder(&["zk://h"]);
+    let second = Duration::from_secs(1);
     for (name, settings) in [
         ("wait_for_all", zk().wait_for_all(true)),
         ("queue", zk().queue(false)),
@@ -196,7 +197,8 @@ fn what_does_not_apply_is_an_error_if_it_is_set() {
 
 #[test]
 fn checks_of_other_settings_are_the_same() {
-    let (zk, second) = (|| builder(&["zk://h"]), Duration::from_secs(1));
+    let zk = || builder(&["zk://h"]);
+    let second = Duration::from_secs(1);
     for (name, settings) in [
         ("drift_factor", zk().drift_factor(0.6)),
         ("node_timeout", zk().node_timeout(second * 61)),

@@ -154,7 +154,8 @@ fn a_ready_configuration_is_used_alone() {
         expected
     );
     assert_eq!(files.refused(&ready.clone().system_roots()), expected);
-    let (certificate, key) = (files.path("a.crt"), files.path("a.key"));
+    let certificate = files.path("a.crt");
+    let key = files.path("a.key");
     assert_eq!(
         files.refused(&ready.client_certificate(certificate, key)),
         expected

@@ -134,7 +134,8 @@ impl NodeConnection {
 
     /// Begins to look up where the node is, unless that was begun a moment ago.
     fn look_up(&mut self, resolver: &Resolver) -> io::Result<()> {
-        let (now, timeout) = (clock::now(), self.options.timeout);
+        let now = clock::now();
+        let timeout = self.options.timeout;
         let Some(lookup) = self.lookups.begin(now, timeout) else {
             return Ok(());
         };

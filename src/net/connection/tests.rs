@@ -127,7 +127,8 @@ impl Fixture {
     }
 
     fn turn(&mut self) {
-        let (registry, resolver) = (self.poll.registry(), &self.resolver);
+        let registry = self.poll.registry();
+        let resolver = &self.resolver;
         let conversation = &mut self.rounds;
         self.connection.follow_session(&mut Io {
             conversation,
@@ -231,7 +232,8 @@ fn deaf() -> (TcpListener, Vec<std::net::TcpStream>) {
 
 #[test]
 fn an_address_that_does_not_answer_in_its_part_of_the_time_is_left_for_the_next() {
-    let (first, second) = (deaf(), TcpListener::bind("127.0.0.1:0").expect("a port"));
+    let first = deaf();
+    let second = TcpListener::bind("127.0.0.1:0").expect("a port");
     let addresses = [&first.0, &second].map(|port| port.local_addr().expect("an address"));
     let mut fixture = Fixture::of_name(addresses.to_vec());
     fixture.run_until(is_connected);

@@ -23,7 +23,8 @@ pub(super) fn examine(
     let (sender, receiver) = unbounded();
     let mut results: Vec<Result<ProbeAnswer, NodeError>> = Vec::new();
     for (index, endpoint) in endpoints.iter().enumerate() {
-        let (endpoint, sender) = (endpoint.clone(), sender.clone());
+        let endpoint = endpoint.clone();
+        let sender = sender.clone();
         let ask = move || {
             // It fails if nobody waits any more.
             let _ = sender.send((index, probe(&endpoint, until)));

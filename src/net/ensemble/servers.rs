@@ -270,7 +270,8 @@ impl Conversation for Servers {
     }
 
     fn open(&mut self, now: Time, order: LockOrder, follower: Arc<Follower<Outcome>>) {
-        let (table, until) = (&mut self.table, order.until);
+        let table = &mut self.table;
+        let until = order.until;
         match order.kind {
             OrderKind::Contend(token, plan, hold) => {
                 table.contend(now, token, *plan, hold, (follower, until));

@@ -205,7 +205,8 @@ fn a_url_over_tls_is_refused_without_the_feature() {
 #[test]
 fn the_same_server_is_recognised_under_other_spellings() {
     let same = |left: &str, right: &str| {
-        let (left, right) = (parse(left).unwrap(), parse(right).unwrap());
+        let left = parse(left).unwrap();
+        let right = parse(right).unwrap();
         left.hosts[0].same_server(&right.hosts[0])
     };
     assert!(same("zk://a.test", "zk://u:p@A.test.:2181/x"));

@@ -54,7 +54,8 @@ fn a_token_ends_the_waits_that_have_it_and_the_others_keep_their_order() {
     let queues = queues(9, LONG);
     let head = alone(&queues);
     head.set_key_expiry(from_now(LONG));
-    let (own, unused) = (CancelToken::new(), CancelToken::new());
+    let own = CancelToken::new();
+    let unused = CancelToken::new();
     let tokens = [
         Some(own.clone()),
         None,

@@ -42,7 +42,8 @@ fn behind_a_head_without_an_answer_a_wait_ends_a_round_early_to_ask_the_nodes() 
     let queues = queues(9, LONG);
     let _asking = alone(&queues);
     // The deadline is so far away that it is certain that this did not wait for it.
-    let (deadline, round) = (from_now(LONG), Duration::from_millis(50));
+    let deadline = from_now(LONG);
+    let round = Duration::from_millis(50);
     let asked_long_ago = clock::now().before(LONG);
     queues
         .lock()
@@ -97,7 +98,8 @@ fn leaving_while_being_promoted_loses_neither_the_lock_nor_the_queue() {
     let queues = queues(50, LONG);
     let (sender, receiver) = mpsc::channel();
     for thread in 0..THREADS {
-        let (queues, sender) = (Arc::clone(&queues), sender.clone());
+        let queues = Arc::clone(&queues);
+        let sender = sender.clone();
         thread::spawn(move || {
             let mut heads = 0_u64;
             for round in 0..2_000 {
@@ -128,7 +130,8 @@ fn leaving_while_being_promoted_loses_neither_the_lock_nor_the_queue() {
 #[test]
 fn a_wait_behind_a_lock_that_is_handed_off_ends_at_its_deadline() {
     let queues = queues(9, LONG);
-    let (round, wait) = (Duration::from_secs(1), Duration::from_secs(2));
+    let round = Duration::from_secs(1);
+    let wait = Duration::from_secs(2);
     let first = alone(&queues);
     first.set_key_expiry(from_now(LONG));
     let next = join_in_thread(&queues, Forever, round);

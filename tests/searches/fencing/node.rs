@@ -77,7 +77,8 @@ fn carry_out(node: &mut Embedded, data: Data, command: Command) -> (Data, Option
         attributes: Some(attributes.into()),
     };
     let fence = least.into();
-    let (ttl, before) = (millis(LONG), Before::Nothing);
+    let ttl = millis(LONG);
+    let before = Before::Nothing;
     let sent = match command {
         Command::Claim { .. } => engine::Command::Claim(Claim {
             lock,

@@ -69,7 +69,8 @@ impl Order {
     /// A majority of the nodes has given a waiter its number.
     pub(crate) fn joined(&mut self, waiter: Name, place: Place) {
         if self.soon.is_some() {
-            let (since, resources) = (place.since, place.resources.clone());
+            let since = place.since;
+            let resources = place.resources.clone();
             // A set may have waited for one of its resources alone.
             let known = self
                 .places
@@ -217,10 +218,8 @@ impl Order {
         };
         // Those who want the same can be served together if there is enough of it. The order of
         // those who want different numbers of permits is not checked.
-        let (is_same, are_permits) = (
-            |place: &&Place| place.share.map(Share::permits) == Some(share.permits()),
-            |place: &&Place| has_permit(place.share) && share.permits() > 0,
-        );
+        let is_same = |place: &&Place| place.share.map(Share::permits) == Some(share.permits());
+        let are_permits = |place: &&Place| has_permit(place.share) && share.permits() > 0;
         let is_enough = self.free_for(resource, Some(share)) >= before().filter(is_same).count();
         // A turn that splits lets others pass.
         let is_enough = is_enough || self.are_turns_split;

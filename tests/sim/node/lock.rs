@@ -244,7 +244,8 @@ impl Node {
     /// The shares of a lock, which it has as long as its key says so, and their remaining
     /// milliseconds.
     pub(super) fn shares(&self, now: Time, key: &[u8]) -> Vec<(Vec<u8>, u64)> {
-        let (now_ms, set) = (now.as_nanos() / 1_000_000, [key, HOLDERS].concat());
+        let now_ms = now.as_nanos() / 1_000_000;
+        let set = [key, HOLDERS].concat();
         let members = self.keyspace.live_members(now, 0, &set);
         let living = members.filter_map(|(member, end)| Some((member, end.checked_sub(now_ms)?)));
         living

@@ -84,7 +84,8 @@ impl Node {
             if context.options.has(Mistake::PushesLost) {
                 continue;
             }
-            let (connection, mut bytes) = (*connection, Vec::new());
+            let connection = *connection;
+            let mut bytes = Vec::new();
             message.encode(served.state.protocol, &mut bytes);
             context.trace(|| {
                 let text = bytes.escape_ascii();

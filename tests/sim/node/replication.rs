@@ -176,8 +176,10 @@ impl Node {
                 .ok()
                 .and_then(|it| it.parse().ok())
         };
-        let (wanted, millis) = (number(wanted).unwrap_or(0), number(millis).unwrap_or(0));
-        let (now, offset) = (context.queue.now(), self.keyspace.replication.offset);
+        let wanted = number(wanted).unwrap_or(0);
+        let millis = number(millis).unwrap_or(0);
+        let now = context.queue.now();
+        let offset = self.keyspace.replication.offset;
         let Some(served) = self.served.get_mut(&connection) else {
             return false;
         };

@@ -27,9 +27,12 @@ pub(super) struct Served {
 
 impl Served {
     fn new(state: ConnectionState, client: (usize, u64)) -> Self {
-        let (id, bytes) = (None, Vec::new());
-        let (blocked, greeted) = (None, None);
-        let (is_introduced, is_spared) = (false, false);
+        let id = None;
+        let bytes = Vec::new();
+        let blocked = None;
+        let greeted = None;
+        let is_introduced = false;
+        let is_spared = false;
         Self {
             state,
             client,

@@ -86,7 +86,8 @@ impl History {
     /// A thread calls. Returns the id of what it writes.
     pub(crate) fn called(&mut self, register: u64, call: Call, now: u64) -> Id {
         let id = self.operations.len() as Id;
-        let (returned, outcome) = (u64::MAX, Outcome::Unsure);
+        let returned = u64::MAX;
+        let outcome = Outcome::Unsure;
         self.operations.push(Operation {
             register,
             id,

@@ -70,7 +70,8 @@ impl Caller {
         {
             match self.begin_with(&survey, seen).await {
                 Ok((target, place)) => {
-                    let (id, token) = (self.shared.draw().seed, self.shared.draw().seed);
+                    let id = self.shared.draw().seed;
+                    let token = self.shared.draw().seed;
                     let proposed = before.with((place, named(target.node, id)), token);
                     return Ok(Some(Repair {
                         target,
@@ -189,9 +190,12 @@ impl Caller {
     /// The names of the registers that a node has keys of.
     async fn list(&self, node: Node) -> Option<Vec<Arc<[u8]>>> {
         let pattern: Arc<[u8]> = Arc::from([PREFIX, RegisterKeys::PROMISE, b"*"].concat());
-        let (mut names, mut cursor, mut tries) = (Vec::new(), 0, 0);
+        let mut names = Vec::new();
+        let mut cursor = 0;
+        let mut tries = 0;
         loop {
-            let (pattern, tag) = (pattern.clone(), Arc::default());
+            let pattern = pattern.clone();
+            let tag = Arc::default();
             let scan = Listing {
                 pattern,
                 cursor,

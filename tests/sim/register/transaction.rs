@@ -217,7 +217,8 @@ impl Caller {
         let name = NAMES[self.shared.side];
         let record = Record::begin(&NAMES, 0).expect("there can be these");
         let levels = record.raised(name, to).expect("it takes part");
-        let (register, group) = (from_transaction(number).to_string(), self.group().await?);
+        let register = from_transaction(number).to_string();
+        let group = self.group().await?;
         let command = RegisterCommand::Raise(levels);
         let replies = self.ask(register.as_bytes(), &group, command).await;
         let agreed = replies

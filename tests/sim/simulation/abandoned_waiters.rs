@@ -43,7 +43,8 @@ impl Simulation {
         let mut simulation = Self::with(options, random, false);
         simulation.context.network.end_faults();
         for waiter in 0..CLIENTS * WAITERS {
-            let (client, worker) = (waiter % CLIENTS, waiter / CLIENTS);
+            let client = waiter % CLIENTS;
+            let worker = waiter / CLIENTS;
             simulation.clients[client].workers.push(Worker::new(worker));
             let event = Event::Work {
                 client,

@@ -47,7 +47,8 @@ impl Simulation {
         let connection = self.context.random.pick(&working);
         self.context.trace(|| {
             let it = &self.context.network.connections[connection];
-            let (client, node) = (it.client, it.node);
+            let client = it.client;
+            let node = it.node;
             format!("{fault:?}: the connection from client {client} to node {node}, {lasts} ns")
         });
         let Context {
@@ -246,10 +247,8 @@ impl Simulation {
     /// Is this lock safe without the key of one node?
     fn may_lose(&self, key: &[u8], token: Name) -> bool {
         let now = self.context.queue.now();
-        let (until, permit) = (
-            self.context.checker.held_until(token),
-            self.context.checker.permit(token),
-        );
+        let until = self.context.checker.held_until(token);
+        let permit = self.context.checker.permit(token);
         let keeps = |node: &crate::node::Node| {
             let holders = node.holders(node.clock.read(now), key);
             holders.into_iter().any(|holder| {

@@ -244,7 +244,8 @@ impl Simulation {
         }
         self.unlink(server);
         self.groups.links += 1;
-        let (number, flying) = (self.groups.links, VecDeque::new());
+        let number = self.groups.links;
+        let flying = VecDeque::new();
         self.groups.servers[server].link = Some(Link {
             number,
             master,
@@ -285,7 +286,8 @@ impl Simulation {
         if self.context.options.groups.is_none() {
             return;
         }
-        let (now, until) = (self.context.queue.now(), self.groups.servers[server].until);
+        let now = self.context.queue.now();
+        let until = self.groups.servers[server].until;
         let goes_on = self.groups.is_master(server) || now < until;
         self.nodes[server].replicate(!goes_on);
         if !self.groups.is_master(server) {

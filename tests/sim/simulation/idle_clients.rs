@@ -57,7 +57,8 @@ impl Simulation {
             reaches,
         } = self.idle_clients[turn].clone();
         let entry = format!("1 {IDLE_CLAIM} {LEASE}  idle").into_bytes();
-        let (lease, sent) = (LEASE.to_string(), number.to_string());
+        let lease = LEASE.to_string();
+        let sent = number.to_string();
         let leave: [&[u8]; 8] = [
             b"EVAL",
             script::GIVE.source.as_bytes(),

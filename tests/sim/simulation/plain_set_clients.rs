@@ -30,12 +30,14 @@ impl Simulation {
             // The program has no restart guard, and does not tell servers apart.
             return;
         }
-        let (quorum, ttl) = (quorum(options.nodes), options.ttl.1);
+        let quorum = quorum(options.nodes);
+        let ttl = options.ttl.1;
         let resource = self.context.random.below(self.context.options.resources);
         let key = format!("lock:{resource}").into_bytes();
         let mut value = self.context.random.number().to_be_bytes().to_vec();
         value.extend_from_slice(b"foreign-----");
-        let (turn, token) = (self.foreign.len(), name(&value));
+        let turn = self.foreign.len();
+        let token = name(&value);
         let now = self.context.queue.now();
         let millis = ttl.to_string();
         let words: [&[u8]; 6] = [b"SET", &key, &value, b"NX", b"PX", millis.as_bytes()];

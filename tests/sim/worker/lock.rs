@@ -68,11 +68,13 @@ impl Worker {
             Some(Share::Reader) if is_fenced => Some(held.fence.unwrap_or(0)),
             _ => held.fence,
         };
-        let (who, what) = (client.name, &self.wanted);
+        let who = client.name;
+        let what = &self.wanted;
         context.trace(|| {
             format!("client {who:?} holds {what:?} by {token:?} {fence:?} {share:?} until {until}")
         });
-        let (asked, now) = (client.clock.when(held.since), context.queue.now());
+        let asked = client.clock.when(held.since);
+        let now = context.queue.now();
         context.checker.granted(
             &self.wanted,
             &Grant {
@@ -227,13 +229,15 @@ impl Worker {
     }
 
     pub(super) fn note_released(&self, context: &mut Context, held: &HeldLock) {
-        let (token, now) = (name(held.token.as_bytes()), context.queue.now());
+        let token = name(held.token.as_bytes());
+        let now = context.queue.now();
         context.checker.order.released(&self.wanted, token, now);
     }
 
     /// How long the key of a released lock stays, in some histories.
     fn keep_for(&self, context: &mut Context, held: &HeldLock, now: Time) -> Option<Ttl> {
-        let (permille, longest) = (context.options.sharing.keep_permille, context.options.ttl.1);
+        let permille = context.options.sharing.keep_permille;
+        let longest = context.options.ttl.1;
         if permille == 0 || context.has_faults_ended || !context.random.chance(permille) {
             return None;
         }

@@ -53,8 +53,10 @@ impl Worker {
         }
         let agree = votes.counters.nodes.len() >= quorum(context.options.nodes);
         if votes.tally.granted_by_majority() == Verdict::Won && (agree || !is_first) {
-            let (resources, since) = (self.queues.clone(), context.queue.now());
-            let (share, called_at) = (self.share, self.called_at);
+            let resources = self.queues.clone();
+            let since = context.queue.now();
+            let share = self.share;
+            let called_at = self.called_at;
             context.checker.order.joined(
                 waiter,
                 Place {

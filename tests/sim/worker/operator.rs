@@ -93,7 +93,8 @@ impl Operator {
 
     /// The removal of the inspected value, and of nothing else.
     fn removal(&self, now: Time) -> Request {
-        let (key, seen) = (Arc::clone(&self.key), Arc::from(self.seen.clone()));
+        let key = Arc::clone(&self.key);
+        let seen = Arc::from(self.seen.clone());
         Request::to_all(
             &self.rules,
             now,

@@ -62,7 +62,8 @@ impl Worker {
         if context.has_faults_ended || !self.has_recovered {
             return Some(Participation::Recover);
         }
-        let (begun, may_begin) = (ledger.begun(), ledger.len() < TRANSACTIONS_MAX);
+        let begun = ledger.begun();
+        let may_begin = ledger.len() < TRANSACTIONS_MAX;
         let number = match ledger.next(client.name.0) {
             // A late request.
             _ if !begun.is_empty() && random.chance(50) => random.pick(&begun),
@@ -138,7 +139,8 @@ impl Worker {
             )
         });
         let operation = context.checker.registers.of(id);
-        let (register, call) = (operation.register, operation.call);
+        let register = operation.register;
+        let call = operation.call;
         let seen = match &outcome {
             Outcome::Is(seen) => Some(seen.as_ref().map(|seen| seen.version)),
             Outcome::Made { version, .. } => Some(*version),

@@ -63,7 +63,8 @@ impl Worker {
             return self.advance(client, context);
         }
         self.token = CancelToken::new();
-        let (queues, round) = (Arc::clone(&client.wait_queues), client.rules.node_timeout);
+        let queues = Arc::clone(&client.wait_queues);
+        let round = client.rules.node_timeout;
         let name = format!("{:?}", self.wanted).into_bytes().into();
         let caller = Caller {
             token: Some(&self.token),
@@ -158,7 +159,8 @@ impl Worker {
             wait,
             mut limit,
         } = call;
-        let (now, end) = (client.now(context), wait.deadline());
+        let now = client.now(context);
+        let end = wait.deadline();
         match joined {
             Joined::Head(head, Some(held)) => {
                 self.head = Some(head);

@@ -131,7 +131,8 @@ impl Worker {
     /// Inspects a lock, and force-releases it.
     fn look_at_lock(&mut self, client: &mut Client, context: &mut Context) {
         let pause = Duration::from_millis(context.random.below(context.options.ttl.1 / 4));
-        let (rules, now) = (Arc::clone(&client.rules), client.now(context));
+        let rules = Arc::clone(&client.rules);
+        let now = client.now(context);
         let operator = Operator::new(rules, key(self.wanted[0]), now, pause);
         context.tally.fault("operator looks");
         self.start(client, context, Running::Operator(operator), None);

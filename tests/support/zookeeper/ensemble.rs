@@ -168,7 +168,8 @@ fn tls_lines(server: &Server) -> Vec<String> {
     use crate::certificates::{Authority, Purpose};
     let identity = Authority::trusted().issue(Purpose::Server);
     let folder = server.directory();
-    let (keys, trusted) = (folder.join("server.pem"), folder.join("trusted.pem"));
+    let keys = folder.join("server.pem");
+    let trusted = folder.join("trusted.pem");
     let pair = format!("{}{}", identity.key_pem, identity.certificate_pem);
     std::fs::write(&keys, pair).expect("a temporary file can be written");
     std::fs::write(&trusted, Authority::trusted().pem()).expect("a temporary file can be written");

@@ -187,7 +187,8 @@ fn connect_through(shared: &Arc<Shared>, client: TcpStream) {
 
 /// Forwards between the two streams.
 fn join(shared: &Arc<Shared>, cuts: usize, client: TcpStream, server: TcpStream) {
-    let (client, server) = (shared.streams.add(client), shared.streams.add(server));
+    let client = shared.streams.add(client);
+    let server = shared.streams.add(server);
     for stream in [&client, &server] {
         let _ = stream.set_nodelay(true);
     }
@@ -195,7 +196,9 @@ fn join(shared: &Arc<Shared>, cuts: usize, client: TcpStream, server: TcpStream)
         (Direction::Forth, &client, &server),
         (Direction::Back, &server, &client),
     ] {
-        let (shared, source, sink) = (Arc::clone(shared), Arc::clone(source), Arc::clone(sink));
+        let shared = Arc::clone(shared);
+        let source = Arc::clone(source);
+        let sink = Arc::clone(sink);
         thread::spawn(move || pump(&shared, direction, cuts, &source, &sink));
     }
 }

@@ -40,7 +40,8 @@ impl Client {
         else {
             return false;
         };
-        let (create, own) = (create.clone(), own.clone());
+        let create = create.clone();
+        let own = own.clone();
         let (directory, _) = own.rsplit_once('/').expect("a path has a slash");
         *operations = [create, MultiOperation::Check(directory.into())].into();
         let delete = EnsembleRequest::Delete(own);
@@ -94,7 +95,8 @@ impl Client {
         else {
             return false;
         };
-        let (first, second) = (first.clone(), second.clone());
+        let first = first.clone();
+        let second = second.clone();
         let created = |result: Result<Vec<Option<String>>, _>| result.ok()?.pop().flatten();
         match self.wrong.first.take() {
             None => {
@@ -108,7 +110,8 @@ impl Client {
                     return false;
                 };
                 let (serial, request) = self.requests.pop_front().expect("it is the oldest");
-                let (zxid, body) = (server.tree.zxid, both(&first, &second));
+                let zxid = server.tree.zxid;
+                let body = both(&first, &second);
                 self.hear(
                     serial,
                     &request,

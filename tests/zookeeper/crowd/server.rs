@@ -37,7 +37,9 @@ impl Answer {
 impl Server {
     pub(super) fn new(random: &mut Random, mistake: Mistake) -> Self {
         let tree = Tree::new(random);
-        let (watches, changes, removed) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let watches = Vec::new();
+        let changes = Vec::new();
+        let removed = BTreeSet::new();
         Self {
             mistake,
             tree,

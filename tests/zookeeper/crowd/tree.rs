@@ -48,7 +48,8 @@ impl Tree {
             changed: Vec::new(),
         };
         for lock in LOCKS {
-            let (path, first) = (format!("{ROOT}/{lock}"), starts[random.below(3) as usize]);
+            let path = format!("{ROOT}/{lock}");
+            let first = starts[random.below(3) as usize];
             if random.one_in(2) {
                 tree.directories.insert(path, first);
             } else {

@@ -46,7 +46,8 @@ pub fn read(urls: &[String], is_local: bool) -> Cycle {
 
 /// Changes a key if it is as it was seen last.
 pub fn change(urls: &[String]) -> Cycle {
-    let (gateway, seen) = (Gateway::new(&urls[0]), Mutex::new(json!(0)));
+    let gateway = Gateway::new(&urls[0]);
+    let seen = Mutex::new(json!(0));
     Box::new(move |resource, _, while_held| {
         let mut seen = seen.lock().expect("nothing panics with it held");
         *seen = gateway.change(&base64(resource), seen.take());
@@ -97,7 +98,8 @@ impl Gateway {
             .get_mut()
             .write_all(request.as_bytes())
             .expect("the server takes it");
-        let (mut line, mut length) = (String::new(), 0);
+        let mut line = String::new();
+        let mut length = 0;
         connection.read_line(&mut line).expect("the server answers");
         assert!(
             line.starts_with("HTTP/1.1 200 "),

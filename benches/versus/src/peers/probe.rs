@@ -80,7 +80,8 @@ struct Node {
 
 /// Its releases wait for a majority, or are only written.
 pub fn probe(urls: &[String], waits: bool) -> Cycle {
-    let (poll, mut sha1) = (Poll::new().expect("there are descriptors"), String::new());
+    let poll = Poll::new().expect("there are descriptors");
+    let mut sha1 = String::new();
     let connect = |(index, url): (usize, &String)| {
         let mut connection = Connection::new(address(url)).expect("the server accepts");
         sha1 = connection
@@ -103,7 +104,9 @@ pub fn probe(urls: &[String], waits: bool) -> Cycle {
     };
     let nodes: Vec<_> = urls.iter().enumerate().map(connect).collect();
     let waker = Waker::new(poll.registry(), Token(nodes.len())).expect("there are descriptors");
-    let (events, inbox, rounds) = (Events::with_capacity(8), Inbox::default(), VecDeque::new());
+    let events = Events::with_capacity(8);
+    let inbox = Inbox::default();
+    let rounds = VecDeque::new();
     let event_loop = Box::new(EventLoop {
         poll,
         events,
@@ -121,11 +124,9 @@ pub fn probe(urls: &[String], waits: bool) -> Cycle {
         is_asleep: AtomicBool::new(false),
         waker,
     };
-    let (process, numbers, ttl) = (
-        process::id(),
-        AtomicU64::new(0),
-        TTL.as_millis().to_string(),
-    );
+    let process = process::id();
+    let numbers = AtomicU64::new(0);
+    let ttl = TTL.as_millis().to_string();
     let set_end = format!("$2\r\nNX\r\n$2\r\nPX\r\n${}\r\n{ttl}\r\n", ttl.len());
     let release = format!("*5\r\n$7\r\nEVALSHA\r\n$40\r\n{sha1}\r\n$1\r\n1\r\n");
     Box::new(move |resource, is_contended, while_held| {

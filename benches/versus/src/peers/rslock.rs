@@ -52,7 +52,8 @@ async fn run(manager: &LockManager, order: &Order, clients: usize) -> Answer {
     sleep_until(order.start);
     let before = cpu_time();
     let spawn = |index| {
-        let (manager, order) = (manager.clone(), Arc::clone(&order));
+        let manager = manager.clone();
+        let order = Arc::clone(&order);
         tokio::spawn(async move { run_task(&manager, &order, index).await })
     };
     let tasks: Vec<_> = (0..clients).map(spawn).collect();
@@ -105,7 +106,9 @@ fn hold(duration: Duration) {
 
 /// rslock as a program of blocking threads would use it.
 pub fn threads(urls: &[String]) -> Cycle {
-    let (runtime, manager, patient) = (multi_thread(), manager(urls, 1), manager(urls, u32::MAX));
+    let runtime = multi_thread();
+    let manager = manager(urls, 1);
+    let patient = manager(urls, u32::MAX);
     Box::new(move |resource, waits, while_held| {
         let manager = if waits { &patient } else { &manager };
         let lock = runtime.block_on(manager.lock(resource, TTL));

@@ -40,7 +40,8 @@ const TOKEN: &str = "01234567890123456789";
 /// The bound for libraries that wait for all servers: blocking sockets, N writes, then N reads of
 /// exactly the bytes that must come. No parsing, no random numbers, no time-outs, no errors.
 pub fn bare_sockets(urls: &[String]) -> Cycle {
-    let (mut streams, mut sha1) = (Vec::new(), String::new());
+    let mut streams = Vec::new();
+    let mut sha1 = String::new();
     for url in urls {
         let mut connection = Connection::new(address(url)).expect("the server accepts");
         sha1 = connection
@@ -52,7 +53,8 @@ pub fn bare_sockets(urls: &[String]) -> Cycle {
             .expect("an option of every connection");
         streams.push(stream);
     }
-    let (streams, ttl) = (Mutex::new(streams), TTL.as_millis().to_string());
+    let streams = Mutex::new(streams);
+    let ttl = TTL.as_millis().to_string();
     Box::new(move |resource, _, while_held| {
         let streams = streams.lock().expect("nothing panics with it held");
         round(

@@ -27,7 +27,8 @@ pub enum Protocol {
 
 /// A transaction in place of a lock, from the begin until both sides have committed and forgotten.
 pub fn start(urls: &[String], protocol: Protocol) -> Cycle {
-    let (urls, free) = (urls.to_vec(), Mutex::new(Vec::new()));
+    let urls = urls.to_vec();
+    let free = Mutex::new(Vec::new());
     Box::new(move |_, _, while_held| {
         let free = || free.lock().expect("nothing panics with it held");
         // Each client makes a pair when it warms up, and then takes any that is free.

@@ -51,7 +51,8 @@ impl Session {
             seen: None,
         };
         // Version 0, nothing seen, the timeout, no session so far, no password, and not read-only.
-        let (timeout, password) = (SESSION_MILLIS.to_be_bytes(), string(&"\0".repeat(16)));
+        let timeout = SESSION_MILLIS.to_be_bytes();
+        let password = string(&"\0".repeat(16));
         session.send(&[&[0; 12][..], &timeout, &[0; 8], &password, &[0]].concat());
         session.read();
         session

@@ -195,10 +195,8 @@ impl Context {
                 .inspect_err(|why| println!("{name} is not measured: {why}\n"))
                 .ok()
         };
-        let (etcd, zookeeper) = (
-            start(Others::etcd, "etcd"),
-            start(Others::zookeeper, "ZooKeeper"),
-        );
+        let etcd = start(Others::etcd, "etcd");
+        let zookeeper = start(Others::zookeeper, "ZooKeeper");
         Ok(Self {
             servers,
             etcd,
@@ -210,7 +208,8 @@ impl Context {
 
     /// What starts a client of the servers of Redis in a process of its own.
     fn job(&self, peer: &'static str) -> Job {
-        let (urls, authority) = (self.servers.urls(), self.servers.authority());
+        let urls = self.servers.urls();
+        let authority = self.servers.authority();
         Job {
             peer,
             clients: 1,

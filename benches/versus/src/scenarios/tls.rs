@@ -17,7 +17,8 @@ use std::time::{Duration, Instant};
 
 pub fn run(context: &Context) {
     let urls = |on| context.urls(on).expect("these servers are always there");
-    let (plain, secure) = (urls(On::Redis), urls(On::RedisTls));
+    let plain = urls(On::Redis);
+    let secure = urls(On::RedisTls);
     let authority = context.servers.authority();
     let full = TlsSettings::from_config(Arc::new(config(&authority)));
     let resuming = TlsSettings::default().ca_file(authority);

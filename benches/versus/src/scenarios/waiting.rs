@@ -49,7 +49,9 @@ fn measure(context: &Context, waiters: usize, counted: Duration) -> f64 {
     let start = now();
     let hold = nanos(ASKED + SETTLED + counted + LEFT);
     // Each asks once only: none begins anew when it has released the lock.
-    let (kind, every, end) = (Kind::Contended, 0, start + nanos(ASKED));
+    let kind = Kind::Contended;
+    let every = 0;
+    let end = start + nanos(ASKED);
     let prefix = format!("versus-redlatch:waiting{waiters}");
     let mut order = Order {
         kind,
@@ -68,7 +70,8 @@ fn measure(context: &Context, waiters: usize, counted: Duration) -> f64 {
         .for_each(|client| client.begin(&order));
     sleep_until(start + nanos(ASKED + SETTLED));
 
-    let (monitor, began) = (Monitor::start(servers.last_address()), now());
+    let monitor = Monitor::start(servers.last_address());
+    let began = now();
     sleep_until(start + hold - nanos(LEFT));
     let seconds = (now() - began) as f64 / 1e9;
     let sent = monitor.stop().sent as f64 / seconds;

@@ -74,7 +74,9 @@ fn measure(context: &Context, hold: Duration) -> (f64, Run) {
     let opened = start + nanos(WARM_UP);
     let end = opened + nanos(duration);
     let prefix = format!("versus-redlatch:writer{}", nanos(hold));
-    let (kind, hold, every) = (Kind::Contended, nanos(hold), 0);
+    let kind = Kind::Contended;
+    let hold = nanos(hold);
+    let every = 0;
     let mut order = Order {
         kind,
         prefix,
@@ -110,7 +112,8 @@ fn measure(context: &Context, hold: Duration) -> (f64, Run) {
 impl Run {
     /// Panics if a reader held the lock beside a writer.
     fn new(reads: &[Record], writes: &[Record]) -> Self {
-        let (mut holds, mut handoffs) = (Vec::new(), Vec::new());
+        let mut holds = Vec::new();
+        let mut handoffs = Vec::new();
         for write in writes {
             let is_beside =
                 |read: &Record| read.granted < write.releasing && write.granted < read.releasing;

@@ -157,10 +157,8 @@ fn without_colours_nothing_is_lost() {
     let mut screen = Screen::new();
     screen.take(Ok(rows()));
     screen.take(Err("no quorum".to_owned()));
-    let (with, without) = (
-        drawn(&mut screen, 80, 10, true),
-        drawn(&mut screen, 80, 10, false),
-    );
+    let with = drawn(&mut screen, 80, 10, true);
+    let without = drawn(&mut screen, 80, 10, false);
     // Times go on.
     let starts = |buffer: &Buffer| -> Vec<String> {
         lines(buffer)

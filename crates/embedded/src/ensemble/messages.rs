@@ -192,7 +192,8 @@ impl<'a> ZnodeWrite<'a> {
                 version: body.int()?,
             },
             opcode::SET_DATA => {
-                let (path, data) = (body.text()?, body.buffer()?);
+                let path = body.text()?;
+                let data = body.buffer()?;
                 Self::SetData {
                     path,
                     data,

@@ -270,8 +270,11 @@ impl Model {
 
     fn greet(&mut self, now: Time, id: ConnectionId, frame: &[u8]) -> Result<(), JuteError> {
         let mut reader = Reader::new(frame);
-        let (_version, last_zxid, timeout_ms) = (reader.int()?, reader.long()?, reader.int()?);
-        let (resumed, password) = (reader.long()?, reader.buffer()?.unwrap_or_default());
+        let _version = reader.int()?;
+        let last_zxid = reader.long()?;
+        let timeout_ms = reader.int()?;
+        let resumed = reader.long()?;
+        let password = reader.buffer()?.unwrap_or_default();
         if last_zxid > self.zxid {
             // The client has seen what this server has not: another one knows more.
             self.close(id);
@@ -305,7 +308,8 @@ impl Model {
         frame: &[u8],
     ) -> Result<(), JuteError> {
         let mut reader = Reader::new(frame);
-        let (xid, opcode) = (reader.int()?, reader.int()?);
+        let xid = reader.int()?;
+        let opcode = reader.int()?;
         match ClientRequest::decode(opcode, &mut reader) {
             Ok(ClientRequest::Write(operation)) => {
                 let operations = std::slice::from_ref(&operation);

@@ -173,7 +173,8 @@ pub(super) struct Watches<C> {
 impl<C: Copy + Ord> Watches<C> {
     /// The connections to tell of this event, each once. Their watches have ended.
     pub(super) fn trigger(&mut self, event: &ZnodeEvent) -> BTreeSet<C> {
-        let (path, kind) = (event.path.as_bytes(), event.kind);
+        let path = event.path.as_bytes();
+        let kind = event.kind;
         let mut told = BTreeSet::new();
         if kind != EventKind::ChildrenChanged {
             told.extend(self.znodes.take(path));

@@ -80,7 +80,8 @@ fn a_script_that_takes_too_much_memory_or_stack_is_ended() {
 /// Neither on the same node nor on another: they share an interpreter.
 #[test]
 fn a_script_changes_nothing_for_the_next() {
-    let (mut rig, mut other) = (Rig::new(), Rig::new());
+    let mut rig = Rig::new();
+    let mut other = Rig::new();
     for source in [
         "x = 1",
         "_G.x = 1",
@@ -108,7 +109,8 @@ fn a_script_changes_nothing_for_the_next() {
 
 #[test]
 fn a_script_has_a_node_and_a_database_of_its_own() {
-    let (mut rig, mut other) = (Rig::new(), Rig::new());
+    let mut rig = Rig::new();
+    let mut other = Rig::new();
     assert_eq!(
         rig.eval("redis.call('SELECT', 3) return redis.call('SET', 'k', 1)"),
         OwnedReply::OK

@@ -185,7 +185,8 @@ impl Acquire {
         if self.place.is_some() {
             return self.go_on(now, entropy);
         }
-        let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
+        let base = self.rules.retry_base;
+        let cap = self.rules.retry_cap;
         self.backoff
             .get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(entropy.seed)));
         if self.began.is_none() {

@@ -245,7 +245,8 @@ mod tests {
     use super::*;
 
     fn lock(attributes: Option<LockAttributes>) -> LockId {
-        let (key, token) = (Arc::from(&b"key"[..]), Token::new([7; Token::LEN]));
+        let key = Arc::from(&b"key"[..]);
+        let token = Token::new([7; Token::LEN]);
         LockId {
             key,
             token,

@@ -50,7 +50,8 @@ impl HeldLock {
 
     /// The removal of its key, which is worth sending for as long as the key may exist.
     pub(super) fn removal(&self) -> Removal {
-        let (ttl, waiter) = (self.ttl_longest, self.waiter);
+        let ttl = self.ttl_longest;
+        let waiter = self.waiter;
         Removal {
             lock: self.id(),
             ttl,
@@ -141,7 +142,8 @@ impl Extend {
     /// Extends `held`, which the caller believes to hold, to `ttl` from `now` on.
     pub fn new(rules: Arc<Rules>, held: HeldLock, ttl: Ttl, now: Time) -> Self {
         let hold = now.after(ttl.as_duration()).since(held.since);
-        let (mut request, mut outcome) = (None, None);
+        let mut request = None;
+        let mut outcome = None;
         if now >= held.valid_until {
             outcome = Some(Extended::Lost(held.clone()));
         } else if rules.hold_max.is_some_and(|most| hold > most) {

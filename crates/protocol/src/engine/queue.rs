@@ -63,7 +63,8 @@ impl QueueEntry {
             lease,
             ..
         } = self;
-        let (ttl, waiter) = (ttl.max(lease), Some(waiter));
+        let ttl = ttl.max(lease);
+        let waiter = Some(waiter);
         Removal {
             lock,
             ttl,
@@ -192,8 +193,11 @@ mod tests {
 
     fn left(views: &[(bool, u64)]) -> Option<u64> {
         let view = |(index, (is_reserved, left)): (usize, &(bool, u64))| {
-            let (is_reserved, left) = (*is_reserved, Some(Duration::from_millis(*left)));
-            let (place, was_out, is_heard) = (0, false, true);
+            let is_reserved = *is_reserved;
+            let left = Some(Duration::from_millis(*left));
+            let place = 0;
+            let was_out = false;
+            let is_heard = true;
             let free = PermitSet::default();
             let view = QueueView {
                 place,

@@ -94,7 +94,8 @@ impl Drift {
     /// The shortest ttl that leaves a validity of more than `least`.
     pub fn shortest_ttl(self, least: Duration) -> Option<Ttl> {
         // validity() grows with the ttl, so bisection finds the shortest one.
-        let (mut short, mut long) = (0, TTL_LIMIT.as_millis() as u64);
+        let mut short = 0;
+        let mut long = TTL_LIMIT.as_millis() as u64;
         if self.validity(Ttl(long)) <= least {
             return None;
         }

@@ -50,7 +50,8 @@ impl CustomCommand for Listing {
     }
 
     fn call(&self, run: &mut RunScript<'_>) {
-        let (cursor, count) = (self.cursor.to_string(), self.count.to_string());
+        let cursor = self.cursor.to_string();
+        let count = self.count.to_string();
         let pattern = [&self.tag[..], &self.pattern].concat();
         let kind: &[u8] = if self.registers {
             b"registers"

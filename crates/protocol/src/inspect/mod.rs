@@ -196,7 +196,8 @@ impl WaiterSnapshot {
     fn read(name: &[u8], entry: &[u8]) -> Option<Self> {
         let name = Token::new(name.try_into().ok()?);
         let mut words = entry.splitn(5, |byte| *byte == b' ');
-        let (head, owner) = (words.next()?, words.nth(3)?.to_vec());
+        let head = words.next()?;
+        let owner = words.nth(3)?.to_vec();
         let head = std::str::from_utf8(head).ok()?;
         let (since, permits) = match head.split_once('s') {
             Some((since, permits)) => (since, Some(permits.parse().ok()?)),

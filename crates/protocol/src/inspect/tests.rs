@@ -31,7 +31,8 @@ fn read<T: Clone + 'static>(command: &dyn CustomCommand, bytes: &str) -> Option<
 }
 
 fn listing(cursor: u64, registers: bool) -> Listing {
-    let (pattern, tag) = (Arc::from(&b"job:*"[..]), Arc::default());
+    let pattern = Arc::from(&b"job:*"[..]);
+    let tag = Arc::default();
     Listing {
         pattern,
         cursor,
@@ -57,7 +58,8 @@ fn snapshot(bytes: &str) -> Option<KeySnapshot> {
 
 #[test]
 fn each_command_has_a_number_of_its_own() {
-    let (key, seen) = (Arc::from(&b"key"[..]), Arc::from([]));
+    let key = Arc::from(&b"key"[..]);
+    let seen = Arc::from([]);
     let look = Look {
         key: Arc::clone(&key),
     };
@@ -188,7 +190,8 @@ fn a_snapshot_says_for_how_long_the_grants_of_the_node_do_not_count() {
     let look = Look {
         key: Arc::from(&b"key"[..]),
     };
-    let (left, seen) = (Duration::from_secs(9), KeySnapshot::default());
+    let left = Duration::from_secs(9);
+    let seen = KeySnapshot::default();
     let said = look.in_quarantine(Said::new(seen), left);
     assert_eq!(
         said.get::<KeySnapshot>().expect("a snapshot").quarantine,

@@ -337,7 +337,8 @@ pub(in crate::node) fn member_of(lock: &LockId) -> Vec<u8> {
 /// A member of the set of holders: the permit, if it has one, and the lock's value.
 pub fn read_member(member: &[u8]) -> Option<(Option<u32>, &[u8])> {
     let colon = member.iter().position(|byte| *byte == b':')?;
-    let (digits, value) = (&member[..colon], &member[colon + 1..]);
+    let digits = &member[..colon];
+    let value = &member[colon + 1..];
     // `parse` would also accept a sign.
     let is_number = digits.iter().all(u8::is_ascii_digit);
     let number = || {

@@ -75,7 +75,8 @@ impl Examination {
                 read.failover.replica_migration = Some(moves != Some(b"no"));
             }
             (Question::Time, Reply::Array(list)) => {
-                let (micros, between) = (time(list)?, (Time::ZERO, Time::ZERO));
+                let micros = time(list)?;
+                let between = (Time::ZERO, Time::ZERO);
                 read.clock = Some(ClockReading { micros, between });
             }
             (Question::Wait, Reply::Integer(_)) => read.failover.may_wait = Some(true),
@@ -139,7 +140,8 @@ impl Examination {
 
     /// The server's memory. Servers before Redis 3.2 report its limit only among their settings.
     pub(super) fn memory(&self) -> Memory {
-        let (memory, limit) = (&self.memory, &self.memory_limit);
+        let memory = &self.memory;
+        let limit = &self.memory_limit;
         Memory {
             used: memory.used,
             max: memory.max.or(limit.max),
@@ -162,7 +164,8 @@ impl Examination {
     /// Notes an answer, or with the default that there is none. The server got the question and
     /// answered it between these two times.
     pub(super) fn note(&mut self, question: Question, read: Self, between: (Time, Time)) {
-        let (persistence, said) = (&mut self.persistence, read.persistence);
+        let persistence = &mut self.persistence;
+        let said = read.persistence;
         match question {
             Question::Memory => self.memory = read.memory,
             Question::MemoryLimit => self.memory_limit = read.memory_limit,
@@ -250,7 +253,8 @@ fn time(list: &Elements<'_>) -> Option<u64> {
         Some(Reply::Bulk(digits)) => number(digits),
         _ => None,
     };
-    let (seconds, micros) = (part()?, part()?);
+    let seconds = part()?;
+    let micros = part()?;
     let is_whole = elements.next().is_none() && micros < 1_000_000;
     seconds
         .checked_mul(1_000_000)?
@@ -272,7 +276,8 @@ pub enum Durability {
 impl Durability {
     /// Of a node that has been examined.
     pub fn of(status: &NodeStatus) -> Self {
-        let (persistence, policy) = (status.persistence, status.memory.policy.as_deref());
+        let persistence = status.persistence;
+        let policy = status.memory.policy.as_deref();
         match (persistence.crash_loss(), status.role, policy) {
             (Some(loss), _, _) if loss != CrashLoss::Nothing => {
                 Self::Lacks("no appendonly yes with appendfsync always")

@@ -64,7 +64,8 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
         3,
         crate::engine::Drift::from_factor(0.01).expect("a usual factor"),
     );
-    let (key, ttl) = (Arc::clone(&lock.key), ttl(1_000));
+    let key = Arc::clone(&lock.key);
+    let ttl = ttl(1_000);
     let claim = |lock, before| {
         Command::Claim(Claim {
             lock,
@@ -85,7 +86,8 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
     let command = match verb {
         Verb::Acquire => claim(lock, Before::Nothing),
         Verb::Handoff => {
-            let (token, attributes) = (Token::new([0; Token::LEN]), None);
+            let token = Token::new([0; Token::LEN]);
+            let attributes = None;
             let before = Predecessor {
                 token,
                 attributes,
@@ -113,7 +115,8 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
         Verb::Ping => Command::Ping(Ping { asks: false }),
         Verb::Ask => Command::Ask(Question::Time),
         Verb::Queue => {
-            let (waiter, lease) = (lock.token, ttl);
+            let waiter = lock.token;
+            let lease = ttl;
             Command::Queue(QueueEntry {
                 lock,
                 ttl,

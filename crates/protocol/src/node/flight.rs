@@ -324,7 +324,9 @@ mod tests {
 
         #[test]
         fn items_stay_in_order_of_arrival_when_others_are_removed() {
-            let (a, b, c) = ((Some(ticket(1)), 'a'), (None, 'b'), (Some(ticket(3)), 'c'));
+            let a = (Some(ticket(1)), 'a');
+            let b = (None, 'b');
+            let c = (Some(ticket(3)), 'c');
             assert_eq!(all(&mut three()), [a, b, c]);
             let mut queue = three();
             let keys = [1; 2].map(|it| queue.remove(ticket(it)).map(|it| it.key_bytes()));

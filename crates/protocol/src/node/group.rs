@@ -240,9 +240,13 @@ impl Reign {
             .ok()
             .and_then(|digits| digits.parse().ok());
         let age = since.map(|since| (clock.saturating_sub(Duration::from_millis(since)), now));
-        let (marker, id) = (marker.clone(), id.to_vec());
-        let (writes, vouched_at, acknowledged) = (VecDeque::new(), None, None);
-        let (waited, confirmed_at) = (None, sent_at);
+        let marker = marker.clone();
+        let id = id.to_vec();
+        let writes = VecDeque::new();
+        let vouched_at = None;
+        let acknowledged = None;
+        let waited = None;
+        let confirmed_at = sent_at;
         Ok(Self {
             marker,
             id,

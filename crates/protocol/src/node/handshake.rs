@@ -115,7 +115,8 @@ impl Handshake {
             encode_command(out, command);
             stages.push(stage);
         };
-        let (user, password) = (credentials.user.as_deref(), credentials.password.as_deref());
+        let user = credentials.user.as_deref();
+        let password = credentials.password.as_deref();
         if let Some(command) = auth(user, password) {
             ask(Stage::Auth, &command);
         }

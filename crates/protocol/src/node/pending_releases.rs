@@ -96,10 +96,8 @@ impl PendingReleases {
             let bytes = self.queue.bytes + 2 * IN_FLIGHT_BYTES_MAX;
             self.peak = (self.peak.0.max(number), self.peak.1.max(bytes));
         }
-        let (number, bytes) = (
-            self.peak.0.max(PENDING_MAX),
-            self.peak.1.max(PENDING_BYTES_MAX),
-        );
+        let number = self.peak.0.max(PENDING_MAX);
+        let bytes = self.peak.1.max(PENDING_BYTES_MAX);
         let mut given_up = Vec::new();
         while self.queue.len() > number || self.queue.bytes > bytes {
             given_up.extend(self.take().and_then(|oldest| oldest.ticket));
@@ -166,7 +164,8 @@ mod tests {
     #[test]
     fn pending_releases_of_an_answering_node_are_kept_when_it_stops_answering() {
         let mut pending_releases = PendingReleases::default();
-        let (many, more) = (3 * PENDING_MAX, 2 * PENDING_MAX);
+        let many = 3 * PENDING_MAX;
+        let more = 2 * PENDING_MAX;
         let add = |pending_releases: &mut PendingReleases, count, is_well| {
             (0..count).for_each(|_| {
                 drop(pending_releases.add(at(0), None, removal(1_000).into(), is_well));

@@ -195,7 +195,8 @@ impl<W> Rounds<W> {
             // The round is over.
             return;
         }
-        let (took, vote) = (answer.took, answer.reply.vote);
+        let took = answer.took;
+        let vote = answer.reply.vote;
         let entry = &mut self.entries[slot];
         if !entry.count(node, answer) {
             return self.note_restoration(now, slot, node, vote);

@@ -60,7 +60,8 @@ pub(super) fn without(text: &[u8], secret: &[u8], code: usize, length: usize) ->
         Cow::Owned(lossy) => &[secret, lossy.as_bytes()],
     };
     let quoting = Quoting::new(text, code);
-    let (mut shown, mut at) = (Vec::new(), 0);
+    let mut shown = Vec::new();
+    let mut at = 0;
     while at < text.len() && shown.len() <= length {
         match forms.iter().find_map(|secret| quoting.quote_at(at, secret)) {
             Some(Quote::Whole) => return None,
@@ -337,7 +338,8 @@ mod tests {
     fn a_long_text_takes_no_longer_for_a_long_password() {
         let start = std::time::Instant::now();
         for unit in [".", " ", "a", "'", "\\x61"] {
-            let (text, secret) = (unit.repeat(64 * 1024), format!("{}b", unit.repeat(500)));
+            let text = unit.repeat(64 * 1024);
+            let secret = format!("{}b", unit.repeat(500));
             let _ = without(text.as_bytes(), secret.as_bytes(), 0, 300);
         }
         assert!(

@@ -24,7 +24,8 @@ impl SentinelAnswer {
         let (Reply::Array(list) | Reply::Map(list)) = reply else {
             return None;
         };
-        let (mut answer, mut elements) = (Self::default(), list.iter());
+        let mut answer = Self::default();
+        let mut elements = list.iter();
         while let (Some(Reply::Bulk(name)), Some(Reply::Bulk(value))) =
             (elements.next(), elements.next())
         {
@@ -72,7 +73,8 @@ pub(super) fn warnings(status: &NodeStatus, is_alone: bool) -> Vec<NodeWarning> 
     if !answers.is_empty() && (known < 3 || known % 2 == 0 || quorum <= known / 2) {
         warnings.push(NodeWarning::Sentinels { known, quorum });
     }
-    let (listed, connected) = (most(|it| it.replicas), status.role);
+    let listed = most(|it| it.replicas);
+    let connected = status.role;
     let is_said = connected == Some(Role::Master { replicas: listed }) || answers.is_empty();
     let differs = options
         .replicas

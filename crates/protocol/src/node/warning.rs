@@ -466,7 +466,8 @@ fn of_group(status: &NodeStatus) -> Vec<NodeWarning> {
     else {
         return Vec::new();
     };
-    let (settings, bound) = (status.failover, options.bound);
+    let settings = status.failover;
+    let bound = options.bound;
     let named = options.replicas.filter(|named| *named != replicas);
     let differ = named.map(|named| NodeWarning::ReplicasDiffer {
         named,
@@ -547,7 +548,8 @@ impl Host {
 
     /// The other end of a network connection between these addresses.
     pub fn at(peer: IpAddr, own: Option<IpAddr>) -> Self {
-        let (peer, own) = (peer.to_canonical(), own.map(|own| own.to_canonical()));
+        let peer = peer.to_canonical();
+        let own = own.map(|own| own.to_canonical());
         Self {
             address: Some(peer),
             is_here: peer.is_loopback() || own == Some(peer),

@@ -207,7 +207,8 @@ fn read(bytes: &[u8]) -> Result<Reply<'_>, ProtocolError> {
         .windows(CRLF.len())
         .position(|pair| pair == CRLF)
         .unwrap_or(bytes.len());
-    let (type_byte, line) = (bytes[0], &bytes[1..line_end]);
+    let type_byte = bytes[0];
+    let line = &bytes[1..line_end];
     let rest = bytes.get(line_end + CRLF.len()..).unwrap_or_default();
     Ok(match (type_byte, header(type_byte, line)?) {
         (_, Header::Value(reply)) => reply,

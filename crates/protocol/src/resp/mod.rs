@@ -146,7 +146,8 @@ fn header(out: &mut Vec<u8>, type_byte: u8, count: usize) {
     match count {
         0..10 => out.extend_from_slice(&[type_byte, digit(count), b'\r', b'\n']),
         10..100 => {
-            let (ten, one) = (digit(count / 10), digit(count));
+            let ten = digit(count / 10);
+            let one = digit(count);
             out.extend_from_slice(&[type_byte, ten, one, b'\r', b'\n']);
         }
         _ => {

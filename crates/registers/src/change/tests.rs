@@ -220,14 +220,10 @@ fn a_first_change_takes_two_rounds_and_the_next_one() {
 fn the_value_with_the_highest_ballot_of_a_majority_is_current() {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
-    let (old, new) = (
-        value(&[ballot(1, OTHER)]),
-        value(&[ballot(1, OTHER), ballot(4, OTHER)]),
-    );
-    let (old, new) = (
-        accepted(&old, ballot(1, OTHER)),
-        accepted(&new, ballot(4, OTHER)),
-    );
+    let old = value(&[ballot(1, OTHER)]);
+    let new = value(&[ballot(1, OTHER), ballot(4, OTHER)]);
+    let old = accepted(&old, ballot(1, OTHER));
+    let new = accepted(&new, ballot(4, OTHER));
     talk.hear([promise(Some(old)), promise(Some(new)), promise(None)]);
     assert_eq!(talk.proposes().1, "4x");
 }

@@ -303,7 +303,8 @@ impl ContenderPlan {
 
     /// The request that joins the queues, under this id.
     pub(super) fn join(&self, id: ContenderId) -> EnsembleRequest {
-        let (prefix, kind) = (self.layout.prefix(id), CreateKind::EphemeralSequential);
+        let prefix = self.layout.prefix(id);
+        let kind = CreateKind::EphemeralSequential;
         let mut creates = self
             .directories
             .iter()
@@ -344,7 +345,8 @@ impl ContenderPlan {
 
     /// The request that creates a znode for others below it.
     fn directory(&self, path: &Arc<str>, kind: CreateKind) -> EnsembleRequest {
-        let (path, data) = (Arc::clone(path), Arc::from([]));
+        let path = Arc::clone(path);
+        let data = Arc::from([]);
         EnsembleRequest::Create(Create {
             path,
             data,

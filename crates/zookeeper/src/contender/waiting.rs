@@ -204,7 +204,8 @@ impl Contender {
 
     /// Deletes what was created after all under an id that was given up.
     fn delete_strays(&mut self, at: usize, names: Names<'_>) {
-        let (plan, given_up) = (&self.plan, self.given_up.iter());
+        let plan = &self.plan;
+        let given_up = self.given_up.iter();
         let strays = given_up.filter_map(|id| Some((*id, find(plan.layout, names, *id)?)));
         let names = strays.map(|(id, number)| plan.layout.name(id, number));
         let paths = names.map(|name| plan.directories[at].child(&name));
@@ -388,7 +389,8 @@ mod tests {
 
     #[test]
     fn past_the_end_of_the_numbers_the_others_are_listed() {
-        let (own, other) = ("a-lock-2147483647", "b-lock--2147483648");
+        let own = "a-lock-2147483647";
+        let other = "b-lock--2147483648";
         let undated = |other: &str| Position::Undated {
             others: vec![other.to_owned()],
         };

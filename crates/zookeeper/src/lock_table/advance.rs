@@ -31,7 +31,8 @@ impl<W> LockTable<W> {
 
     /// Locks live for as long as their session is proven to.
     fn follow_validity(&mut self, now: Time) {
-        let (before, valid_until) = (self.valid.get(), self.session.valid_until());
+        let before = self.valid.get();
+        let valid_until = self.session.valid_until();
         if valid_until <= before {
             // Shorter, if a server grants the session less than the one before did. Of a session
             // that has ended, what holds its locks is told otherwise.
@@ -176,7 +177,8 @@ impl<W> LockTable<W> {
         let Some(entry) = self.entries.get_mut(&token) else {
             return;
         };
-        let (created_by, slot) = (held.created_by, held.slot);
+        let created_by = held.created_by;
+        let slot = held.slot;
         let grant = Grant {
             at: now,
             created_by,

@@ -117,7 +117,8 @@ impl Talk {
     fn written(&mut self) -> Vec<i32> {
         let output = self.table.session.output().to_vec();
         self.table.session.wrote(output.len());
-        let (mut rest, mut kinds) = (&output[..], Vec::new());
+        let mut rest = &output[..];
+        let mut kinds = Vec::new();
         while let Some((body, used)) = frame(rest).unwrap() {
             let mut reader = Reader::new(body);
             reader.int().unwrap();

@@ -26,7 +26,8 @@ fn listing(queue: &[&str], shares: &[&str]) -> QueueListing {
     };
     let shares: Vec<String> = shares.iter().map(|name| share(name)).collect();
     let shares: Vec<&str> = shares.iter().map(String::as_str).collect();
-    let (queue, shares) = (body(queue), body(&shares));
+    let queue = body(queue);
+    let shares = body(&shares);
     let names = |body| match EnsembleReply::decode(RequestKind::GetChildren, body).unwrap() {
         EnsembleReply::Children { names, .. } => Some(names),
         other => panic!("{other:?}"),

@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn a_write_is_due_at_once_on_a_new_connection_and_then_with_each_beat() {
-        let (beat, at) = (Duration::from_millis(100), Time::from_millis);
+        let beat = Duration::from_millis(100);
+        let at = Time::from_millis;
         let mut beats = Beats::default();
         beats.connected(at(1_000));
         assert_eq!(beats.due(beat), at(1_100), "nothing to keep");

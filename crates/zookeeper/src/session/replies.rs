@@ -43,7 +43,8 @@ impl<T: Copy> EnsembleSession<T> {
         }
         let timeout = Duration::from_millis(u64::from(reply.timeout_ms.unsigned_abs()));
         let timeout = SessionTimeout::new(timeout, self.options.drift_parts_per_billion);
-        let (id, password) = (reply.session, reply.password);
+        let id = reply.session;
+        let password = reply.password;
         let begun = || SessionIdentity {
             id,
             password,

@@ -64,10 +64,12 @@ impl Talk {
     /// The types and xids of the requests in the output.
     fn written(&mut self) -> Vec<String> {
         let output = self.take_output();
-        let (mut rest, mut found) = (&output[..], Vec::new());
+        let mut rest = &output[..];
+        let mut found = Vec::new();
         while let Some((body, used)) = frame(rest).unwrap() {
             let mut reader = Reader::new(body);
-            let (xid, kind) = (reader.int().unwrap(), reader.int().unwrap());
+            let xid = reader.int().unwrap();
+            let kind = reader.int().unwrap();
             found.push(format!("{kind} xid {xid}"));
             rest = &rest[used..];
         }
@@ -128,7 +130,8 @@ impl Talk {
     }
 
     fn create(&mut self, ticket: u64) {
-        let (kind, acl) = (CreateKind::Ephemeral, Acl::Anyone);
+        let kind = CreateKind::Ephemeral;
+        let acl = Acl::Anyone;
         let create = Create {
             path: "/a".into(),
             data: Arc::from([]),

@@ -51,7 +51,8 @@ fn a_silent_peer_is_given_up_although_no_thread_looked_when_its_time_was_over() 
     );
     std::thread::sleep(CONNECT_TIMEOUT);
     let registry = fixture.poll.registry();
-    let (conversation, resolver) = (&mut fixture.rounds, &fixture.resolver);
+    let conversation = &mut fixture.rounds;
+    let resolver = &fixture.resolver;
     fixture.connection.follow_session(&mut Io {
         conversation,
         registry,

@@ -188,7 +188,8 @@ fn large_replies_are_read_in_order_to_their_last_byte() {
         .writer()
         .write_all(&bytes)
         .expect("it is buffered");
-    let (mut buffer, mut received) = (vec![0; 16 * 1024], Vec::new());
+    let mut buffer = vec![0; 16 * 1024];
+    let mut received = Vec::new();
     while received.len() < bytes.len() {
         pair.serve();
         if let Ok(Received::Bytes { count, .. }) = pair.client.read(&mut buffer) {

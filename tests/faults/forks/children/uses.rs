@@ -142,7 +142,8 @@ fn as_a_parent_whose_threads_are_busy() {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         for number in 0..6 {
-            let (client, is_over) = (&client, &is_over);
+            let client = &client;
+            let is_over = &is_over;
             scope.spawn(move || {
                 while !is_over.load(Ordering::SeqCst) {
                     // Two threads for each lock, so that they wait for each other, and two that
@@ -192,7 +193,8 @@ fn as_a_parent_that_forks_in_a_callback() {
     let urls: Vec<&str> = urls.split(' ').collect();
     let other = connected(all_nodes_client(urls.iter().copied()));
     let held = take(&other, "busy", LONG);
-    let (has_forked, is_child) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+    let has_forked = AtomicBool::new(false);
+    let is_child = Arc::new(AtomicBool::new(false));
     let builder = without_restart_guard(urls.iter().copied())
         .node_timeout(LIMIT)
         .on_event({
@@ -241,7 +243,8 @@ fn as_a_parent_that_forks_when_a_lock_is_lost() {
     let (sender, called) = mpsc::channel();
     let short = take(&client, "short", SHORT);
     for number in 0..2 {
-        let (client, sender) = (client.clone(), sender.clone());
+        let client = client.clone();
+        let sender = sender.clone();
         let on_lost = move |_| {
             if process::id() != itself {
                 process::exit(4);

@@ -26,7 +26,8 @@ fn model() -> Model {
 
 /// The frames that were sent to this connection, and whether it was closed.
 fn outputs(model: &mut Model, connection: ConnectionId) -> (Vec<Vec<u8>>, bool) {
-    let (mut frames, mut is_closed) = (Vec::new(), false);
+    let mut frames = Vec::new();
+    let mut is_closed = false;
     while let Some(output) = model.poll() {
         match output {
             Output::Send(id, bytes) if id == connection => frames.push(bytes[4..].to_vec()),
@@ -88,7 +89,8 @@ fn after_a_restart_each_session_has_its_whole_timeout() {
     model.restart(at(60_000));
     model.advance(at(60_599));
     assert_eq!(model.children("/").unwrap(), ["a", "zookeeper"]);
-    let (session, password) = (reply.session, reply.password);
+    let session = reply.session;
+    let password = reply.password;
     let again = model.connect();
     let mut bytes = Vec::new();
     ConnectRequest {

@@ -105,7 +105,9 @@ impl Acquire {
         if !is_useless && self.fail_over_to_queue(now, started, &lock, lease, votes, &failure) {
             return;
         }
-        let (ttl, keep_for, waiter) = (self.ttl, None, None);
+        let ttl = self.ttl;
+        let keep_for = None;
+        let waiter = None;
         let removal = Removal {
             lock,
             ttl,

@@ -136,7 +136,8 @@ impl Acquire {
         let (Some(front), quorum) = (self.rules.waiter_lease, quorum(self.rules.nodes)) else {
             return;
         };
-        let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
+        let base = self.rules.retry_base;
+        let cap = self.rules.retry_cap;
         let Some(place) = &mut self.place else { return };
         let part_lasts = place.part_lasts(now);
         let QueueState {

@@ -195,7 +195,8 @@ impl Acquire {
 
     /// Takes the lock if it is this waiter's turn, or goes on waiting.
     fn proceed(&mut self, now: Time) {
-        let (is_called, end) = (self.is_called(), self.end());
+        let is_called = self.is_called();
+        let end = self.end();
         let Some(place) = &self.place else { return };
         if is_called {
             // The turn needs a new token, which comes with the next attempt.
@@ -288,8 +289,11 @@ impl Acquire {
 /// can lose theirs while somebody waits in it, with the rights to it. And if other nodes are down,
 /// the nodes without a queue may be needed for a majority.
 fn has_queue(votes: &Votes, nodes: usize) -> bool {
-    let (without, tally, quorum) = (votes.queue.without, &votes.tally, quorum(nodes));
-    let (down, minority) = (tally.failed.without(without), nodes - quorum);
+    let without = votes.queue.without;
+    let tally = &votes.tally;
+    let quorum = quorum(nodes);
+    let down = tally.failed.without(without);
+    let minority = nodes - quorum;
     // The round may have ended before all could answer that have one.
     let is_lost = tally.granted_by_majority() == Verdict::Lost && down.len() <= minority;
     let are_needed = is_lost || tally.granted.union(without).len() >= quorum;

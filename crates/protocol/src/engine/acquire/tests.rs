@@ -138,7 +138,8 @@ fn attempts_end_in_time_for_the_callers_deadline() {
     for seed in 0..100 {
         let deadline = Time::from_millis(300);
         let mut acquire = acquire(Wait::Until(deadline));
-        let (mut now, mut attempts) = (Time::ZERO, 0);
+        let mut now = Time::ZERO;
+        let mut attempts = 0;
         loop {
             attempts += 1;
             assert!(attempts < 1_000, "a tight loop");

@@ -85,8 +85,10 @@ fn each_verb_is_one_command() {
     let set: &[&[u8]] = &[b"SET", b"key", token, b"NX", b"PX", b"1000"];
     let release = script::RELEASE;
     let extend = script::KEEP;
-    let (sha1, source) = (release.sha1.as_bytes(), release.source.as_bytes());
-    let (extend_sha1, extend) = (extend.sha1.as_bytes(), extend.source.as_bytes());
+    let sha1 = release.sha1.as_bytes();
+    let source = release.source.as_bytes();
+    let extend_sha1 = extend.sha1.as_bytes();
+    let extend = extend.source.as_bytes();
     let table: [(Verb, Form, &[&[u8]]); 8] = [
         (Verb::Acquire, Form::Digest, set),
         (

@@ -265,11 +265,9 @@ fn the_clock_difference_is_taken_in_the_middle_of_the_round_trip() {
     };
     // At 110 ms, the wall clock shows 5 s. So it showed 4.992 s in the middle, at 102 ms.
     let difference = |micros| reading(micros).difference(at(110), 5_000_000);
-    let (same, ahead, behind) = (
-        difference(4_992_000),
-        difference(5_992_000),
-        difference(4_991_000),
-    );
+    let same = difference(4_992_000);
+    let ahead = difference(5_992_000);
+    let behind = difference(4_991_000);
     assert_eq!(
         (same.by, same.error),
         (Duration::ZERO, Duration::from_millis(2))

@@ -110,7 +110,8 @@ fn identities_are_read_from_incomplete_answers() {
 
 /// What a node of this tag is worth whose server says this in `HELLO`, and this in `INFO`.
 fn kinds(tag: &[u8], hello: &str, info: &str) -> Option<NodeError> {
-    let (bound, max_ttl) = (Duration::from_secs(15), Duration::from_secs(60));
+    let bound = Duration::from_secs(15);
+    let max_ttl = Duration::from_secs(60);
     let group = GroupOptions {
         tag: tag.into(),
         bound,
@@ -147,7 +148,8 @@ fn kinds(tag: &[u8], hello: &str, info: &str) -> Option<NodeError> {
 #[test]
 fn a_server_without_a_cluster_is_refused_before_it_is_asked_for_a_slot() {
     let wrong = |wrong| Some(NodeError::WrongServer(wrong));
-    let (single, member) = ("standalone", "redis_mode:cluster\r\n");
+    let single = "standalone";
+    let member = "redis_mode:cluster\r\n";
     assert_eq!(kinds(b"{fjl}", "cluster", "redis_version:7\r\n"), None);
     assert_eq!(
         kinds(b"{fjl}", "cluster", ""),

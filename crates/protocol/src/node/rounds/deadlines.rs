@@ -131,7 +131,8 @@ impl<W> Entry<W> {
         if now < request.deadline {
             return request.deadline;
         }
-        let (voted, missing) = (self.tally.voted(), sessions.iter().enumerate());
+        let voted = self.tally.voted();
+        let missing = sessions.iter().enumerate();
         let missing = missing.filter(|(index, _)| !voted.contains(Node::new(*index)));
         let is_patient = self.majority_at.is_none() && !self.is_ping();
         let slow = |session: &Session| session.may_answer_until().filter(|_| is_patient);
@@ -312,7 +313,8 @@ impl<W> Rounds<W> {
         }
         let (open, refused) = self.entries[slot].not_notified(&self.sessions);
         let late_nodes = self.propagation.late_nodes;
-        let (open, refused) = (open.without(late_nodes), refused.without(late_nodes));
+        let open = open.without(late_nodes);
+        let refused = refused.without(late_nodes);
         if now >= last_call && !refused.is_empty() {
             self.propagation.late_nodes = self.propagation.late_nodes.union(refused);
             let pause = last_call.since(won.at) * PAUSE;
@@ -384,7 +386,8 @@ impl<W> Entry<W> {
 
     /// The request that follows on all nodes, if all have carried this one out.
     fn follow_up(&self) -> Option<SharedRequest> {
-        let (request, command) = (self.request.as_deref()?, self.custom()?);
+        let request = self.request.as_deref()?;
+        let command = self.custom()?;
         let is_everywhere = self.tally.granted.len() == self.tally.nodes();
         let is_followed = is_everywhere && command.is_followed();
         let command = Command::Custom(is_followed.then(|| command.follow_up(&self.said()))??);

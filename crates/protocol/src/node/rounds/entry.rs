@@ -195,7 +195,8 @@ impl<W> Entry<W> {
 
     /// Stops waiting for the nodes that have not voted. With `is_late`, they have timed out.
     pub(super) fn close(&mut self, slot: usize, sessions: &mut [Session], is_late: bool) {
-        let (ticket, voted) = (self.ticket(slot), self.tally.voted());
+        let ticket = self.ticket(slot);
+        let voted = self.tally.voted();
         for (index, session) in sessions.iter_mut().enumerate() {
             let node = Node::new(index);
             if voted.contains(node) {
@@ -330,7 +331,9 @@ pub struct RoundOutcome {
 
 impl RoundOutcome {
     pub fn of(votes: Votes) -> Self {
-        let (reports, said, statuses) = (Vec::new(), Vec::new(), Vec::new());
+        let reports = Vec::new();
+        let said = Vec::new();
+        let statuses = Vec::new();
         Self {
             votes,
             reports,

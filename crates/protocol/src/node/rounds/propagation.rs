@@ -362,7 +362,8 @@ impl<W> Rounds<W> {
             Command::Remove(_) | Command::Queue(_) => request.token(),
             _ => request.predecessor().map(|before| before.token),
         };
-        let (mut nodes, mut next) = (NodeSet::EMPTY, 0);
+        let mut nodes = NodeSet::EMPTY;
+        let mut next = 0;
         let Some(token) = removed.filter(|_| !self.propagation.kept.is_empty()) else {
             return nodes;
         };
@@ -383,7 +384,8 @@ impl<W> Entry<W> {
     /// The request that gives the lock to a node which lacks it, for the rest of its ttl.
     fn restoration(&self, now: Time) -> Option<SharedRequest> {
         let request = self.request.as_deref()?;
-        let (mut lock, ttl) = (request.lock()?.clone(), request.ttl_left(now)?);
+        let mut lock = request.lock()?.clone();
+        let ttl = request.ttl_left(now)?;
         if let Some(permit) = self.permit() {
             lock = lock.with_permit(Some(permit));
         }
@@ -404,21 +406,17 @@ impl<W> Entry<W> {
     /// be called before others until its lease has ended.
     fn leave(&self, node: Node) -> Option<SharedRequest> {
         let request = self.request.as_deref()?;
-        let (waiter, lock) = (
-            request.waiter().filter(|_| request.is_turn())?,
-            request.lock()?,
-        );
+        let waiter = request.waiter().filter(|_| request.is_turn())?;
+        let lock = request.lock()?;
         if self.granted_permit(node).is_some() {
             return None;
         }
         // Not with the token of the lock, which is not given up.
-        let (lock, ttl) = (
-            LockId {
-                token: waiter,
-                ..lock.clone()
-            },
-            request.ttl()?,
-        );
+        let lock = LockId {
+            token: waiter,
+            ..lock.clone()
+        };
+        let ttl = request.ttl()?;
         let waiter = Some(waiter);
         let removal = Removal {
             lock,

@@ -311,7 +311,8 @@ impl<W> Rounds<W> {
     pub(super) fn note_joined(&mut self, now: Time, slot: usize) -> bool {
         let quorum = quorum(self.sessions.len());
         let entry = &mut self.entries[slot];
-        let (agreed, number) = (entry.counters.nodes, entry.counters.largest);
+        let agreed = entry.counters.nodes;
+        let number = entry.counters.largest;
         let Some(request) = entry.request.as_mut().filter(|_| agreed.len() >= quorum) else {
             return false;
         };

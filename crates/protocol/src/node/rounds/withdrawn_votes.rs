@@ -81,7 +81,8 @@ impl<W> Rounds<W> {
     ) {
         for slot in 0..self.entries.len() {
             let entry = &mut self.entries[slot];
-            let (ticket, has_voted) = (entry.ticket(slot), entry.tally.voted().contains(node));
+            let ticket = entry.ticket(slot);
+            let has_voted = entry.tally.voted().contains(node);
             if is_meant(entry) && entry.withdraw_vote(node, error, also_later) {
                 // A request that is still to be written would be written after its removal.
                 if !has_voted && self.sessions[node.index()].cancel(ticket) {

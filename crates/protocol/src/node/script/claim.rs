@@ -58,7 +58,8 @@ impl Claim {
                     .ok()
                     .filter(|counter| *counter <= FENCE_MAX)?;
                 let waiting = u64::try_from(waiting).ok()?;
-                let (is_new, is_awaited) = (is_new == 1, waiting > 0);
+                let is_new = is_new == 1;
+                let is_awaited = waiting > 0;
                 let counter = Some(counter);
                 Some(NodeReply {
                     is_new,

@@ -13,8 +13,10 @@ impl NodeCommand for Fence {
     }
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
-        let (lock, member) = (&self.lock, member_of(&self.lock));
-        let (locks, first) = (Number(lock.keys().count() as u64), Number(self.fence));
+        let lock = &self.lock;
+        let member = member_of(&self.lock);
+        let locks = Number(lock.keys().count() as u64);
+        let first = Number(self.fence);
         let arguments = [locks, Bytes(&member), first, Number(ttl_of_counters(lock))];
         let keys = [COUNTER_SUFFIX, HOLDERS_SUFFIX];
         let keys = if lock.share().is_some() {

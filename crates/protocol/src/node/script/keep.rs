@@ -28,7 +28,8 @@ impl NodeCommand for Keep {
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
         let value = value_of(&self.lock);
-        let (value, ttl) = (Bytes(&value), Number(self.ttl.as_millis()));
+        let value = Bytes(&value);
+        let ttl = Number(self.ttl.as_millis());
         let mode = Bytes(if self.sets() { b"restore" } else { b"" });
         match self.lock.share().map(requested_permit) {
             Some(permit) => {

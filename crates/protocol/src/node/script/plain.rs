@@ -11,7 +11,9 @@ impl Claim {
     /// Sets the key of a lock with one key and no counter, if the key does not exist.
     pub(super) fn encode_set(&self, tag: &[u8], out: &mut Vec<u8>) {
         let Self { lock, ttl, .. } = self;
-        let (key, value, ttl) = (Key(&lock.key), value_of(lock), Number(ttl.as_millis()));
+        let key = Key(&lock.key);
+        let value = value_of(lock);
+        let ttl = Number(ttl.as_millis());
         let words = [
             Bytes(b"SET"),
             key,

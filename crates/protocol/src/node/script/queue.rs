@@ -25,12 +25,11 @@ impl NodeCommand for QueueEntry {
             lease,
             ..
         } = self;
-        let (waiter, value, entry) = (
-            waiter.as_bytes(),
-            value_of(lock),
-            value_of_entry(self, call.tag),
-        );
-        let (number, lease) = (Number(*number), Number(lease.as_millis()));
+        let waiter = waiter.as_bytes();
+        let value = value_of(lock);
+        let entry = value_of_entry(self, call.tag);
+        let number = Number(*number);
+        let lease = Number(lease.as_millis());
         let arguments = [Bytes(waiter), number, Bytes(&value), Bytes(&entry), lease];
         let keys = [
             QUEUE_SUFFIX,
@@ -58,7 +57,8 @@ impl NodeCommand for QueueEntry {
         }
         let keys = self.lock.keys().count();
         let is_possible = view.lacks.is_none_or(|index| keys > 1 && index < keys);
-        let (counter, view) = (Some(number), Some(Box::new(view)));
+        let counter = Some(number);
+        let view = Some(Box::new(view));
         is_possible.then(|| NodeReply {
             counter,
             view,
@@ -83,7 +83,8 @@ fn value_of_entry(entry: &QueueEntry, tag: &[u8]) -> Vec<u8> {
     } else {
         claim.asking
     };
-    let (claim, lease) = (claim.as_millis(), lease_in_front.as_millis());
+    let claim = claim.as_millis();
+    let lease = lease_in_front.as_millis();
     let head = format!("{since}{} {claim} {lease} ", requested_mode(lock));
     let owner = lock
         .attributes

@@ -38,7 +38,8 @@ impl NodeCommand for Removal {
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
         let value = value_of(&self.lock);
-        let (value, waiter) = (Bytes(&value), Bytes(name_of(self.waiter.as_ref())));
+        let value = Bytes(&value);
+        let waiter = Bytes(name_of(self.waiter.as_ref()));
         let keep_for = self
             .keep_for
             .map_or(Bytes(b""), |time| Number(time.as_millis()));

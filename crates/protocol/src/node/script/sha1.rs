@@ -16,7 +16,8 @@ pub const fn hex(text: &[u8]) -> [u8; 40] {
         state = mixed(state, &schedule(text, block, blocks));
         block += 1;
     }
-    let (mut digits, mut index) = ([0; 40], 0);
+    let mut digits = [0; 40];
+    let mut index = 0;
     while index < 40 {
         let digit = state[index / 8] >> (28 - index % 8 * 4) & 15;
         digits[index] = b"0123456789abcdef"[digit as usize];
@@ -27,7 +28,8 @@ pub const fn hex(text: &[u8]) -> [u8; 40] {
 
 /// The eighty words that are mixed in for a block.
 const fn schedule(text: &[u8], block: usize, blocks: usize) -> [u32; 80] {
-    let (mut words, mut index) = ([0_u32; 80], 0);
+    let mut words = [0_u32; 80];
+    let mut index = 0;
     while index < 64 {
         let place = block * 64 + index;
         let byte = if place < text.len() {
@@ -84,7 +86,10 @@ const fn mixed(state: [u32; 5], words: &[u32; 80]) -> [u32; 5] {
 /// The source, and its length. It is cut off after `LENGTH` bytes: none measure the length.
 pub const fn stripped<const LENGTH: usize>(files: &str) -> ([u8; LENGTH], usize) {
     let text = files.as_bytes();
-    let (mut source, mut length, mut is_start, mut index) = ([0; LENGTH], 0, true, 0);
+    let mut source = [0; LENGTH];
+    let mut length = 0;
+    let mut is_start = true;
+    let mut index = 0;
     while index < text.len() {
         let byte = text[index];
         if is_start && byte == b'-' && text[index + 1] == b'-' {

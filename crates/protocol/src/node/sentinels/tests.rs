@@ -46,7 +46,8 @@ fn an_answer_is_read_and_what_is_none_is_not() {
 
 /// The warnings about a group with a bound of 15 s and a longest ttl of 120 s.
 fn warned(named: usize, answers: Vec<SentinelAnswer>, replicas: Option<u32>) -> Vec<NodeWarning> {
-    let (bound, max_ttl) = (Duration::from_secs(15), Duration::from_secs(120));
+    let bound = Duration::from_secs(15);
+    let max_ttl = Duration::from_secs(120);
     let options = GroupOptions {
         tag: Arc::default(),
         bound,

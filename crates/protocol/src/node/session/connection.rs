@@ -139,7 +139,8 @@ impl Session {
         self.step_done(now);
         self.connection = Connection::default();
         self.notifications = std::mem::take(&mut self.notifications).after();
-        let (credentials, stale) = (&self.options.credentials, self.server.stale.clone());
+        let credentials = &self.options.credentials;
+        let stale = self.server.stale.clone();
         let handshake = Handshake::begin(credentials, stale, self.flight.output_mut());
         self.state = State::Greeting {
             since: now,

@@ -40,7 +40,8 @@ impl Session {
     }
 
     pub(super) fn write(&mut self, now: Time, ticket: Option<Ticket>, mut request: SharedRequest) {
-        let (run_id, group) = (&self.connection.run_id, &self.options.group);
+        let run_id = &self.connection.run_id;
+        let group = &self.options.group;
         let for_run = |it: &Arc<dyn CustomCommand>| it.for_run(run_id.as_ref()?);
         if let Some(adapted) = request.custom().and_then(for_run) {
             request.change(|request| request.command = Command::Custom(adapted));

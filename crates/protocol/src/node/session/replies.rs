@@ -200,7 +200,8 @@ impl Session {
         reply: &Reply<'_>,
         why: NoReply,
     ) -> Result<(), NodeError> {
-        let (ticket, took) = (command.ticket, Some(now.since(command.sent_at)));
+        let ticket = command.ticket;
+        let took = Some(now.since(command.sent_at));
         let answer = |problem: &NodeError| {
             let reply = NodeReply::failed(problem.clone());
             ticket.map(|ticket| Answer {

@@ -116,7 +116,8 @@ fn of_group(
     is_cluster: bool,
     failover: FailoverSettings,
 ) -> Vec<NodeWarning> {
-    let (bound, max_ttl) = (Duration::from_secs(15), Duration::from_secs(60));
+    let bound = Duration::from_secs(15);
+    let max_ttl = Duration::from_secs(60);
     let options = GroupOptions {
         tag: Arc::default(),
         bound,
@@ -171,7 +172,8 @@ fn a_group_without_a_bound_is_a_warning_unless_a_majority_vouches() {
         "it is not known"
     );
     let short = |setting, needed| {
-        let (needed, bound) = (Duration::from_secs(needed), Duration::from_secs(15));
+        let needed = Duration::from_secs(needed);
+        let bound = Duration::from_secs(15);
         vec![NodeWarning::BoundShort {
             setting,
             needed,
@@ -201,7 +203,8 @@ fn a_group_without_a_bound_is_a_warning_unless_a_majority_vouches() {
 
 #[test]
 fn a_group_that_was_failed_over_lately_has_no_bound_either() {
-    let (bound, max_ttl) = (Duration::from_secs(15), Duration::from_secs(60));
+    let bound = Duration::from_secs(15);
+    let max_ttl = Duration::from_secs(60);
     let options = GroupOptions {
         tag: Arc::default(),
         bound,
@@ -311,7 +314,8 @@ fn nodes_on_one_machine_are_a_warning_about_the_later_one() {
             other => panic!("{other:?}"),
         }
     };
-    let (far, here) = (at("10.0.0.2", "10.0.0.1"), at("127.0.0.1", "127.0.0.1"));
+    let far = at("10.0.0.2", "10.0.0.1");
+    let here = at("127.0.0.1", "127.0.0.1");
     assert_eq!(warned([far, far]), Some(false));
     assert_eq!(
         warned([far, at("::ffff:10.0.0.2", "::ffff:10.0.0.1")]),

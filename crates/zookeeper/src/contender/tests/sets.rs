@@ -137,10 +137,8 @@ fn a_set_that_does_not_wait_looks_at_all_locks_first() {
     script.steps();
     script.listed(&["c1-0000000007"]);
     script.listed(&["c1-0000000003", "c9-0000000002"]);
-    let (first, second) = (
-        "delete c1-0000000007 unheard",
-        "delete c1-0000000003 unheard",
-    );
+    let first = "delete c1-0000000007 unheard";
+    let second = "delete c1-0000000003 unheard";
     assert_eq!(script.steps(), [first, second, "contended"]);
 }
 

@@ -48,7 +48,8 @@ pub(super) fn short(path: &str) -> String {
     let Some(rest) = name.strip_prefix("_c_") else {
         return name.to_owned();
     };
-    let (attempt, number) = (&rest[..2], rest.rsplit_once("lock-").map_or("", |(_, n)| n));
+    let attempt = &rest[..2];
+    let number = rest.rsplit_once("lock-").map_or("", |(_, n)| n);
     let attempt = u8::from_str_radix(attempt, 16).unwrap();
     if number.is_empty() {
         format!("c{attempt}")

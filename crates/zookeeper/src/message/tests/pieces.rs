@@ -64,7 +64,8 @@ fn a_recorded_stream_is_the_same_frames_however_it_is_cut() {
     let expected: Vec<Vec<u8>> = names.iter().map(|name| recorded(name)).collect();
     let stream = expected.concat();
     for cut in 0..=stream.len() {
-        let (mut found, mut used) = (Vec::new(), 0);
+        let mut found = Vec::new();
+        let mut used = 0;
         for arrived in [cut, stream.len()] {
             while let Some((_, taken)) = frame(&stream[used..arrived]).unwrap() {
                 found.push(stream[used..used + taken].to_vec());

@@ -94,7 +94,8 @@ fn transactions_have_a_result_for_each_operation() {
 
 #[test]
 fn results_that_do_not_fit_the_transaction_are_refused() {
-    let (multi, failed) = (answer("multi"), answer("multi_failed"));
+    let multi = answer("multi");
+    let failed = answer("multi_failed");
     for count in [0, 2, 4, usize::MAX] {
         for frame in [&multi, &failed] {
             let (_, body) = header_and_body(frame);

@@ -157,7 +157,8 @@ fn the_end_of_a_session_does_not_wait_for_a_connection() {
 #[test]
 fn sessions_that_end_as_soon_as_they_have_begun_are_begun_with_pauses() {
     let mut talk = Talk::ready();
-    let (mut xid, mut pauses) = (1, 0);
+    let mut xid = 1;
+    let mut pauses = 0;
     for number in 0..20 {
         talk.get(2);
         if talk.session.is_down() {

@@ -152,7 +152,8 @@ fn pass(model: &mut Model, clients: &mut [EnsembleClient], now: &mut u64, millis
 
 #[test]
 fn a_contender_queues_and_gets_the_lock_when_it_is_released() {
-    let (mut model, mut now) = (model(), 1_000);
+    let mut model = model();
+    let mut now = 1_000;
     let mut clients = [EnsembleClient::new(1), EnsembleClient::new(2)];
     pass(&mut model, &mut clients[..1], &mut now, 500);
     assert!(clients[0].is_held());
@@ -175,7 +176,8 @@ fn a_contender_queues_and_gets_the_lock_when_it_is_released() {
 
 #[test]
 fn a_lock_is_lost_with_its_session_and_the_next_contender_gets_it() {
-    let (mut model, mut now) = (model(), 1_000);
+    let mut model = model();
+    let mut now = 1_000;
     let mut clients = [EnsembleClient::new(1), EnsembleClient::new(2)];
     pass(&mut model, &mut clients, &mut now, 1_000);
     let holder = clients.iter().position(EnsembleClient::is_held).unwrap();

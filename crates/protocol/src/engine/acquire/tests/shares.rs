@@ -17,7 +17,8 @@ const THIRD: Share = Share::Permit {
 /// This share, with an owner's label, and a counter if it is fenced.
 fn attributes(share: Share, is_fenced: bool) -> Arc<LockAttributes> {
     let hour = Ttl::from_duration(Duration::from_secs(3_600)).unwrap();
-    let (owner, share) = (b"me".to_vec(), Some(share));
+    let owner = b"me".to_vec();
+    let share = Some(share);
     let fence = is_fenced.then_some(hour);
     Arc::new(LockAttributes {
         owner,

@@ -62,7 +62,8 @@ fn only_grants_beside_refusals_are_a_split_vote() {
 fn a_split_vote_is_repeated_a_bounded_number_of_times() {
     for seed in 0..100 {
         let mut script = acquire(Wait::No);
-        let (mut now, mut attempts) = (Time::from_millis(1_000), 0);
+        let mut now = Time::from_millis(1_000);
+        let mut attempts = 0;
         loop {
             attempts += 1;
             let request = script.attempt_at(now, draw(100 * seed + u64::from(attempts)));
@@ -87,7 +88,8 @@ fn no_attempt_begins_that_would_not_end_within_the_round() {
     for (took, most) in [(24, 2), (25, 1), (26, 1), (50, 1), (500, 1)] {
         for seed in 0..50 {
             let mut script = acquire(Wait::No);
-            let (mut now, mut attempts) = (Time::from_millis(1_000), 0);
+            let mut now = Time::from_millis(1_000);
+            let mut attempts = 0;
             let outcome = loop {
                 attempts += 1;
                 script.attempt_at(now, draw(100 * seed + attempts));

@@ -28,8 +28,10 @@ fn several(more_keys: Vec<Arc<[u8]>>) -> LockId {
 
 #[test]
 fn requests_that_take_or_confirm_a_fenced_lock_send_its_counter() {
-    let (claim, fence) = (script::CLAIM, script::FENCE);
-    let (token, before) = (&[7; 20][..], &[8; 20][..]);
+    let claim = script::CLAIM;
+    let fence = script::FENCE;
+    let token = &[7; 20][..];
+    let before = &[8; 20][..];
     let acquire = fenced(Verb::Acquire, 7, at(0));
     let sha1 = claim.sha1.as_bytes();
     let expected: &[&[u8]] = &[
@@ -61,10 +63,8 @@ fn requests_that_take_or_confirm_a_fenced_lock_send_its_counter() {
 #[test]
 fn nothing_else_about_a_fenced_lock_touches_a_counter() {
     for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Restore] {
-        let (bytes, plain) = (
-            encoded(&fenced(verb, 7, at(0)), Form::Digest),
-            request(verb, 7, at(0)),
-        );
+        let bytes = encoded(&fenced(verb, 7, at(0)), Form::Digest);
+        let plain = request(verb, 7, at(0));
         assert_eq!(bytes, encoded(&plain, Form::Digest), "{verb:?}");
     }
     // The same holds for several keys.

@@ -75,7 +75,8 @@ fn a_waiter_sends_its_name_its_number_the_attempt_to_withdraw_and_its_lease() {
 #[test]
 fn a_turn_sends_the_waiter_and_a_new_token() {
     // It is a claim in place of the waiter's reservation.
-    let (claim, reserved) = (script::CLAIM.sha1.as_bytes(), [RESERVED, OTHER].concat());
+    let claim = script::CLAIM.sha1.as_bytes();
+    let reserved = [RESERVED, OTHER].concat();
     let plain = request(Verb::Turn, 7, at(0));
     let call: &[&[u8]] = &[
         b"EVALSHA", claim, b"1", b"key", b"1", &reserved, TOKEN, b"1000",
@@ -205,7 +206,8 @@ fn being_notified_takes_four_commands() {
 #[test]
 fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
     let queue = request(Verb::Queue, 7, at(0));
-    let (millis, free) = (|it| Some(Duration::from_millis(it)), PermitSet::default());
+    let millis = |it| Some(Duration::from_millis(it));
+    let free = PermitSet::default();
     let table = [
         // Number, place, reserved, ttl, length.
         ([1, 0, 0, 1, 1], (0, false, millis(1))),
@@ -220,7 +222,9 @@ fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
         ([WAITER_NUMBER_MAX as i64, 0, 1, 5, 1], (0, true, millis(5))),
     ];
     for (numbers, (place, is_reserved, left)) in table {
-        let (was_out, lacks, is_heard) = (numbers[2] & 2 == 2, None, false);
+        let was_out = numbers[2] & 2 == 2;
+        let lacks = None;
+        let is_heard = false;
         let view = QueueView {
             place,
             is_reserved,
@@ -230,7 +234,8 @@ fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
             is_heard,
             free: free.clone(),
         };
-        let (counter, view) = (Some(numbers[0] as u64), Some(Box::new(view)));
+        let counter = Some(numbers[0] as u64);
+        let view = Some(Box::new(view));
         let expected = NodeReply {
             counter,
             view,

@@ -257,10 +257,8 @@ fn all_keys_count_towards_the_room_of_a_silent_node() {
         )
     };
     // One session is connected, the other has not been greeted yet.
-    let (mut ready, mut new) = (
-        ScriptedSession::ready(),
-        ScriptedSession::new(SessionOptions::new("redis://node", 7)),
-    );
+    let mut ready = ScriptedSession::ready();
+    let mut new = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     ready.send(0, Verb::Ping);
     new.session.connecting(new.now, Phase::Connecting);
     for mut talk in [ready, new] {

@@ -17,7 +17,8 @@ pub(super) const ID: &str = "0123";
 /// answered.
 fn connected(replicas: Option<u32>) -> ScriptedSession {
     let mut options = SessionOptions::new("redis://node", 7);
-    let (max_ttl, bound) = (Duration::from_secs(60), Duration::from_secs(15));
+    let max_ttl = Duration::from_secs(60);
+    let bound = Duration::from_secs(15);
     options.quarantine = Some(max_ttl + bound);
     options.group = Some(Arc::new(GroupOptions {
         tag: Arc::default(),
@@ -451,10 +452,8 @@ fn an_error_of_a_connection_names_the_server_that_was_announced() {
         "no connection: master 10.0.0.1:6379, named by s1:26379: timed out connecting; if it is \
          down, its failover is awaited, else the announced address cannot be reached from here"
     );
-    let (kind, refused) = (
-        std::io::ErrorKind::ConnectionRefused,
-        "Connection refused".to_owned(),
-    );
+    let kind = std::io::ErrorKind::ConnectionRefused;
+    let refused = "Connection refused".to_owned();
     talk.session.closed(
         talk.now,
         NodeError::Unreachable {

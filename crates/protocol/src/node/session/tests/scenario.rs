@@ -186,7 +186,8 @@ impl Player {
 
     /// Does what the line says. Returns what it leads to.
     fn play(&mut self, line: &str) -> String {
-        let (was_down, pending) = (self.talk.session.is_down(), self.talk.session.load().1);
+        let was_down = self.talk.session.is_down();
+        let pending = self.talk.session.load().1;
         let mut outcome = Vec::new();
         if let Some(text) = line.strip_prefix("server says ") {
             self.talk.hear(bytes(text));
@@ -233,7 +234,8 @@ impl Player {
 
     /// The answer to a question, if it is one.
     fn answer(&mut self, words: &[&str]) -> Option<String> {
-        let (session, now) = (&mut self.talk.session, self.talk.now);
+        let session = &mut self.talk.session;
+        let now = self.talk.now;
         let is = |is_so, so: &str, other: &str| {
             if is_so {
                 so.to_owned()
@@ -283,7 +285,8 @@ impl Player {
     }
 
     fn happen(&mut self, words: &[&str]) {
-        let (session, now) = (&mut self.talk.session, self.talk.now);
+        let session = &mut self.talk.session;
+        let now = self.talk.now;
         match words {
             ["quarantine", amount, unit] => {
                 let quarantine = Some(duration(amount, unit));
@@ -354,11 +357,9 @@ fn request(words: &[&str], now: Time) -> (Ticket, Request) {
         panic!("no such event: {words:?}")
     };
     let mut more: BTreeMap<_, _> = more.chunks(2).map(|pair| (pair[0], pair[1])).collect();
-    let (before, keys, share) = (
-        more.remove("after"),
-        more.remove("keys"),
-        more.remove("share"),
-    );
+    let before = more.remove("after");
+    let keys = more.remove("keys");
+    let share = more.remove("share");
     let verb = match *verb {
         "lock" if before.is_some() => Verb::Handoff,
         "lock" => Verb::Acquire,

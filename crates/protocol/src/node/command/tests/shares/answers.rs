@@ -47,7 +47,8 @@ fn a_grant_names_the_counter_and_the_permit() {
 #[test]
 fn a_share_that_was_not_requested_is_nonsense() {
     for verb in [Verb::Acquire, Verb::Turn] {
-        let (reader, permit) = (about_share(verb, READER), about_share(verb, ANY));
+        let reader = about_share(verb, READER);
+        let permit = about_share(verb, ANY);
         for number in [0, 1, 3, 4, -2, i64::MAX, i64::MIN] {
             is_nonsense(&reader, &answer(0, number));
         }

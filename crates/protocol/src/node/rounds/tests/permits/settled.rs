@@ -127,7 +127,8 @@ fn the_order_of_answers_makes_no_difference() {
 #[test]
 fn the_permit_of_most_nodes_counts_and_of_several_the_first() {
     for code in 0..6_usize.pow(5) {
-        let (entry, answers) = (counted(5, code, 0..5), answers(5, code));
+        let entry = counted(5, code, 0..5);
+        let answers = answers(5, code);
         let voted = |permit| -> NodeSet {
             let granted_it = |index: &usize| answers[*index] == Some((Vote::Granted, Some(permit)));
             (0..5).filter(granted_it).map(node).collect()
