@@ -6,10 +6,10 @@
     reason = "a file of ours that cannot be read fails the test"
 )]
 
-#[path = "tidy/budgets.rs"]
-mod budgets;
 #[path = "tidy/command.rs"]
 mod command;
+#[path = "tidy/density.rs"]
+mod density;
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
 #[path = "tidy/pages.rs"]
@@ -398,7 +398,7 @@ fn functions_have_at_most_seventy_lines() {
             }
             if line.trim() == "}" {
                 while let Some(start) = pop_at(&mut open, indent) {
-                    if index - start + 1 > 190 {
+                    if index - start + 1 > 200 {
                         broken.push(format!("{}:{}", source.path, start + 1));
                     }
                 }
