@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::Duration;
 
-use redlatch::LockRequest;
+use redlatch::{LockClient, LockRequest};
 use support::cli::{Client, Value};
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, value};
@@ -104,44 +104,52 @@ fn hand_over(servers: &Servers, held: Kind, wanted: Kind) {
     assert_eq!(finish(waiter).expect("it is its turn"), Ok(()));
 }
 
+/// Takes a lock, extends it and releases it, twice: the second time, what the first has left is there.
+fn lock(servers: &Servers, client: &LockClient, kind: Kind) {
+    for _ in 0..2 {
+        let mut guard = kind(client.request("name").ttl(LONG))
+            .lock()
+            .expect("it is free");
+        guard.extend(LONG).expect("it is held");
+        drop(guard);
+        assert!(eventually(LIMIT, || value(&servers[0], "name").is_none()));
+    }
+}
+
+fn operate(client: &LockClient) {
+    let guard = client.lock("name", LONG).expect("it is free");
+    let seen = client.inspect("name").expect("the node answers");
+    assert!(client.locks("*").next().is_some());
+    assert_eq!(client.force_release(&seen), Ok(true));
+    drop(guard);
+}
+
+fn use_registers(client: &LockClient) {
+    client.registers().form(true).expect("the node is empty");
+    let register = client.register("value").expect("the name is good");
+    register
+        .change(|_| Some(b"1".to_vec()))
+        .expect("the node answers");
+    assert!(register.read().expect("the node answers").is_some());
+    register.delete().expect("the node answers");
+}
+
 #[test]
 fn scripts_declare_all_keys_but_the_entries_of_waiters() {
     let servers = Servers::start(1);
     let client = all_nodes_client(servers.urls());
-    let lock = |kind: Kind| {
-        for _ in 0..2 {
-            let mut guard = kind(client.request("name").ttl(LONG))
-                .lock()
-                .expect("it is free");
-            guard.extend(LONG).expect("it is held");
-            drop(guard);
-            assert!(eventually(LIMIT, || value(&servers[0], "name").is_none()));
-        }
-    };
-    let operate = || {
-        let guard = client.lock("name", LONG).expect("it is free");
-        let seen = client.inspect("name").expect("the node answers");
-        assert!(client.locks("*").next().is_some());
-        assert_eq!(client.force_release(&seen), Ok(true));
-        drop(guard);
-    };
-    let registers = || {
-        client.registers().form(true).expect("the node is empty");
-        let register = client.register("value").expect("the name is good");
-        register
-            .change(|_| Some(b"1".to_vec()))
-            .expect("the node answers");
-        assert!(register.read().expect("the node answers").is_some());
-        register.delete().expect("the node answers");
-    };
     let calls: [(&str, &dyn Fn()); 15] = [
-        ("plain", &|| lock(|it| it)),
-        ("reader", &|| lock(|it| it.shared())),
-        ("permit", &|| lock(|it| it.one_of(2))),
-        ("fenced", &|| lock(|it| it.fenced())),
-        ("fenced reader", &|| lock(|it| it.shared().fenced())),
+        ("plain", &|| lock(&servers, &client, |it| it)),
+        ("reader", &|| lock(&servers, &client, |it| it.shared())),
+        ("permit", &|| lock(&servers, &client, |it| it.one_of(2))),
+        ("fenced", &|| lock(&servers, &client, |it| it.fenced())),
+        ("fenced reader", &|| {
+            lock(&servers, &client, |it| it.shared().fenced());
+        }),
         ("kept", &|| {
-            lock(|it| it.hold_at_least(Duration::from_millis(30)));
+            lock(&servers, &client, |it| {
+                it.hold_at_least(Duration::from_millis(30))
+            });
         }),
         ("waited", &|| hand_over(&servers, |it| it, |it| it)),
         ("fenced waiter", &|| {
@@ -169,8 +177,8 @@ fn scripts_declare_all_keys_but_the_entries_of_waiters() {
             let run = once.run(|_| Ok::<_, redlatch::Error>(1));
             assert!(run.is_ok());
         }),
-        ("operator", &operate),
-        ("registers", &registers),
+        ("operator", &|| operate(&client)),
+        ("registers", &|| use_registers(&client)),
     ];
     let mut monitor = servers[0].client();
     assert_eq!(monitor.command(&["MONITOR"]), Value::ok());

@@ -70,71 +70,52 @@ fn a_duplicate_url_is_refused_and_named() {
 
 #[test]
 fn invalid_urls_are_refused_with_the_reason() {
-    let unknown = |scheme: &str| NodeUrlErrorKind::UnknownScheme(scheme.to_owned());
-    let option = |name: &str| NodeUrlErrorKind::UnknownOption(name.to_owned());
+    use NodeUrlErrorKind as Kind;
+
+    let unknown = |scheme: &str| Kind::UnknownScheme(scheme.to_owned());
+    let option = |name: &str| Kind::UnknownOption(name.to_owned());
     let table = [
-        ("", NodeUrlErrorKind::MissingScheme),
-        ("10.0.0.1:6379", NodeUrlErrorKind::MissingScheme),
+        ("", Kind::MissingScheme),
+        ("10.0.0.1:6379", Kind::MissingScheme),
         ("http://10.0.0.1", unknown("http")),
         ("redis+proxy://10.0.0.1", unknown("redis+proxy")),
-        (
-            "redis+sentinel://:s3cr3t-w0rd@10.0.0.1",
-            NodeUrlErrorKind::NoGroup,
-        ),
+        ("redis+sentinel://:s3cr3t-w0rd@10.0.0.1", Kind::NoGroup),
         (
             "redis+cluster://:s3cr3t-w0rd@10.0.0.1/1",
-            NodeUrlErrorKind::ClusterDatabase,
+            Kind::ClusterDatabase,
         ),
         (
             "rediss://user:s3cr3t-w0rd@10.0.0.1?server_name=a,b",
-            NodeUrlErrorKind::BadServerName,
+            Kind::BadServerName,
         ),
         (
             "valkeys://:s3cr3t-w0rd@10.0.0.1?insecure=1",
             option("insecure"),
         ),
-        ("redis://", NodeUrlErrorKind::EmptyHost),
-        ("redis://:s3cr3t-w0rd@", NodeUrlErrorKind::EmptyHost),
-        ("redis://:s3cr3t-w0rd", NodeUrlErrorKind::BadPort),
-        ("redis://user:s3cr3t-w0rd", NodeUrlErrorKind::BadPort),
-        ("redis://10.0.0.1:0", NodeUrlErrorKind::BadPort),
-        ("redis://10.0.0.1:65536", NodeUrlErrorKind::BadPort),
-        ("redis://::1", NodeUrlErrorKind::BadHost),
-        (
-            "redis://s3cr3t-w0rd@10.0.0.1",
-            NodeUrlErrorKind::AmbiguousCredentials,
-        ),
-        (
-            "redis://:s3cr3t-w0rd@10.0.0.1/x",
-            NodeUrlErrorKind::BadDatabase,
-        ),
+        ("redis://", Kind::EmptyHost),
+        ("redis://:s3cr3t-w0rd@", Kind::EmptyHost),
+        ("redis://:s3cr3t-w0rd", Kind::BadPort),
+        ("redis://user:s3cr3t-w0rd", Kind::BadPort),
+        ("redis://10.0.0.1:0", Kind::BadPort),
+        ("redis://10.0.0.1:65536", Kind::BadPort),
+        ("redis://::1", Kind::BadHost),
+        ("redis://s3cr3t-w0rd@10.0.0.1", Kind::AmbiguousCredentials),
+        ("redis://:s3cr3t-w0rd@10.0.0.1/x", Kind::BadDatabase),
         ("redis://:s3cr3t-w0rd@10.0.0.1?timeout=5", option("timeout")),
-        (
-            "redis://10.0.0.1/1?db=1",
-            NodeUrlErrorKind::RepeatedOption("db"),
-        ),
+        ("redis://10.0.0.1/1?db=1", Kind::RepeatedOption("db")),
         (
             "redis://:s3cr3t-w0rd/x@10.0.0.1",
-            NodeUrlErrorKind::UnescapedCredentials,
+            Kind::UnescapedCredentials,
         ),
         (
             "redis://:s3cr3t-w0rd?x@10.0.0.1",
-            NodeUrlErrorKind::UnescapedCredentials,
+            Kind::UnescapedCredentials,
         ),
-        (
-            "redis://:s3cr3t-w0rd%@10.0.0.1",
-            NodeUrlErrorKind::BadPercentEscape,
-        ),
-        ("redis://:s3cr3t-w0rd#@10.0.0.1", NodeUrlErrorKind::Fragment),
-        (
-            "redis://:s3cr3t-w0rd\r\n@10.0.0.1",
-            NodeUrlErrorKind::ControlCharacter,
-        ),
-        ("unix://", NodeUrlErrorKind::BadPath),
-        (
-            "unix://host/run/redis.sock",
-            NodeUrlErrorKind::UnexpectedHost,
-        ),
+        ("redis://:s3cr3t-w0rd%@10.0.0.1", Kind::BadPercentEscape),
+        ("redis://:s3cr3t-w0rd#@10.0.0.1", Kind::Fragment),
+        ("redis://:s3cr3t-w0rd\r\n@10.0.0.1", Kind::ControlCharacter),
+        ("unix://", Kind::BadPath),
+        ("unix://host/run/redis.sock", Kind::UnexpectedHost),
         (
             "unix:///run/redis.sock?password=s3cr3t-w0rd&tls=1",
             option("tls"),

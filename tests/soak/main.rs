@@ -26,6 +26,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use checker::Findings;
 use clients::Clients;
 use faulty_servers::FaultyServers;
 use figures::Figures;
@@ -73,35 +74,12 @@ fn the_protected_data_stays_consistent_under_all_faults() {
     let leaked = servers.leaked();
     let found = checker::check(folder.path());
 
-    eprintln!(
-        "acquisitions: {}, of which counted: {}",
-        found.sections, found.counted
-    );
-    eprintln!("by clients that ran to their end: {tally:?}");
-    eprintln!("faults: {}", servers.faults.values().sum::<u64>());
-    servers
-        .faults
-        .iter()
-        .for_each(|(name, count)| eprintln!("  {count:6} {name}"));
-    eprintln!(
-        "  {:6} clients killed, {} frozen",
-        clients.killed, clients.frozen
-    );
-    eprintln!(
-        "overlaps: {}, lost updates: {}",
-        found.overlaps, found.lost_updates
-    );
-    eprintln!("keys left by the clients: {left}, after their ttl: {leaked}");
     let (early, late) = figures.split_at(figures.len() / 2);
     let early = Figures::most(&early[early.len() / 4..]);
     let late = Figures::most(late);
-    for (name, index) in [
-        ("start", 0),
-        ("middle", figures.len() / 2),
-        ("end", figures.len() - 1),
-    ] {
-        eprintln!("oldest client at its {name}: {}", figures[index]);
-    }
+    eprintln!("by clients that ran to their end: {tally:?}");
+    eprintln!("keys left by the clients: {left}, after their ttl: {leaked}");
+    report(&found, &servers, &clients, &figures);
 
     assert_eq!((found.overlaps, found.lost_updates, leaked), (0, 0, 0));
     assert!(found.torn <= clients.killed && found.open <= clients.killed * 3);
@@ -120,6 +98,34 @@ fn the_protected_data_stays_consistent_under_all_faults() {
     RESOURCES
         .iter()
         .for_each(|name| drop(take(&after, name, LIMIT)));
+}
+
+/// Prints what has happened.
+fn report(found: &Findings, servers: &FaultyServers, clients: &Clients, figures: &[Figures]) {
+    eprintln!(
+        "acquisitions: {}, of which counted: {}",
+        found.sections, found.counted
+    );
+    eprintln!("faults: {}", servers.faults.values().sum::<u64>());
+    servers
+        .faults
+        .iter()
+        .for_each(|(name, count)| eprintln!("  {count:6} {name}"));
+    eprintln!(
+        "  {:6} clients killed, {} frozen",
+        clients.killed, clients.frozen
+    );
+    eprintln!(
+        "overlaps: {}, lost updates: {}",
+        found.overlaps, found.lost_updates
+    );
+    for (name, index) in [
+        ("start", 0),
+        ("middle", figures.len() / 2),
+        ("end", figures.len() - 1),
+    ] {
+        eprintln!("oldest client at its {name}: {}", figures[index]);
+    }
 }
 
 /// The code of the client processes. Does nothing without the environment variable.

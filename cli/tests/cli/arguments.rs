@@ -29,80 +29,83 @@ fn help_and_the_version_go_to_stdout() {
     assert_eq!((version.code, &*version.stdout), (0, expected));
 }
 
+/// Arguments that are refused, and what the line on stderr names.
+const WRONG: [(&[&str], &str); 13] = [
+    (&["run", "name"], "COMMAND"),
+    (
+        &["run", "name", "--ttl", "soon", "--", "true"],
+        "not a duration",
+    ),
+    (
+        &["run", "name", "--wait", "1s", "--no-wait", "--", "true"],
+        "cannot be used with",
+    ),
+    (
+        &["run", "name", "--shared", "--permits", "2", "--", "true"],
+        "cannot be used with",
+    ),
+    (&["run", "name", "-E", "256", "--", "true"], "256"),
+    (&["walk"], "walk"),
+    (
+        &["run", "name", "--", "true"],
+        "no nodes: name them with --node, in REDLATCH_NODES",
+    ),
+    (
+        &["--node", "http://a", "run", "name", "--", "true"],
+        "http:// is no URL of a Redis",
+    ),
+    (
+        &["--config", "/nowhere/file", "run", "n", "--", "true"],
+        "/nowhere/file: no such file",
+    ),
+    (
+        &["--node", "redis://a", "run", "", "--", "true"],
+        "the resource's name is empty",
+    ),
+    (
+        &[
+            "--node",
+            "redis://a",
+            "run",
+            "n",
+            "--ttl",
+            "2m",
+            "--",
+            "true",
+        ],
+        "--max-ttl",
+    ),
+    (
+        &[
+            "--node",
+            "redis://a",
+            "run",
+            "n",
+            "--ttl",
+            "1ms",
+            "--",
+            "true",
+        ],
+        "ttl",
+    ),
+    (
+        &[
+            "--node",
+            "redis://a",
+            "run",
+            "n",
+            "--permits",
+            "0",
+            "--",
+            "true",
+        ],
+        "permits",
+    ),
+];
+
 #[test]
 fn wrong_usage_is_code_2_and_a_line_on_stderr() {
-    for (arguments, text) in [
-        (&["run", "name"][..], "COMMAND"),
-        (
-            &["run", "name", "--ttl", "soon", "--", "true"],
-            "not a duration",
-        ),
-        (
-            &["run", "name", "--wait", "1s", "--no-wait", "--", "true"],
-            "cannot be used with",
-        ),
-        (
-            &["run", "name", "--shared", "--permits", "2", "--", "true"],
-            "cannot be used with",
-        ),
-        (&["run", "name", "-E", "256", "--", "true"], "256"),
-        (&["walk"], "walk"),
-        (
-            &["run", "name", "--", "true"],
-            "no nodes: name them with --node, in REDLATCH_NODES",
-        ),
-        (
-            &["--node", "http://a", "run", "name", "--", "true"],
-            "http:// is no URL of a Redis",
-        ),
-        (
-            &["--config", "/nowhere/file", "run", "n", "--", "true"],
-            "/nowhere/file: no such file",
-        ),
-        (
-            &["--node", "redis://a", "run", "", "--", "true"],
-            "the resource's name is empty",
-        ),
-        (
-            &[
-                "--node",
-                "redis://a",
-                "run",
-                "n",
-                "--ttl",
-                "2m",
-                "--",
-                "true",
-            ],
-            "--max-ttl",
-        ),
-        (
-            &[
-                "--node",
-                "redis://a",
-                "run",
-                "n",
-                "--ttl",
-                "1ms",
-                "--",
-                "true",
-            ],
-            "ttl",
-        ),
-        (
-            &[
-                "--node",
-                "redis://a",
-                "run",
-                "n",
-                "--permits",
-                "0",
-                "--",
-                "true",
-            ],
-            "permits",
-        ),
-    ] {
+    for (arguments, text) in WRONG {
         let ended = end(bare().args(arguments));
         assert_eq!(
             (ended.code, &*ended.stdout),

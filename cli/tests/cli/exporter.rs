@@ -92,17 +92,15 @@ impl Exporter {
     }
 }
 
+/// The value of this metric of the lock `orders:1`.
+fn of_lock(seen: &Metrics, name: &str) -> Option<f64> {
+    seen.value(&format!("redlatch_lock_{name}{{lock=\"orders:1\"}}"))
+}
+
 #[test]
-fn nodes_and_locks_are_metrics() {
-    let mut servers = Servers::start(3);
-    let client = all_nodes_client(servers.urls());
-    let held = take(&client, "orders:1", LONG);
-    let odd = take(&client, b"orders:\"\\\n\xff", LONG);
-    let other = take(&client, "other", LONG);
-    let waiter = Running::start(&mut redlatch(&servers, &["run", "orders:1", "--", "true"]));
-    await_queued(&servers, "orders:1", 1);
-    let exporter = Exporter::start(&servers, &["--pattern", "orders:*", "--pattern", "order*"]);
-    let seen = exporter.metrics();
+fn nodes_are_metrics() {
+    let servers = Servers::start(3);
+    let seen = Exporter::start(&servers, &["--pattern", "orders:*"]).metrics();
     for url in servers.urls() {
         let of_node = |name: &str| seen.value(&format!("redlatch_node_{name}{{node=\"{url}/0\"}}"));
         assert_eq!(of_node("up"), Some(1.0), "{seen:?}");
@@ -127,10 +125,19 @@ fn nodes_and_locks_are_metrics() {
     assert_eq!(seen.value(&forgets), Some(1.0), "{seen:?}");
     assert_eq!(seen.value("redlatch_nodes_needed"), Some(2.0));
     assert_eq!(seen.value("redlatch_locks_left_out"), Some(0.0));
+}
 
-    let of_lock = |seen: &Metrics, name: &str| {
-        seen.value(&format!("redlatch_lock_{name}{{lock=\"orders:1\"}}"))
-    };
+#[test]
+fn the_locks_that_match_are_metrics() {
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let held = take(&client, "orders:1", LONG);
+    let odd = take(&client, b"orders:\"\\\n\xff", LONG);
+    let other = take(&client, "other", LONG);
+    let waiter = Running::start(&mut redlatch(&servers, &["run", "orders:1", "--", "true"]));
+    await_queued(&servers, "orders:1", 1);
+    let exporter = Exporter::start(&servers, &["--pattern", "orders:*", "--pattern", "order*"]);
+    let seen = exporter.metrics();
     assert_eq!(of_lock(&seen, "held"), Some(1.0), "{seen:?}");
     assert_eq!(of_lock(&seen, "holders"), Some(1.0), "{seen:?}");
     assert_eq!(of_lock(&seen, "waiters"), Some(1.0), "{seen:?}");
@@ -164,11 +171,21 @@ fn nodes_and_locks_are_metrics() {
         "another grant: {:?}",
         age()
     );
+    drop((odd, other, again));
+}
 
+#[test]
+fn locks_are_known_while_a_majority_answers() {
+    let mut servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let held = take(&client, "orders:1", LONG);
+    let exporter = Exporter::start(&servers, &["--pattern", "orders:*"]);
     let down = format!("redlatch_node_up{{node=\"{}/0\"}}", servers.urls()[0]);
     servers[0].kill();
     assert!(eventually(LIMIT, || exporter.metrics().value(&down) == Some(0.0)));
-    assert_eq!(exporter.metrics().value("redlatch_locks_known"), Some(1.0));
+    let seen = exporter.metrics();
+    assert_eq!(seen.value("redlatch_locks_known"), Some(1.0));
+    assert_eq!(of_lock(&seen, "held"), Some(1.0), "{seen:?}");
     servers[1].kill();
     let is_unknown = || exporter.metrics().value("redlatch_locks_known") == Some(0.0);
     assert!(eventually(LIMIT, is_unknown), "a majority is down");
@@ -177,7 +194,7 @@ fn nodes_and_locks_are_metrics() {
         0.0,
         "nothing old is shown"
     );
-    drop((odd, other, again));
+    drop(held);
 }
 
 #[test]

@@ -8,24 +8,57 @@ use support::locks::LIMIT;
 use support::redis::Server;
 use support::sentinel::{NAME, SentinelGroup, replicated};
 
-#[test]
-fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
-    let servers = replicated(1);
-    let url = format!("redis://127.0.0.1:{}/0?failover=true", servers[0].port());
-    let run = |arguments: &[&str]| -> Ended {
+/// A group of one server, which no client has used before.
+struct Group {
+    servers: Vec<Server>,
+    url: String,
+}
+
+impl Group {
+    fn start() -> Self {
+        let servers = replicated(1);
+        let url = format!("redis://127.0.0.1:{}/0?failover=true", servers[0].port());
+        Self { servers, url }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ended {
         end(bare()
-            .env("REDLATCH_NODES", &url)
+            .env("REDLATCH_NODES", &self.url)
             .args(["--node-timeout", "2s"])
             .args(arguments))
-    };
-    let doctor = || run(&["doctor", "--json"]);
-    assert_eq!(doctor().code, 71);
+    }
+
+    fn doctor(&self) -> Ended {
+        self.run(&["doctor", "--json"])
+    }
+}
+
+#[test]
+fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
+    let group = Group::start();
+    adoption_is_offered(&group);
+    adopt(&group);
+    renew(&group);
+    let short = ["--max-ttl", "1s", "--failover-bound", "1ms"];
+    let counts = || group.run(&[&short[..], &["adopt", "--yes"]].concat());
+    let is_over =
+        || counts().stdout == format!("{}: not changed: its grants count already\n", group.url);
+    assert!(eventually(LIMIT, is_over), "{:?}", counts());
+    assert_eq!(counts().code, 0);
+}
+
+/// Every command that meets a new group says how it is adopted.
+fn adoption_is_offered(group: &Group) {
+    assert_eq!(group.doctor().code, 71);
     assert!(
-        doctor().stdout.contains("if it is new, run redlatch adopt"),
+        group
+            .doctor()
+            .stdout
+            .contains("if it is new, run redlatch adopt"),
         "{:?}",
-        doctor()
+        group.doctor()
     );
-    let dry = run(&["adopt"]);
+    let dry = group.run(&["adopt"]);
     assert_eq!(dry.code, 0, "{dry:?}");
     assert!(
         dry.stdout
@@ -37,7 +70,7 @@ fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
             .ends_with("Nothing was changed: --yes does it.\n"),
         "{dry:?}"
     );
-    let waits = run(&["run", "--no-wait", "orders", "true"]);
+    let waits = group.run(&["run", "--no-wait", "orders", "true"]);
     assert_eq!(waits.code, 71);
     let text = "failover_bound, and one that was failed over may have forgotten who holds the \
                 lock; redlatch adopt --yes does without the wait";
@@ -45,7 +78,7 @@ fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
         waits.stderr.contains(text) && !waits.stderr.contains("restart"),
         "{waits:?}"
     );
-    let locked = run(&["doctor", "--lock", "orders"]).stdout;
+    let locked = group.run(&["doctor", "--lock", "orders"]).stdout;
     assert!(
         locked.contains("redlatch adopt --yes") && !locked.contains("-guard"),
         "{locked}"
@@ -55,17 +88,20 @@ fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
         env!("CARGO_BIN_EXE_redlatch"),
         " run orders -- true"
     );
-    let mut line = start_in_terminal_with(&url, command);
+    let mut line = start_in_terminal_with(&group.url, command);
     line.await_text("redlatch: redlatch adopt --yes does without the wait, for a group that ");
     drop(line);
-    let adopted = run(&["adopt", "--yes"]);
+}
+
+fn adopt(group: &Group) {
+    let adopted = group.run(&["adopt", "--yes"]);
     assert_eq!(
         (adopted.code, &*adopted.stdout),
-        (0, &*format!("{url}: adopted\n"))
+        (0, &*format!("{}: adopted\n", group.url))
     );
-    assert_eq!(run(&["run", "--no-wait", "orders", "true"]).code, 0);
-    let shown = run(&["status", "--json"]);
-    let node = &serde_json::from_str::<Value>(&shown.stdout).unwrap()[0];
+    assert_eq!(group.run(&["run", "--no-wait", "orders", "true"]).code, 0);
+    let shown = group.run(&["status", "--json"]);
+    let node = &serde_json::from_str::<Value>(&shown.stdout).expect("JSON")[0];
     assert_eq!(
         node["group"]["reign"].as_str().map(str::len),
         Some(40),
@@ -74,31 +110,37 @@ fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
     // No age from 1970 on.
     assert_eq!(node["group"]["adopted"], true, "{shown:?}");
     assert!(node["group"]["age_seconds"].is_null(), "{shown:?}");
-    let table = run(&["status"]).stdout;
+    let table = group.run(&["status"]).stdout;
     assert!(
         table.contains("REIGN") && table.contains("adopted"),
         "{table}"
     );
-    let found = run(&["doctor", "--verbose"]).stdout;
+    let found = group.run(&["doctor", "--verbose"]).stdout;
     assert!(
         found.contains(", adopted") && !found.contains("known for"),
         "{found}"
     );
-    assert_eq!(run(&["adopt", "--yes"]).stdout, format!("{url}: adopted\n"));
-    let renewed = run(&["renew", &url, "--yes"]);
+    assert_eq!(
+        group.run(&["adopt", "--yes"]).stdout,
+        format!("{}: adopted\n", group.url)
+    );
+}
+
+fn renew(group: &Group) {
+    let renewed = group.run(&["renew", &group.url, "--yes"]);
     assert_eq!(
         (renewed.code, &*renewed.stdout),
-        (0, &*format!("{url}: renewed\n"))
+        (0, &*format!("{}: renewed\n", group.url))
     );
-    assert_eq!(doctor().code, 71);
-    let found = doctor().stdout;
+    assert_eq!(group.doctor().code, 71);
+    let found = group.doctor().stdout;
     assert!(
         found.contains("its master was replaced or restarted lately"),
         "{found}"
     );
     // It is not its first use, so nothing offers what is for that.
-    let waits = run(&["run", "--no-wait", "orders", "true"]);
-    let locked = run(&["doctor", "--lock", "orders"]).stdout;
+    let waits = group.run(&["run", "--no-wait", "orders", "true"]);
+    let locked = group.run(&["doctor", "--lock", "orders"]).stdout;
     for text in [&found, &waits.stderr, &locked] {
         assert!(!text.contains("adopt"), "{text}");
     }
@@ -108,21 +150,20 @@ fn a_group_is_adopted_and_renewed_if_that_is_confirmed() {
             .contains("a lock of that time may still be held"),
         "{waits:?}"
     );
-    let refused = run(&["adopt", "--yes"]);
+    let refused = group.run(&["adopt", "--yes"]);
     assert_eq!(refused.code, 69, "{refused:?}");
     assert!(
         refused
             .stdout
             .contains("not changed: it was in use before, in the reign ")
     );
-    assert_eq!(run(&["run", "--no-wait", "orders", "true"]).code, 71);
-    let short = ["--max-ttl", "1s", "--failover-bound", "1ms"];
-    let counts = || run(&[&short[..], &["adopt", "--yes"]].concat());
-    let is_over = || counts().stdout == format!("{url}: not changed: its grants count already\n");
-    assert!(eventually(LIMIT, is_over), "{:?}", counts());
-    assert_eq!(counts().code, 0);
+    assert_eq!(group.run(&["run", "--no-wait", "orders", "true"]).code, 71);
+}
 
-    let plain = format!("redis://127.0.0.1:{}", servers[0].port());
+#[test]
+fn a_node_that_is_not_a_group_is_not_renewed() {
+    let group = Group::start();
+    let plain = format!("redis://127.0.0.1:{}", group.servers[0].port());
     let none = end(bare().args(["--node-timeout", "2s", "renew", &plain, "--yes"]));
     assert_eq!(none.code, 2);
     assert!(

@@ -260,6 +260,16 @@ fn a_terminal_gets_a_value_that_does_not_act_on_it() {
     assert_eq!((ended.code, &*ended.stdout), (0, "\\u{1b}[31mred\\xff\r\n"));
 }
 
+fn is_of_this_minute(unix_millis: &Value) -> bool {
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .expect("it is after 1970")
+        .as_secs();
+    unix_millis
+        .as_u64()
+        .is_some_and(|millis| now - millis / 1000 < 60)
+}
+
 #[test]
 fn the_list_has_the_registers_with_a_value() {
     let servers = formed(3);
@@ -311,14 +321,7 @@ fn the_list_has_the_registers_with_a_value() {
     let (_, rows) = registers_json(&servers, &["list", "jobs:*"]);
     let none = Value::Null;
     let written = rows[1]["written_unix_millis"].clone();
-    let now = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap()
-        .as_secs();
-    assert!(
-        written.as_u64().is_some_and(|it| now - it / 1000 < 60),
-        "{written}"
-    );
+    assert!(is_of_this_minute(&written), "{written}");
     let expected = json!({
         "name": "jobs:b", "version": b, "fence": none, "length": 4,
         "written_unix_millis": written, "error": none,

@@ -49,7 +49,20 @@ fn the_lock_for_which_somebody_waits_longest_comes_first() {
         waiter(&servers, "b", 2),
     ];
 
-    let shown = top(&servers, &[]);
+    expect_table(&servers);
+    expect_json(&servers);
+    drop((free, held, owned));
+    waiters
+        .into_iter()
+        .for_each(|running| assert_eq!(running.end().code, 0));
+    assert!(eventually(LIMIT, || top(&servers, &[]).stdout
+        == "0 locks, 0 waiting\n"));
+}
+
+/// The four locks of that test, as a table.
+#[track_caller]
+fn expect_table(servers: &Servers) {
+    let shown = top(servers, &[]);
     assert_eq!((shown.code, &*shown.stderr), (0, ""));
     let lines: Vec<&str> = shown.stdout.lines().collect();
     assert_eq!(
@@ -76,11 +89,15 @@ fn the_lock_for_which_somebody_waits_longest_comes_first() {
         "{}",
         lines[6]
     );
+}
 
-    let list = json(&top(&servers, &["--json", "--limit", "3"]).stdout);
+/// The same as JSON.
+#[track_caller]
+fn expect_json(servers: &Servers) {
+    let list = json(&top(servers, &["--json", "--limit", "3"]).stdout);
     let field = |name: &str| {
         list.as_array()
-            .unwrap()
+            .expect("a list")
             .iter()
             .map(|row| row[name].clone())
             .collect()
@@ -95,21 +112,14 @@ fn the_lock_for_which_somebody_waits_longest_comes_first() {
         Value::Array(field("state")),
         json(r#"["held", "held", "held"]"#)
     );
-    let one = json(&top(&servers, &["[d-z]", "--json"]).stdout);
+    let one = json(&top(servers, &["[d-z]", "--json"]).stdout);
     assert_eq!(
         (&one[0]["name"], one.as_array().map(Vec::len)),
         (&"d".into(), Some(1))
     );
     assert_eq!(one[0]["holders"][0]["owner"], "host-7");
-    let exact = json(&top(&servers, &["c*", "--json"]).stdout);
+    let exact = json(&top(servers, &["c*", "--json"]).stdout);
     assert_eq!(exact[0]["name"], "c\n", "JSON has escapes of its own");
-
-    drop((free, held, owned));
-    waiters
-        .into_iter()
-        .for_each(|running| assert_eq!(running.end().code, 0));
-    assert!(eventually(LIMIT, || top(&servers, &[]).stdout
-        == "0 locks, 0 waiting\n"));
 }
 
 #[test]

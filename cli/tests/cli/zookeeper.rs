@@ -23,6 +23,23 @@ fn json(text: &str) -> Value {
 
 /// Everything the command does, on the ensemble at this URL.
 fn all_subcommands(url: &str) {
+    let token = run_fenced(url);
+    let client = LockClient::new([url]).expect("a good URL");
+    let lock = client
+        .request("job")
+        .ttl(LONG)
+        .owner("a test")
+        .lock()
+        .expect("it is free");
+    look(url);
+    hold_several(url, token);
+    refuse_what_ends_with_the_session(url);
+    release_by_force(url, &client);
+    assert!(lock.wait_lost(LIMIT).is_some(), "its holder learns of it");
+}
+
+/// Returns the fencing token of `job`.
+fn run_fenced(url: &str) -> u64 {
     let script = "echo token $REDLATCH_FENCING_TOKEN";
     let ended = end(&mut on(
         url,
@@ -35,14 +52,11 @@ fn all_subcommands(url: &str) {
         .strip_prefix("token ")
         .and_then(|it| it.parse::<u64>().ok());
     assert!(token > Some(0), "{}", ended.stdout);
+    token.unwrap_or_default()
+}
 
-    let client = LockClient::new([url]).expect("a good URL");
-    let lock = client
-        .request("job")
-        .ttl(LONG)
-        .owner("a test")
-        .lock()
-        .expect("it is free");
+/// While `job` is held.
+fn look(url: &str) {
     let busy = end(&mut on(url, &["run", "--no-wait", "job", "--", "true"]));
     assert_eq!((busy.code, &*busy.stdout), (1, ""), "{}", busy.stderr);
 
@@ -67,7 +81,10 @@ fn all_subcommands(url: &str) {
         "{}",
         examined.stdout
     );
+}
 
+/// While `job` is held, and was with this fencing token before.
+fn hold_several(url: &str, token: u64) {
     let both = [
         "lock", "other", "--also", "third", "--json", "--log", "json",
     ];
@@ -76,10 +93,7 @@ fn all_subcommands(url: &str) {
     drop(holding.0.stdin.take());
     let held = holding.end();
     assert_eq!(held.code, 0, "{}", held.stderr);
-    assert!(
-        object["fencing_token"].as_u64() > Some(token.unwrap_or(0)),
-        "{object}"
-    );
+    assert!(object["fencing_token"].as_u64() > Some(token), "{object}");
     assert!(
         held.stderr.contains("\"event\":\"released\""),
         "{}",
@@ -103,7 +117,9 @@ fn all_subcommands(url: &str) {
     );
     let quiet = |name: &str| end(&mut on(url, &["inspect", "-q", name])).code;
     assert_eq!((quiet("job"), quiet("other")), (1, 0));
+}
 
+fn refuse_what_ends_with_the_session(url: &str) {
     let refused = end(&mut on(url, &["acquire", "third"]));
     assert_eq!(
         (refused.code, &*refused.stdout),
@@ -116,7 +132,10 @@ fn all_subcommands(url: &str) {
         "{}",
         refused.stderr
     );
+}
 
+/// A waiter for `job` gets it.
+fn release_by_force(url: &str, client: &LockClient) {
     let waiting = Running::start(&mut on(url, &["run", "job", "--", "echo", "after"]));
     let waits = || {
         client
@@ -128,7 +147,6 @@ fn all_subcommands(url: &str) {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let ended = waiting.end();
     assert_eq!((ended.code, &*ended.stdout), (0, "after\n"));
-    assert!(lock.wait_lost(LIMIT).is_some(), "its holder learns of it");
 }
 
 #[test]
