@@ -104,7 +104,7 @@ fn hand_over(servers: &Servers, held: Kind, wanted: Kind) {
     assert_eq!(finish(waiter).expect("it is its turn"), Ok(()));
 }
 
-/// Takes a lock, extends it and releases it, twice: the second time, what the first has left is there.
+/// Takes a lock, extends it and releases it, twice: then what the first has left is there.
 fn lock(servers: &Servers, client: &LockClient, kind: Kind) {
     for _ in 0..2 {
         let mut guard = kind(client.request("name").ttl(LONG))
