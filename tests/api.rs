@@ -3,6 +3,7 @@
 //!
 //! `cargo test --test api lock::` runs one module. What needs a process of its own is a program of
 //! its own: it counts threads, memory or allocations, gets signals, or takes the whole machine.
+//! Most of these tests wait; the more of them are in one program, the fewer processors are idle.
 
 mod bridges;
 mod cancel_stress;
@@ -26,15 +27,19 @@ mod fencing_counters;
 mod fencing_rounds;
 mod force_release;
 mod forgotten_scripts;
+mod groups;
 mod handoff;
 mod handoff_faults;
 mod harness;
 mod hold_at_least;
 mod inspect;
 mod inspect_queue;
+mod interface;
 mod keep_alive;
+mod keep_busy;
 mod keep_events;
 mod keep_loss;
+mod keep_many;
 mod late;
 mod listing;
 mod listing_odd_servers;
@@ -57,6 +62,7 @@ mod quarantine;
 mod queue;
 mod queue_events;
 mod queue_faults;
+mod queue_processes;
 mod queue_rights;
 mod queue_waiters;
 mod readers;

@@ -116,12 +116,13 @@ fn a_lock_beyond_the_capacity_is_refused_before_it_is_requested_and_the_others_a
     guards
         .iter()
         .for_each(|guard| assert_eq!(guard.ensure_held(), Ok(())));
-    guards.truncate(guards.len() / 2);
+    // Rounds take twice as long on a busy machine, and there is room for half as many.
+    guards.truncate(guards.len() / 4);
     guards.push(take(100).expect("there is room again").expect("it is free"));
 }
 
 /// Many locks of 3 s on nodes that are 50 ms away, kept for 10 s after the last was acquired.
-/// `cargo test --release --test keep_busy -- --ignored --nocapture --test-threads=1`
+/// `cargo test --release --test api keep_busy:: -- --ignored --nocapture --test-threads=1`
 #[test]
 #[ignore = "takes half a minute, and the machine for itself"]
 fn figures_of_ten_thousand_locks_at_a_distance() {

@@ -22,8 +22,10 @@ const LAST: u32 = 4;
 /// A tenth of what the last one waited that asked for permits that no majority had free.
 const SOON: Duration = Duration::from_millis(600);
 
+/// On a busy machine too, a waiter whose round ends late stays in the queue.
 fn client(servers: &Servers) -> LockClient {
     without_restart_guard(servers.urls())
+        .node_timeout(Duration::from_secs(2))
         .build()
         .expect("the settings are good")
 }

@@ -150,7 +150,7 @@ impl<'a> Crowd<'a> {
         let client = self.started;
         let all_claims = self.all_claims;
         let order = format!("{way} {client} {}", self.address);
-        let mut process = test_process("crowd::a_member_of_the_crowd");
+        let mut process = test_process("groups::crowd::a_member_of_the_crowd");
         let mut process = process.env(MEMBER, order).spawn().unwrap();
         let output = process.stdout.take().unwrap();
         scope.spawn(move || all_claims.hear(client, output));

@@ -11,7 +11,7 @@ use support::loss::loss_in;
 use support::on_each_backend;
 use support::waiters::await_in_order;
 
-use crate::{LIMIT, LONG, SHORT, WAIT, end_by_force, is_taken, take, take_next};
+use super::{LIMIT, LONG, SHORT, WAIT, end_by_force, is_taken, take, take_next};
 
 on_each_backend!(
     a_body_has_the_lock_for_as_long_as_it_runs,

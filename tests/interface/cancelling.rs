@@ -11,7 +11,7 @@ use support::queue::{finish, spawn_waiter};
 use support::waiters::await_in_order;
 use support::{eventually, on_each_backend};
 
-use crate::{LIMIT, LONG, is_taken, take, take_next};
+use super::{LIMIT, LONG, is_taken, take, take_next};
 
 on_each_backend!(
     all_ways_to_wait_are_cancelled_at_once,

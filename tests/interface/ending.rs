@@ -12,7 +12,7 @@ use support::journal::{Journal, names};
 use support::on_each_backend;
 use support::queue::{finish, spawn_waiter};
 
-use crate::{LIMIT, LONG, SHORT, is_taken, take, take_next};
+use super::{LIMIT, LONG, SHORT, is_taken, take, take_next};
 
 const LEAST: Duration = Duration::from_millis(1500);
 

@@ -7,7 +7,7 @@ use redlatch::{Error, LockClient};
 use support::backend::Backend;
 use support::on_each_backend;
 
-use crate::LONG;
+use super::LONG;
 
 on_each_backend!(names_ttls_and_counts_are_checked_before_anything_is_sent);
 

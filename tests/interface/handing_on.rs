@@ -11,7 +11,7 @@ use support::loss::loss_in;
 use support::queue::{finish, spawn_waiter};
 use support::{eventually, on_each_backend};
 
-use crate::{LIMIT, LONG, SHORT, end_by_force, is_taken, take, take_next};
+use super::{LIMIT, LONG, SHORT, end_by_force, is_taken, take, take_next};
 
 on_each_backend!(
     threads_are_served_in_the_order_in_which_they_came,

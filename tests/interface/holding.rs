@@ -10,7 +10,7 @@ use support::journal::{Journal, names};
 use support::loss::loss;
 use support::{eventually, on_each_backend};
 
-use crate::{LIMIT, LONG, SHORT, is_taken, take, take_next};
+use super::{LIMIT, LONG, SHORT, is_taken, take, take_next};
 
 on_each_backend!(
     a_lock_ends_with_its_ttl,

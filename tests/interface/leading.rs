@@ -11,7 +11,7 @@ use support::loss::loss_in;
 use support::on_each_backend;
 use support::waiters::await_in_order;
 
-use crate::LIMIT;
+use super::LIMIT;
 
 on_each_backend!(
     one_candidate_leads_at_a_time_and_the_next_has_a_larger_epoch,

@@ -11,7 +11,7 @@ use support::journal::{Journal, names};
 use support::loss::{loss, loss_in, reason};
 use support::on_each_backend;
 
-use crate::{LIMIT, LONG, SHORT, end_by_force, is_taken, take, take_next};
+use super::{LIMIT, LONG, SHORT, end_by_force, is_taken, take, take_next};
 
 /// The ttl of a lock whose loss is waited for.
 const BRIEF: Duration = Duration::from_millis(500);

@@ -9,7 +9,7 @@ use support::backend::Backend;
 use support::journal::Journal;
 use support::{eventually, on_each_backend};
 
-use crate::{LIMIT, LONG, WAIT, take, take_next};
+use super::{LIMIT, LONG, WAIT, take, take_next};
 
 on_each_backend!(
     a_wait_of_the_thread_that_took_the_lock_is_reported_once,

@@ -12,7 +12,7 @@ use support::queue::{finish, spawn_waiter};
 use support::waiters::await_in_order;
 use support::{eventually, on_each_backend};
 
-use crate::{LIMIT, LONG, SHORT, WAIT, end_by_force, is_taken, take_next};
+use super::{LIMIT, LONG, SHORT, WAIT, end_by_force, is_taken, take_next};
 
 on_each_backend!(
     readers_hold_the_lock_together_and_a_writer_alone,

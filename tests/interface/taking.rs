@@ -9,7 +9,7 @@ use support::backend::Backend;
 use support::on_each_backend;
 use support::waiters::await_in_order;
 
-use crate::{LIMIT, LONG, SHORT, WAIT, is_taken, take, take_next};
+use super::{LIMIT, LONG, SHORT, WAIT, is_taken, take, take_next};
 
 on_each_backend!(
     all_methods_take_a_free_lock,

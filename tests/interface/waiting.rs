@@ -10,7 +10,7 @@ use support::backend::Backend;
 use support::waiters::await_in_order;
 use support::{eventually, on_each_backend};
 
-use crate::{LIMIT, LONG, WAIT};
+use super::{LIMIT, LONG, WAIT};
 
 on_each_backend!(
     clients_are_served_in_the_order_in_which_they_came,

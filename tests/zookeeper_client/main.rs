@@ -4,7 +4,8 @@
 //! # Bugs of other libraries
 //!
 //! What goes wrong there, and the test that shows that it does not here: of this program, or of
-//! `zookeeper_servers` (S), `zookeeper` (Z), `interface` (I), or of the library's own tests (L).
+//! `zookeeper_servers` (S), `zookeeper` (Z), `api`'s `interface` (I), or of the library's own tests
+//! (L).
 //!
 //! - CURATOR-42: a delete whose reply is lost finds nothing and is repeated for ever. Shown by
 //!   `connections::a_release_without_a_reply…`, S `lost_replies::a_delete_whose_reply_is_lost…`.

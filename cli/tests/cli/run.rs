@@ -201,7 +201,7 @@ fn the_lock_is_kept_alive_as_long_as_the_command_runs() {
     command
         .env("REDLATCH_NODES", servers.urls().join(","))
         .arg("--no-restart-guard");
-    let ended = end(command.args(["run", "name", "--ttl", "2s", "--", "sleep", "5"]));
+    let ended = end(command.args(["run", "name", "--ttl", "4s", "--", "sleep", "6"]));
     assert_eq!(ended.code, 0, "{}", ended.stderr);
 }
 
