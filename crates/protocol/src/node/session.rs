@@ -24,6 +24,7 @@ mod reign;
 mod replies;
 mod search;
 mod server;
+mod trust;
 
 pub(super) use notifications::Hint;
 pub use search::Whereabouts;
@@ -38,12 +39,13 @@ use crate::engine::{Backoff, Jitter};
 use crate::time::Time;
 use connection::{Arrival, Connection};
 use notifications::Notifications;
-use reign::Group;
+
 use search::Search;
 use server::LastServer;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+use trust::Group;
 
 #[derive(Clone, Debug)]
 pub struct SessionOptions {

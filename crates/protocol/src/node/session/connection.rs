@@ -6,7 +6,7 @@
 //! first connection; after that, the next one should take as long. A node whose connection was not
 //! made in time, or took much longer than the last one, is waited for no longer than any other.
 
-use super::replies::ReplyOrder;
+use super::trust::ReplyOrder;
 use super::{Session, State};
 use crate::engine::Request;
 use crate::node::command::{KnownScripts, NoReply};

@@ -2,15 +2,13 @@
 //! unanswered command.
 
 use super::{Answer, Session, State};
-use crate::engine::{Command, CustomCommand, NoVote, Request, RunScript, Said, Script, Vote};
+use crate::engine::{Command, Vote};
 use crate::node::SharedRequest;
 use crate::node::command::{Form, NoReply, NodeReply, describe, read};
 use crate::node::flight::InFlight;
-use crate::node::script::PROOF;
 use crate::node::{NodeError, ServerError, ServerErrorKind};
 use crate::resp::Reply;
 use crate::time::Time;
-use std::sync::Arc;
 use std::time::Duration;
 
 impl Session {
@@ -331,44 +329,6 @@ fn unasked(what: &str) -> NodeError {
     NodeError::UnexpectedReply(format!("{what}, and nothing was asked"))
 }
 
-// How far the order of replies is proven. Only that order matches replies to commands.
-//
-// A script's reply proves which command it answers, and so the order of all replies before it. An
-// error proves nothing: a server or a proxy may send one unsolicited, and then each later reply
-// answers the command before the one that it is matched to. So after an error the reply to a plain
-// `SET`, which carries no proof, is not a vote until a script has replied. If no command in flight
-// will prove the order, a script that does nothing is sent first.
-
-/// What the replies on one connection prove so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ReplyOrder {
-    /// The last reply did not prove that it answers the command it was matched to.
-    is_unproven: bool,
-    /// There was an error since the last reply with a proof.
-    is_doubtful: bool,
-}
-
-impl ReplyOrder {
-    /// Notes that a reply was matched to `request`, or to a part of the greeting (`None`).
-    /// `is_error`: it may have come unsolicited. `is_answer`: it is valid for this request.
-    fn credit(&mut self, request: Option<&SharedRequest>, is_error: bool, is_answer: bool) {
-        let is_proof = is_answer && !is_error && request.is_some_and(SharedRequest::has_proof);
-        self.is_unproven = !is_proof && (request.is_some() || self.is_unproven);
-        self.is_doubtful = !is_proof && (is_error || self.is_doubtful);
-    }
-
-    /// Is it proven that the server has executed every command that counts as answered?
-    pub(super) fn is_settled(self) -> bool {
-        !self.is_unproven
-    }
-
-    /// Could the reply to this request be the reply to another one?
-    fn is_unproven_for(self, request: &SharedRequest) -> bool {
-        let is_ping = matches!(request.command, Command::Ping(_));
-        self.is_doubtful && !is_ping && !request.has_proof()
-    }
-}
-
 /// How many distrusted connections within [`DISTRUST`] are made again without a pause. So one stray
 /// reply costs no round, and a peer that sends invalid replies does not cause a new connection for
 /// each round.
@@ -376,29 +336,6 @@ const DISTRUSTED_MAX: u32 = 4;
 
 /// The time within which distrusted connections are counted.
 const DISTRUST: Duration = Duration::from_secs(1);
-
-/// Its reply proves the order. It needs no right that a lock does not need.
-#[derive(Debug)]
-struct Proof(Arc<[u8]>);
-
-impl CustomCommand for Proof {
-    fn key(&self) -> &Arc<[u8]> {
-        &self.0
-    }
-
-    fn script(&self) -> (Script, u32) {
-        (PROOF, 15)
-    }
-
-    fn call(&self, run: &mut RunScript<'_>) {
-        run(&[&self.0], &[]);
-    }
-
-    fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
-        let is_it = *reply == Reply::Integer(number);
-        is_it.then(|| Ok((Vote::Granted, Said::new(()))))
-    }
-}
 
 impl Session {
     /// Closes a connection whose replies cannot be trusted.
@@ -419,58 +356,5 @@ impl Session {
                 retry_at: now.after(self.options.reconnect.1),
             };
         }
-    }
-
-    /// If the order of replies is in doubt and no command in flight will prove it, sends a
-    /// [`Proof`] first.
-    pub(super) fn prove(&mut self, now: Time, request: &SharedRequest) {
-        if matches!(
-            self.connection.decoder.begun(&self.connection.input),
-            Some(b'>' | b'|')
-        ) {
-            // Part of a message has arrived. A reply could be parsed as the rest of the message,
-            // and the next reply would then be matched to the wrong command.
-            self.connection.reply_order.is_doubtful = true;
-        }
-        if self.connection.reply_order.is_unproven_for(request)
-            && !self.flight.has(SharedRequest::has_proof)
-        {
-            let command = Command::Custom(Arc::new(Proof(Arc::from(request.key()))));
-            let proof = Request {
-                command,
-                ..**request
-            }
-            .into();
-            let form = self.connection.scripts.form(now, &proof, false);
-            self.flight.push(now, None, proof, form);
-        }
-    }
-
-    /// Turns a vote into a failure if the order of replies is unproven, and notes what this reply
-    /// proves about the order.
-    fn fail_if_unproven(
-        &mut self,
-        request: &SharedRequest,
-        reply: &Reply<'_>,
-        read: Result<NodeReply, NoReply>,
-    ) -> Result<NodeReply, NoReply> {
-        let is_vote = read.is_ok() && !matches!(request.command, Command::Ask(_));
-        let is_doubted = is_vote && self.connection.reply_order.is_unproven_for(request);
-        // No server says unasked that it does not know a script.
-        let is_unknown = matches!(read, Err(NoReply::UnknownScript)) && request.has_proof();
-        let is_error = matches!(reply, Reply::Error(_)) && !is_unknown;
-        let is_answer = !is_unknown && !matches!(read, Err(NoReply::Nonsense(_)));
-        self.connection
-            .reply_order
-            .credit(Some(request), is_error, is_answer);
-        if !is_doubted {
-            return read;
-        }
-        let secret = self.options.credentials.password.as_deref();
-        let text = || format!("{} behind an error", describe(reply, secret));
-        let unproven = || NodeError::UnexpectedReply(text());
-        Err(NoReply::Failed(
-            self.problem.clone().unwrap_or_else(unproven),
-        ))
     }
 }

@@ -9,8 +9,10 @@
 use super::{Session, State};
 use crate::node::{NodeError, Phase, ServerError};
 use crate::time::Time;
+use std::io::ErrorKind;
+use std::sync::Arc;
 
-/// What is known about the search for the master on the present connection.
+/// What is known about the search for the master, and where it was found.
 #[derive(Debug, Default)]
 pub(super) struct Search {
     /// Was a vote refused as by a master that was replaced, since the last search began?
@@ -18,6 +20,11 @@ pub(super) struct Search {
     /// Did the last search begin because of that?
     is_doubted: bool,
     began: Option<Time>,
+    /// The epoch of the failover authority that has named the address, and when it was asked last.
+    pub(super) epoch: u64,
+    pub(super) located_at: Option<Time>,
+    /// The place that was named, and by whom, in words.
+    announced: Option<Arc<str>>,
 }
 
 /// What those that know the master have said about the server of the present connection.
@@ -40,6 +47,53 @@ impl Search {
 }
 
 impl Session {
+    /// Notes the epoch of the failover authority that has named the address, and since when it was
+    /// asked. Call it before [`connected`](Self::connected).
+    pub fn located(&mut self, epoch: u64, asked_at: Time) {
+        self.search.epoch = self.search.epoch.max(epoch);
+        self.search.located_at = Some(asked_at);
+    }
+
+    /// Notes which place was named, and by whom. Call it before [`connected`](Self::connected).
+    pub fn announced(&mut self, place: Arc<str>) {
+        self.search.announced = Some(place);
+    }
+
+    /// The error of a connection that is being made to a group, or was lost, with the place that
+    /// was meant: the URL does not have it.
+    pub(super) fn of_announced(&self, problem: NodeError) -> NodeError {
+        if self.options.group.is_none() || !self.is_found() {
+            return problem;
+        }
+        let announced = self.search.announced.as_ref();
+        let place = announced
+            .map(|place| format!("{place}: "))
+            .unwrap_or_default();
+        let awaited = if announced.is_some() {
+            "; if it is down, its failover is awaited, else the announced address cannot be \
+             reached from here"
+        } else {
+            "; if it is down, its failover is awaited"
+        };
+        match problem {
+            NodeError::Unreachable { kind, text } => NodeError::Unreachable {
+                kind,
+                text: format!("{place}{text}{awaited}"),
+            },
+            NodeError::TimedOut(
+                phase @ (Phase::Connecting | Phase::Securing | Phase::Greeting),
+            ) => {
+                let text = format!("{place}timed out {phase}{awaited}");
+                NodeError::Unreachable {
+                    kind: ErrorKind::TimedOut,
+                    text,
+                }
+            }
+            NodeError::Disconnected(text) => NodeError::Disconnected(format!("{place}{text}")),
+            problem => problem,
+        }
+    }
+
     /// The server has refused a vote, as a master does that was replaced or cut off.
     pub(super) fn doubt(&mut self) {
         self.search.is_wanted |= self.options.group.is_some();
@@ -82,12 +136,12 @@ impl Session {
     /// Those that know the master, asked at `asked_at`, have said in this epoch where it is.
     /// Returns whether the connection is given up for it: the socket must be closed.
     pub fn named(&mut self, now: Time, epoch: u64, asked_at: Time, it_is: Whereabouts) -> bool {
-        let group = &self.group;
+        let search = &self.search;
         // What was asked before this server was named, or is of an earlier epoch, may be over.
-        let is_outdated = epoch < group.epoch || group.located_at.is_some_and(|at| asked_at < at);
+        let is_outdated = epoch < search.epoch || search.located_at.is_some_and(|at| asked_at < at);
         // In a new epoch, the server was replaced meanwhile, and elected again.
         let is_left = match it_is {
-            Whereabouts::Here => epoch > group.epoch,
+            Whereabouts::Here => epoch > search.epoch,
             Whereabouts::SameAddress => self.search.is_doubted,
             Whereabouts::Elsewhere => true,
         };

@@ -1,0 +1,275 @@
+//! The reign of a replicated group: each vote waits until the question behind it is answered, and
+//! counts if the group is in the reign that was greeted. `node::group` has the rule.
+
+use super::LeastUptime;
+use crate::engine::{Command, ReignStep, Request, Vote};
+use crate::node::command::{NoReply, NodeReply};
+use crate::node::flight::InFlight;
+use crate::node::group::{Checked, Reign, ReignAnswer};
+use crate::node::session::{Answer, Session};
+use crate::node::wrong_server::WrongServer;
+use crate::node::{GroupStatus, NodeError, SharedRequest};
+use crate::time::Time;
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How long a name may lead to a former master after a failover: providers let resolvers keep the
+/// address for a few seconds, and for a minute at most.
+const NAME_MOVES_WITHIN: Duration = Duration::from_secs(60);
+
+/// The reign of a connection to a replicated group. Empty for a plain node.
+#[derive(Debug, Default)]
+pub(in crate::node::session) struct Group {
+    /// As greeted on this connection.
+    pub(in crate::node::session) reign: Option<Reign>,
+    /// Was a vote written since the last question?
+    pub(in crate::node::session) is_unchecked: bool,
+    /// Votes that wait for the answer to the question behind them.
+    unchecked: VecDeque<(Answer, SharedRequest)>,
+    /// Votes that were checked, and wait until the clock is set from which the reign counts. None
+    /// counts before that; but when nobody waits, nobody writes the question or reads the answer.
+    unconfirmed: VecDeque<(Answer, SharedRequest)>,
+    /// When the last command was sent that has certainly written something, of those before the
+    /// next answer.
+    wrote_at: Option<Time>,
+    /// Since when each server that was greeted was a replica, and heard its master.
+    pub(in crate::node::session) replica_since: Option<Time>,
+    /// The reign that was greeted last, on whatever connection.
+    pub(in crate::node::session) last: Option<Reign>,
+    /// Is it another one than before, and was that not reported yet?
+    pub(in crate::node::session) is_new: bool,
+}
+
+impl Group {
+    /// A connection begins. What was known of the group stays, and what the last one had shown goes.
+    pub(in crate::node::session) fn forget(&mut self) {
+        let before = std::mem::take(self);
+        self.replica_since = before.replica_since;
+        self.last = before.last;
+    }
+
+    pub(in crate::node::session) fn status(&self, now: Time) -> Option<GroupStatus> {
+        self.reign.as_ref().map(|reign| reign.status(now))
+    }
+
+    /// The earlier reign that is known of the group.
+    pub(in crate::node::session) fn former(&self) -> Option<String> {
+        self.reign.as_ref().and_then(Reign::former)
+    }
+
+    /// How old the reign is at least, once it was greeted: no age as long as nobody has vouched for
+    /// it, however long that takes.
+    pub(in crate::node::session) fn age(&self, now: Time) -> Option<Duration> {
+        self.reign.as_ref().map(|reign| reign.age(now))
+    }
+}
+
+impl Request {
+    /// Is the answer a vote on a lock, which counts in the reign that was greeted only? A removal
+    /// may be carried out in any: what it does not reach ends before the quarantine does.
+    pub(in crate::node::session) fn is_vote(&self) -> bool {
+        matches!(
+            self.command,
+            Command::Claim(_) | Command::Keep(_) | Command::Fence(_)
+        )
+    }
+}
+
+impl Session {
+    /// What the answer to a vote of a group is worth at this time.
+    pub(in crate::node::session) fn count_in_reign(
+        &mut self,
+        now: Time,
+        request: &Request,
+        sent_at: Time,
+        reply: &mut NodeReply,
+    ) {
+        let Some(options) = &self.options.group else {
+            return;
+        };
+        if reply.vote == Vote::Granted && matches!(request.command, Command::Claim(_)) {
+            self.group.wrote_at = Some(sent_at);
+        }
+        let Some(reign) = &self.group.reign else {
+            return;
+        };
+        let is_held = matches!(request.command, Command::Keep(_) | Command::Remove(_));
+        // In the quarantine, who holds a lock may not find it, and nobody else can have got it.
+        let is_missing = is_held && reply.vote == Vote::Refused;
+        let grace = reign.grace(options, now).filter(|_| request.is_vote());
+        // A new lock counts only at the end of the quarantine, whatever else is in its way.
+        let left = match grace {
+            Some(grace) if is_held => Some(grace),
+            Some(grace) => Some(self.quarantine_left(now).unwrap_or(grace)),
+            None => self.quarantine_left(now).filter(|_| is_missing),
+        };
+        if let Some(left) = left {
+            reply.vote = Vote::Failed;
+            reply.problem = Some(NodeError::Quarantined { left });
+        }
+    }
+
+    /// Delivers an answer, or keeps it until the question behind it is answered.
+    pub(in crate::node::session) fn deliver(&mut self, answer: Answer, request: &SharedRequest) {
+        if self.options.group.is_some() && request.is_vote() {
+            self.group.unchecked.push_back((answer, request.clone()));
+        } else {
+            self.answers.push_back(answer);
+        }
+    }
+
+    /// Takes the answer to a question about the reign. An error means that the connection must be
+    /// closed: the node is greeted again.
+    pub(in crate::node::session) fn reigned(
+        &mut self,
+        now: Time,
+        command: &InFlight,
+        step: &ReignStep,
+        read: Result<NodeReply, NoReply>,
+    ) -> Result<(), NodeError> {
+        let said = match read {
+            Ok(read) => read.said,
+            Err(NoReply::UnknownScript) if self.other_form(now, command).is_some() => {
+                self.ask_reign(now, step.clone());
+                return Ok(());
+            }
+            // It says nothing itself: the question behind it does.
+            Err(NoReply::Failed(_))
+                if matches!(step, ReignStep::Touch { .. } | ReignStep::Wait { .. }) =>
+            {
+                return Ok(());
+            }
+            Err(why) => match self.of_group(why) {
+                NoReply::Failed(problem) | NoReply::Nonsense(problem) => return Err(problem),
+                NoReply::UnknownScript => return Err(NodeError::HidesReign),
+            },
+        };
+        let Some(answer) = said.as_ref().and_then(|said| said.get::<ReignAnswer>()) else {
+            return Ok(());
+        };
+        self.connection
+            .scripts
+            .learn(&command.request, command.form, command.sent_at);
+        if let ReignAnswer::Checked(answer) = answer {
+            return self.checked((command.sent_at, now), answer);
+        }
+        if let (ReignStep::Wait { replicas, .. }, ReignAnswer::Acknowledged(count)) = (step, answer)
+        {
+            // The check behind it cannot tell: for `WAIT` the server writes a question into its
+            // replication, so it is ahead of what it was waiting for.
+            let wrote_at = self.group.wrote_at.filter(|_| count >= replicas);
+            if let (Some(reign), Some(wrote_at)) = (&mut self.group.reign, wrote_at) {
+                reign.acknowledged(*count, wrote_at);
+            }
+            return Ok(());
+        }
+        if let ReignStep::Touch { nonce, .. } = step {
+            // Of another marker, nothing was written.
+            let touched = Reign::greeted(now, command.sent_at, answer)?;
+            if touched.nonce() == nonce.as_bytes() {
+                self.group.wrote_at = Some(command.sent_at);
+            }
+            return Ok(());
+        }
+        let reign = match (step, self.group.reign.take()) {
+            (ReignStep::Confirm { .. }, Some(known)) => known.confirmed(now, answer)?,
+            _ => {
+                self.expect_named_lately(now)?;
+                self.expect_master_in_time(now, answer)?;
+                Reign::greeted(now, command.sent_at, answer)?
+            }
+        };
+        if let ReignStep::Greet {
+            is_vouched: true, ..
+        } = step
+        {
+            // It writes in any case.
+            self.group.wrote_at = Some(command.sent_at);
+        }
+        let unconfirmed = self.group.unconfirmed.drain(..).map(|(answer, _)| answer);
+        self.answers.extend(unconfirmed);
+        self.server.least_uptime = LeastUptime::aged(now, reign.age(now));
+        let before = self.group.last.replace(reign.clone());
+        self.group.is_new |= before.is_some_and(|before| before.id() != reign.id());
+        self.group.reign = Some(reign);
+        Ok(())
+    }
+
+    /// A replica may be where the master is to be for as long as a failover takes: the name still
+    /// leads to the former master, or the replica is about to be promoted. Waiting is in vain if it
+    /// goes on beyond that, and the replica hears its master all the time: a failover that is still
+    /// to come would have to begin with that master's loss.
+    fn expect_master_in_time(&mut self, now: Time, answer: &ReignAnswer) -> Result<(), NodeError> {
+        if *answer != ReignAnswer::NotMaster {
+            self.group.replica_since = None;
+            return Ok(());
+        }
+        let hears_master = self.connection.examination.hears_master == Some(true);
+        let since = self
+            .group
+            .replica_since
+            .filter(|_| hears_master)
+            .unwrap_or(now);
+        self.group.replica_since = Some(since);
+        let longest = self
+            .options
+            .quarantine
+            .unwrap_or_default()
+            .max(NAME_MOVES_WITHIN);
+        if now.since(since) >= longest {
+            return Err(NodeError::WrongServer(WrongServer::Replica));
+        }
+        Ok(())
+    }
+
+    /// Since it was named, the server may have been replaced, and elected again.
+    fn expect_named_lately(&self, now: Time) -> Result<(), NodeError> {
+        let (Some(options), Some(at)) = (&self.options.group, self.search.located_at) else {
+            return Ok(());
+        };
+        let is_old = Reign::is_named_too_long_ago(options, at, now);
+        if is_old {
+            Err(NodeError::ReignChanged)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Releases the votes before this check, or fails them.
+    fn checked(&mut self, between: (Time, Time), answer: &Checked) -> Result<(), NodeError> {
+        let (Some(options), Some(reign)) = (&self.options.group, &mut self.group.reign) else {
+            return Ok(());
+        };
+        match reign.check(options, between, self.group.wrote_at.take(), answer) {
+            Ok(()) => {}
+            Err(problem @ NodeError::NotVouched { .. }) => {
+                self.doubt();
+                self.lose_unchecked(between.1, &problem);
+                return Ok(());
+            }
+            Err(problem) => return Err(problem),
+        }
+        let is_to_confirm = reign.is_to_confirm();
+        if let Some(nonce) = self.nonce().filter(|_| is_to_confirm) {
+            self.group.unconfirmed.append(&mut self.group.unchecked);
+            let step = ReignStep::Confirm {
+                run_id: self.run(),
+                nonce,
+            };
+            self.ask_reign(between.1, step);
+        } else {
+            self.answers
+                .extend(self.group.unchecked.drain(..).map(|(answer, _)| answer));
+        }
+        Ok(())
+    }
+
+    /// Fails the votes whose reign is not known, and will not be.
+    pub(in crate::node::session) fn lose_unchecked(&mut self, now: Time, problem: &NodeError) {
+        let unconfirmed = std::mem::take(&mut self.group.unconfirmed);
+        let unchecked = std::mem::take(&mut self.group.unchecked);
+        for (answer, request) in unconfirmed.into_iter().chain(unchecked) {
+            self.lose(now, Some(answer.ticket), request, problem, true);
+        }
+    }
+}
