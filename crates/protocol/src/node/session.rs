@@ -45,7 +45,7 @@ use server::LastServer;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use trust::Group;
+use trust::Trust;
 
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
@@ -129,7 +129,7 @@ pub struct Session {
     state: State,
     connection: Connection,
     server: LastServer,
-    group: Group,
+    trust: Trust,
     search: Search,
     flight: Flight,
     notifications: Notifications,
@@ -152,8 +152,6 @@ pub struct Session {
     pub(super) has_greeted: bool,
     pub(super) is_lost: bool,
     problem: Option<NodeError>,
-    /// The URL of an earlier node that is the same server.
-    same_server: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -181,7 +179,7 @@ impl Session {
             },
             connection: Connection::default(),
             server: LastServer::default(),
-            group: Group::default(),
+            trust: Trust::default(),
             search: Search::default(),
             notifications: Notifications::default(),
             waiting: RequestQueue::default(),
@@ -196,7 +194,6 @@ impl Session {
             has_greeted: false,
             is_lost: false,
             problem: None,
-            same_server: None,
         }
     }
 
@@ -256,8 +253,7 @@ impl Session {
         self.connection.input.clear();
         self.search.closed();
         self.notifications.lose();
-        let may_deliver =
-            was_ready && !(self.flight.is_empty() && self.connection.reply_order.is_settled());
+        let may_deliver = was_ready && !(self.flight.is_empty() && self.trust.order.is_settled());
         if let Some(server) = self.server.identity.as_ref().filter(|_| may_deliver) {
             self.server.stale.add(server);
         }
@@ -302,7 +298,7 @@ impl Session {
     }
 
     pub fn output(&mut self) -> &[u8] {
-        if self.group.is_unchecked {
+        if self.trust.group.is_unchecked {
             self.seal();
         }
         self.flight.output()

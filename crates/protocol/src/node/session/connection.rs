@@ -6,7 +6,6 @@
 //! first connection; after that, the next one should take as long. A node whose connection was not
 //! made in time, or took much longer than the last one, is waited for no longer than any other.
 
-use super::trust::ReplyOrder;
 use super::{Session, State};
 use crate::engine::Request;
 use crate::node::command::{KnownScripts, NoReply};
@@ -26,7 +25,6 @@ pub(super) struct Connection {
     /// The beginning of an incomplete reply.
     pub(super) input: Vec<u8>,
     pub(super) scripts: KnownScripts,
-    pub(super) reply_order: ReplyOrder,
     /// What the server has told about itself.
     pub(super) examination: Examination,
     /// Which run of the server it leads to, as that has said on this connection.
@@ -138,6 +136,7 @@ impl Session {
         );
         self.step_done(now);
         self.connection = Connection::default();
+        self.trust.connected();
         self.notifications = std::mem::take(&mut self.notifications).after();
         let credentials = &self.options.credentials;
         let stale = self.server.stale.clone();
@@ -167,7 +166,9 @@ impl Session {
 
     pub(super) fn greeted(&mut self, now: Time, identity: Identity) {
         self.connection.run_id = identity.run_id.as_deref().map(Arc::from);
-        self.server.greeted(now, identity, self.answered_at);
+        let before = self.server.identity.as_ref();
+        self.trust.greeted(now, &identity, before, self.answered_at);
+        self.server.greeted(identity);
         self.has_greeted = true;
         self.arrival.greeted(now);
         self.problem = None;

@@ -19,14 +19,19 @@ impl Session {
         let Some(options) = self.options.group.clone() else {
             return;
         };
-        self.group.forget();
-        self.server.least_uptime = LeastUptime::aged(now, Duration::ZERO);
-        if self.group.replica_since.is_some() {
+        self.trust.group.forget();
+        self.trust.uptime = LeastUptime::aged(now, Duration::ZERO);
+        if self.trust.group.replica_since.is_some() {
             let question = Request::in_no_round(now, Command::Ask(Question::Replication));
             self.flight.push(now, None, question.into(), Form::Digest);
         }
         let nonce = format!("{:016x}{:x}", self.options.seed, self.flight.next_number());
-        let marker = self.group.last.as_ref().map_or(&[][..], Reign::marker);
+        let marker = self
+            .trust
+            .group
+            .last
+            .as_ref()
+            .map_or(&[][..], Reign::marker);
         let step = ReignStep::Greet {
             run_id: self.run(),
             epoch: self.search.epoch,
@@ -35,7 +40,7 @@ impl Session {
             is_vouched: options.replicas.is_some(),
         };
         self.ask_reign(now, step);
-        self.group.is_unchecked = options.replicas.is_some();
+        self.trust.group.is_unchecked = options.replicas.is_some();
     }
 
     /// The run of the server; of one that names none, a word in its place.
@@ -48,7 +53,8 @@ impl Session {
 
     /// The nonce of the marker that was greeted.
     pub(super) fn nonce(&self) -> Option<Arc<str>> {
-        self.group
+        self.trust
+            .group
             .reign
             .as_ref()
             .map(|reign| String::from_utf8_lossy(reign.nonce()).into())
@@ -73,11 +79,11 @@ impl Session {
         };
         let is_open =
             |reign: &Reign| !reign.is_timed() || reign.is_stale_in(options.max_ttl / 2, now);
-        let is_due = request.is_vote() || self.group.reign.as_ref().is_some_and(is_open);
-        self.group.is_unchecked |= is_awaited && is_due;
+        let is_due = request.is_vote() || self.trust.group.reign.as_ref().is_some_and(is_open);
+        self.trust.group.is_unchecked |= is_awaited && is_due;
         let is_reclaimed = |reign: &Reign| reign.grace(options, now).is_none();
         if matches!(request.command, Command::Keep(_)) {
-            let is_reclaimed = self.group.reign.as_ref().is_some_and(is_reclaimed);
+            let is_reclaimed = self.trust.group.reign.as_ref().is_some_and(is_reclaimed);
             let reclaims = is_reclaimed && self.quarantine_left(now).is_some();
             request.change(|request| {
                 if let Command::Keep(keep) = &mut request.command {
@@ -90,7 +96,7 @@ impl Session {
     /// Asks in whose reign the votes were given that are about to be written, behind them.
     pub(super) fn seal(&mut self) {
         if let Some(now) = self.flight.latest() {
-            self.group.is_unchecked = false;
+            self.trust.group.is_unchecked = false;
             self.question(now);
         }
     }
@@ -102,7 +108,7 @@ impl Session {
         let is_due = |reign: &Reign| reign.is_to_vouch(&options, now);
         let replicas = options
             .majority()
-            .filter(|_| self.group.reign.as_ref().is_none_or(is_due));
+            .filter(|_| self.trust.group.reign.as_ref().is_none_or(is_due));
         if let Some(replicas) = replicas {
             // An extension may write nothing, because the key lives longer anyway.
             if let Some(nonce) = self.nonce() {
@@ -124,20 +130,25 @@ impl Session {
     /// For how long a reign is known, and how long its grants do not count, if it was greeted after
     /// another one, and that was not reported yet.
     pub(in crate::node) fn take_new_reign(&mut self, now: Time) -> Option<(Duration, Duration)> {
-        let reign = self.group.reign.as_ref().filter(|_| self.group.is_new)?;
+        let reign = self
+            .trust
+            .group
+            .reign
+            .as_ref()
+            .filter(|_| self.trust.group.is_new)?;
         let age = if reign.is_adopted() {
             Duration::ZERO
         } else {
             reign.age(now)
         };
-        self.group.is_new = false;
+        self.trust.group.is_new = false;
         Some((age, self.quarantine_left(now).unwrap_or_default()))
     }
 
     /// Notes that a question must follow a vote that is sent again.
     pub(super) fn note_again(&mut self, command: &InFlight) {
         let is_vote = command.ticket.is_some() && command.request.is_vote();
-        self.group.is_unchecked |= self.options.group.is_some() && is_vote;
+        self.trust.group.is_unchecked |= self.options.group.is_some() && is_vote;
     }
 
     /// In a group, another server may be the master, now or soon: the node is looked for anew.
@@ -158,7 +169,7 @@ impl Session {
         };
         let is_stale = |reign: &Reign| reign.is_stale_in(options.max_ttl, now);
         let is_idle = self.is_ready() && self.flight.is_empty();
-        if is_idle && self.group.reign.as_ref().is_some_and(is_stale) {
+        if is_idle && self.trust.group.reign.as_ref().is_some_and(is_stale) {
             self.closed(now, NodeError::ReignChanged);
         }
     }

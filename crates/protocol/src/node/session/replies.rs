@@ -64,7 +64,7 @@ impl Session {
                 self.step_done(now);
             }
             let is_error = matches!(reply, Reply::Error(_));
-            self.connection.reply_order.credit(None, is_error, true);
+            self.trust.order.credit(None, is_error, true);
             if let Some((identity, stale)) = greeted {
                 self.server.stale = stale;
                 self.expect_named_kind(&identity)?;
@@ -115,7 +115,7 @@ impl Session {
             let sent = (&command.request, command.form);
             read = self.connection.scripts.read_error(sent, text, read);
         }
-        let read = self.fail_if_unproven(&command.request, reply, read);
+        let read = self.weigh(now, &command, reply, read);
         match &command.request.command {
             Command::Listen(listen) => return self.listened(listen.step, read, reply),
             Command::Reign(question) => {
@@ -153,24 +153,9 @@ impl Session {
             ..
         } = command;
         let took = Some(now.since(sent_at));
-        self.count_in_reign(now, &request, sent_at, &mut reply);
         if let Some(view) = reply.view.take() {
-            reply.problem = self.quarantine(now, &request);
-            reply.view = Some(Box::new(self.queued(
-                &request,
-                *view,
-                reply.problem.is_none(),
-            )));
-        } else if reply.is_new {
-            // A server that lost its data grants a lock that is held. The counter is reported even
-            // if the vote does not count.
-            if let Some(quarantine) = self.quarantine(now, &request) {
-                (reply.vote, reply.problem) = (Vote::Failed, Some(quarantine));
-            }
-        } else if let Some(custom) = request.custom() {
-            if let Some(left) = self.quarantine_left(now) {
-                reply.said = reply.said.map(|said| custom.in_quarantine(said, left));
-            }
+            let counts = reply.problem.is_none();
+            reply.view = Some(Box::new(self.queued(&request, *view, counts)));
         }
         let is_refused = reply.vote == Vote::Refused;
         if let Some(ticket) = ticket {

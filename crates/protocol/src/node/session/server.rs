@@ -1,17 +1,12 @@
-//! What a session knows about the node's server and tells of it: who it is, for how long it has
-//! certainly kept its data, and what it has said about its state.
-//!
-//! A server that restarts without its data grants locks that are still held. Its grants count only
-//! when it has been up for as long as the longest ttl: then every lock that it lost has expired on
-//! the other nodes too. A restart breaks the connection, so each greeting checks the uptime.
+//! What a session knows about the node's server and tells of it: who it is, and what it has said
+//! about its state.
 //!
 //! Questions about the server's state are asked along with a ping, on the connection of the locks.
 //! They are written all at once, before the ping, and nobody waits for their answers: the ping's is
 //! behind them. A question that the server refuses changes nothing for locks.
 
-use super::trust::LeastUptime;
 use super::{Answer, Session, State};
-use crate::engine::{Command, Question, Request, Vote};
+use crate::engine::{Command, Question, Request};
 use crate::node::command::{Form, NoReply, NodeReply, script_of};
 use crate::node::examination::Examination;
 use crate::node::{Host, Identity, NodeError, NodeStatus, Phase, StaleConnections};
@@ -23,16 +18,13 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(super) struct LastServer {
     pub(super) identity: Option<Identity>,
-    pub(super) least_uptime: LeastUptime,
     /// Earlier connections, which may still deliver what was written on them.
     pub(super) stale: StaleConnections,
 }
 
 impl LastServer {
-    /// A server has introduced itself. The one before was heard last at `heard_at`.
-    pub(super) fn greeted(&mut self, now: Time, identity: Identity, heard_at: Time) {
-        let heard_at = heard_at.max(self.least_uptime.greeted_at);
-        self.least_uptime = LeastUptime::of(now, &identity, self.identity.as_ref(), heard_at);
+    /// A server has introduced itself.
+    pub(super) fn greeted(&mut self, identity: Identity) {
         // A server that reports no `run_id` is assumed to be the same as before.
         let before = self.identity.take().and_then(|identity| identity.run_id);
         self.identity = Some(Identity {
@@ -45,7 +37,7 @@ impl LastServer {
 impl Session {
     /// The earlier reign that is known, if the node is a replicated group.
     pub(in crate::node) fn former_reign(&self) -> Option<String> {
-        self.group.former()
+        self.trust.group.former()
     }
 
     /// Notes on which machine the node is. Call it after [`connected`](Self::connected).
@@ -97,13 +89,10 @@ impl Session {
         self.is_lost || !self.answers.is_empty() || self.notifications.has_hints()
     }
 
-    /// The next answer. It is a failed vote if this node is the same server as an earlier node.
+    /// The next answer.
     pub fn poll_answer(&mut self) -> Option<Answer> {
         let mut answer = self.answers.pop_front()?;
-        if let Some(error) = self.same_server() {
-            answer.reply.vote = Vote::Failed;
-            answer.reply.problem = Some(error);
-        }
+        self.weigh_server(&mut answer);
         Some(answer)
     }
 
@@ -255,9 +244,8 @@ impl Session {
             is_connected,
             server: identity.and_then(|identity| identity.server.clone()),
             version: identity.and_then(|identity| identity.version.clone()),
-            uptime: uptime.map(|uptime| {
-                uptime.saturating_add(now.since(self.server.least_uptime.greeted_at))
-            }),
+            uptime: uptime
+                .map(|uptime| uptime.saturating_add(now.since(self.trust.uptime.greeted_at))),
             quarantine: self.quarantine_left(now).filter(|_| is_connected),
             round_trip,
             address: examination.host.and_then(|host| host.address),
@@ -265,7 +253,7 @@ impl Session {
             memory: examination.memory(),
             role: examination.role,
             is_cluster: examination.is_cluster,
-            group: self.group.status(now).filter(|_| is_connected),
+            group: self.trust.group.status(now).filter(|_| is_connected),
             queue: self.queue_support().filter(|_| is_connected),
             last_error: self.same_server().or_else(|| self.problem.clone()),
             host: examination.host,

@@ -1,4 +1,31 @@
-//! Trust: when does a node's answer count?
+//! When does a node's answer count?
+//!
+//! The lock's safety rests on this question, and it is answered here alone. Two clients never hold
+//! one lock if each vote that counts is what the server says now, of data that it has kept, and if
+//! each server has one vote: then any two majorities share a server that has both votes, and it
+//! grants the lock to one. The rules, in the order in which an answer meets them:
+//!
+//! 1. **Order** ([`order`]). A reply belongs to a command by its place alone. It counts if that
+//!    place is proven: no error, which may have come unasked, stands before it without a proof
+//!    behind that.
+//! 2. **Reign** ([`reign`]). The master of a replicated group may have been replaced, and its data
+//!    with it. A vote waits for the answer to a question behind it, and counts if the group is
+//!    still in the reign that was greeted on this connection. A new lock counts when that reign is
+//!    older than any lock of the one before.
+//! 3. **Restart**. A server that restarts without its data grants locks that are still held. Its
+//!    grants count when it has been up for as long as the longest ttl: then every lock that it lost
+//!    has expired on the other nodes too. A restart breaks the connection, so each greeting checks
+//!    the uptime.
+//! 4. **Same server**. The answers of a node that is the same server as an earlier one are no
+//!    votes. Either greeting may be the one that shows it, so this is asked when an answer is taken
+//!    out of the session.
+//! 5. **Withdrawn** (`rounds/withdrawn_votes.rs`). Until its round is decided, a vote is withdrawn
+//!    if the connection is lost that it came on, or if its server turns out to be another node's.
+//!
+//! [`Session::weigh`] applies the first three to each reply, and [`Session::weigh_server`] the
+//! fourth. What then counts is added up in `engine/quorum.rs`, and `engine/validity.rs` says for
+//! how long a majority is good. Nothing else decides about it: whoever adds a command gets this
+//! judgement with it, and whoever adds a reason not to count adds a rule here.
 
 mod order;
 mod reign;
@@ -6,9 +33,12 @@ mod reign;
 pub(super) use order::ReplyOrder;
 pub(super) use reign::Group;
 
-use super::Session;
-use crate::engine::Request;
+use super::{Answer, Session};
+use crate::engine::{Request, Vote};
+use crate::node::command::{NoReply, NodeReply};
+use crate::node::flight::InFlight;
 use crate::node::{Identity, NodeError};
+use crate::resp::Reply;
 use crate::time::Time;
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,13 +95,89 @@ impl LeastUptime {
     }
 }
 
+/// What is known about a node for that question.
+#[derive(Debug, Default)]
+pub(super) struct Trust {
+    /// Of the present connection.
+    pub(super) order: ReplyOrder,
+    pub(super) uptime: LeastUptime,
+    /// Of a replicated group.
+    pub(super) group: Group,
+    /// The URL of an earlier node that is the same server.
+    same_server: Option<Arc<str>>,
+}
+
+impl Trust {
+    /// A connection begins: no reply on it has proven anything.
+    pub(super) fn connected(&mut self) {
+        self.order = ReplyOrder::default();
+    }
+
+    /// A server has introduced itself. The one before was heard last at `heard_at`.
+    pub(super) fn greeted(
+        &mut self,
+        now: Time,
+        identity: &Identity,
+        before: Option<&Identity>,
+        heard_at: Time,
+    ) {
+        let heard_at = heard_at.max(self.uptime.greeted_at);
+        self.uptime = LeastUptime::of(now, identity, before, heard_at);
+    }
+}
+
 impl Session {
+    /// Says what the reply to this command is worth when it arrives. Each reply passes here once,
+    /// before anything is made of it.
+    pub(super) fn weigh(
+        &mut self,
+        now: Time,
+        command: &InFlight,
+        reply: &Reply<'_>,
+        read: Result<NodeReply, NoReply>,
+    ) -> Result<NodeReply, NoReply> {
+        let request = &command.request;
+        let mut answer = self.weigh_order(request, reply, read)?;
+        self.weigh_in_reign(now, request, command.sent_at, &mut answer);
+        self.weigh_restart(now, request, &mut answer);
+        Ok(answer)
+    }
+
+    /// Rule 3: a grant counts when the server has kept its data for as long as the longest ttl.
+    fn weigh_restart(&self, now: Time, request: &Request, answer: &mut NodeReply) {
+        if answer.view.is_some() {
+            // A place in the queue is kept, and the lock reserved, but not granted.
+            answer.problem = self.quarantine(now, request);
+        } else if answer.is_new {
+            // The counter is reported even if the vote does not count.
+            if let Some(quarantine) = self.quarantine(now, request) {
+                answer.vote = Vote::Failed;
+                answer.problem = Some(quarantine);
+            }
+        } else if let Some(custom) = request.custom() {
+            if let Some(left) = self.quarantine_left(now) {
+                answer.said = answer
+                    .said
+                    .take()
+                    .map(|said| custom.in_quarantine(said, left));
+            }
+        }
+    }
+
+    /// Rule 4: the answers of a node that is the same server as an earlier node are no votes.
+    pub(super) fn weigh_server(&self, answer: &mut Answer) {
+        if let Some(error) = self.same_server() {
+            answer.reply.vote = Vote::Failed;
+            answer.reply.problem = Some(error);
+        }
+    }
+
     /// How long until the node's grants count. `None` if they count now.
     pub(super) fn quarantine_left(&self, now: Time) -> Option<Duration> {
-        let LeastUptime { greeted_at, uptime } = self.server.least_uptime;
+        let LeastUptime { greeted_at, uptime } = self.trust.uptime;
         let wanted = self.options.quarantine?;
         let uptime = || uptime.saturating_add(now.since(greeted_at));
-        let left = wanted.saturating_sub(self.group.age(now).unwrap_or_else(uptime));
+        let left = wanted.saturating_sub(self.trust.group.age(now).unwrap_or_else(uptime));
         (!left.is_zero()).then_some(left)
     }
 
@@ -85,7 +191,8 @@ impl Session {
 
     /// Why the replies of this node do not count, if it is the same server as an earlier node.
     pub(in crate::node) fn same_server(&self) -> Option<NodeError> {
-        self.same_server
+        self.trust
+            .same_server
             .clone()
             .map(|url| NodeError::SameServer { url })
     }
@@ -106,7 +213,7 @@ impl Session {
     /// Sets the URL of the earlier node that is the same server, if there is one. Returns what
     /// [`same_server`](Self::same_server) was before.
     pub(in crate::node) fn set_same_server(&mut self, url: Option<Arc<str>>) -> Option<NodeError> {
-        let before = std::mem::replace(&mut self.same_server, url);
+        let before = std::mem::replace(&mut self.trust.same_server, url);
         before.map(|url| NodeError::SameServer { url })
     }
 }

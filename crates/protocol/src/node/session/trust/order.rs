@@ -83,11 +83,9 @@ impl Session {
         ) {
             // Part of a message has arrived. A reply could be parsed as the rest of the message,
             // and the next reply would then be matched to the wrong command.
-            self.connection.reply_order.is_doubtful = true;
+            self.trust.order.is_doubtful = true;
         }
-        if self.connection.reply_order.is_unproven_for(request)
-            && !self.flight.has(SharedRequest::has_proof)
-        {
+        if self.trust.order.is_unproven_for(request) && !self.flight.has(SharedRequest::has_proof) {
             let command = Command::Custom(Arc::new(Proof(Arc::from(request.key()))));
             let proof = Request {
                 command,
@@ -99,31 +97,29 @@ impl Session {
         }
     }
 
-    /// Turns a vote into a failure if the order of replies is unproven, and notes what this reply
-    /// proves about the order.
-    pub(in crate::node::session) fn fail_if_unproven(
+    /// Rule 1: turns a vote into a failure if the order of replies is unproven, and notes what this
+    /// reply proves about the order.
+    pub(super) fn weigh_order(
         &mut self,
         request: &SharedRequest,
         reply: &Reply<'_>,
         read: Result<NodeReply, NoReply>,
     ) -> Result<NodeReply, NoReply> {
         let is_vote = read.is_ok() && !matches!(request.command, Command::Ask(_));
-        let is_doubted = is_vote && self.connection.reply_order.is_unproven_for(request);
+        let is_doubted = is_vote && self.trust.order.is_unproven_for(request);
         // No server says unasked that it does not know a script.
         let is_unknown = matches!(read, Err(NoReply::UnknownScript)) && request.has_proof();
         let is_error = matches!(reply, Reply::Error(_)) && !is_unknown;
         let is_answer = !is_unknown && !matches!(read, Err(NoReply::Nonsense(_)));
-        self.connection
-            .reply_order
-            .credit(Some(request), is_error, is_answer);
+        self.trust.order.credit(Some(request), is_error, is_answer);
         if !is_doubted {
             return read;
         }
-        let secret = self.options.credentials.password.as_deref();
-        let text = || format!("{} behind an error", describe(reply, secret));
-        let unproven = || NodeError::UnexpectedReply(text());
-        Err(NoReply::Failed(
-            self.problem.clone().unwrap_or_else(unproven),
-        ))
+        let problem = self.problem.clone().unwrap_or_else(|| {
+            let secret = self.options.credentials.password.as_deref();
+            let reply = describe(reply, secret);
+            NodeError::UnexpectedReply(format!("{reply} behind an error"))
+        });
+        Err(NoReply::Failed(problem))
     }
 }

@@ -76,8 +76,8 @@ impl Request {
 }
 
 impl Session {
-    /// What the answer to a vote of a group is worth at this time.
-    pub(in crate::node::session) fn count_in_reign(
+    /// Rule 2: a vote of a group counts when the reign is old enough for it.
+    pub(in crate::node::session) fn weigh_in_reign(
         &mut self,
         now: Time,
         request: &Request,
@@ -88,9 +88,9 @@ impl Session {
             return;
         };
         if reply.vote == Vote::Granted && matches!(request.command, Command::Claim(_)) {
-            self.group.wrote_at = Some(sent_at);
+            self.trust.group.wrote_at = Some(sent_at);
         }
-        let Some(reign) = &self.group.reign else {
+        let Some(reign) = &self.trust.group.reign else {
             return;
         };
         let is_held = matches!(request.command, Command::Keep(_) | Command::Remove(_));
@@ -109,10 +109,13 @@ impl Session {
         }
     }
 
-    /// Delivers an answer, or keeps it until the question behind it is answered.
+    /// Delivers an answer, or, by rule 2, keeps it until the question behind it is answered.
     pub(in crate::node::session) fn deliver(&mut self, answer: Answer, request: &SharedRequest) {
         if self.options.group.is_some() && request.is_vote() {
-            self.group.unchecked.push_back((answer, request.clone()));
+            self.trust
+                .group
+                .unchecked
+                .push_back((answer, request.clone()));
         } else {
             self.answers.push_back(answer);
         }
@@ -157,8 +160,8 @@ impl Session {
         {
             // The check behind it cannot tell: for `WAIT` the server writes a question into its
             // replication, so it is ahead of what it was waiting for.
-            let wrote_at = self.group.wrote_at.filter(|_| count >= replicas);
-            if let (Some(reign), Some(wrote_at)) = (&mut self.group.reign, wrote_at) {
+            let wrote_at = self.trust.group.wrote_at.filter(|_| count >= replicas);
+            if let (Some(reign), Some(wrote_at)) = (&mut self.trust.group.reign, wrote_at) {
                 reign.acknowledged(*count, wrote_at);
             }
             return Ok(());
@@ -167,11 +170,11 @@ impl Session {
             // Of another marker, nothing was written.
             let touched = Reign::greeted(now, command.sent_at, answer)?;
             if touched.nonce() == nonce.as_bytes() {
-                self.group.wrote_at = Some(command.sent_at);
+                self.trust.group.wrote_at = Some(command.sent_at);
             }
             return Ok(());
         }
-        let reign = match (step, self.group.reign.take()) {
+        let reign = match (step, self.trust.group.reign.take()) {
             (ReignStep::Confirm { .. }, Some(known)) => known.confirmed(now, answer)?,
             _ => {
                 self.expect_named_lately(now)?;
@@ -184,14 +187,19 @@ impl Session {
         } = step
         {
             // It writes in any case.
-            self.group.wrote_at = Some(command.sent_at);
+            self.trust.group.wrote_at = Some(command.sent_at);
         }
-        let unconfirmed = self.group.unconfirmed.drain(..).map(|(answer, _)| answer);
+        let unconfirmed = self
+            .trust
+            .group
+            .unconfirmed
+            .drain(..)
+            .map(|(answer, _)| answer);
         self.answers.extend(unconfirmed);
-        self.server.least_uptime = LeastUptime::aged(now, reign.age(now));
-        let before = self.group.last.replace(reign.clone());
-        self.group.is_new |= before.is_some_and(|before| before.id() != reign.id());
-        self.group.reign = Some(reign);
+        self.trust.uptime = LeastUptime::aged(now, reign.age(now));
+        let before = self.trust.group.last.replace(reign.clone());
+        self.trust.group.is_new |= before.is_some_and(|before| before.id() != reign.id());
+        self.trust.group.reign = Some(reign);
         Ok(())
     }
 
@@ -201,16 +209,17 @@ impl Session {
     /// to come would have to begin with that master's loss.
     fn expect_master_in_time(&mut self, now: Time, answer: &ReignAnswer) -> Result<(), NodeError> {
         if *answer != ReignAnswer::NotMaster {
-            self.group.replica_since = None;
+            self.trust.group.replica_since = None;
             return Ok(());
         }
         let hears_master = self.connection.examination.hears_master == Some(true);
         let since = self
+            .trust
             .group
             .replica_since
             .filter(|_| hears_master)
             .unwrap_or(now);
-        self.group.replica_since = Some(since);
+        self.trust.group.replica_since = Some(since);
         let longest = self
             .options
             .quarantine
@@ -237,10 +246,11 @@ impl Session {
 
     /// Releases the votes before this check, or fails them.
     fn checked(&mut self, between: (Time, Time), answer: &Checked) -> Result<(), NodeError> {
-        let (Some(options), Some(reign)) = (&self.options.group, &mut self.group.reign) else {
+        let (Some(options), Some(reign)) = (&self.options.group, &mut self.trust.group.reign)
+        else {
             return Ok(());
         };
-        match reign.check(options, between, self.group.wrote_at.take(), answer) {
+        match reign.check(options, between, self.trust.group.wrote_at.take(), answer) {
             Ok(()) => {}
             Err(problem @ NodeError::NotVouched { .. }) => {
                 self.doubt();
@@ -251,23 +261,31 @@ impl Session {
         }
         let is_to_confirm = reign.is_to_confirm();
         if let Some(nonce) = self.nonce().filter(|_| is_to_confirm) {
-            self.group.unconfirmed.append(&mut self.group.unchecked);
+            self.trust
+                .group
+                .unconfirmed
+                .append(&mut self.trust.group.unchecked);
             let step = ReignStep::Confirm {
                 run_id: self.run(),
                 nonce,
             };
             self.ask_reign(between.1, step);
         } else {
-            self.answers
-                .extend(self.group.unchecked.drain(..).map(|(answer, _)| answer));
+            self.answers.extend(
+                self.trust
+                    .group
+                    .unchecked
+                    .drain(..)
+                    .map(|(answer, _)| answer),
+            );
         }
         Ok(())
     }
 
     /// Fails the votes whose reign is not known, and will not be.
     pub(in crate::node::session) fn lose_unchecked(&mut self, now: Time, problem: &NodeError) {
-        let unconfirmed = std::mem::take(&mut self.group.unconfirmed);
-        let unchecked = std::mem::take(&mut self.group.unchecked);
+        let unconfirmed = std::mem::take(&mut self.trust.group.unconfirmed);
+        let unchecked = std::mem::take(&mut self.trust.group.unchecked);
         for (answer, request) in unconfirmed.into_iter().chain(unchecked) {
             self.lose(now, Some(answer.ticket), request, problem, true);
         }
