@@ -96,24 +96,24 @@ impl Notifications {
         let mut elements = message.iter();
         match (elements.next(), elements.next(), elements.next()) {
             (Some(Reply::Bulk(b"message" | b"smessage")), Some(_), Some(Reply::Bulk(text))) => {
-                let counts = |waiter| counts || self.heard.get(waiter) == Some(&true);
                 let hint = match read_notification(text) {
-                    Some((it, Notification::Reserved)) if counts(&it) => (it, Hint::Reserved),
+                    Some((waiter, Notification::Reserved))
+                        if counts || self.heard.get(&waiter) == Some(&true) =>
+                    {
+                        (waiter, Hint::Reserved)
+                    }
                     Some((waiter, Notification::AskIn(time))) => (waiter, Hint::AskIn(time)),
                     _ => return,
                 };
                 self.hints.push_back(hint);
             }
             (Some(Reply::Bulk(b"invalidate")), Some(Reply::Array(keys)), _) => {
-                let name = |it| {
-                    if let Reply::Bulk(it) = it {
-                        it.strip_prefix(tag)
-                    } else {
-                        None
-                    }
-                };
-                let is_key = |key: &[u8]| keys.iter().any(|it| name(it) == Some(key));
-                self.changed(is_key);
+                self.changed(|key| {
+                    keys.iter().any(|name| match name {
+                        Reply::Bulk(name) => name.strip_prefix(tag) == Some(key),
+                        _ => false,
+                    })
+                });
             }
             // The database was emptied, and the server remembers no key any more.
             (Some(Reply::Bulk(b"invalidate")), Some(Reply::Null), _) => self.changed(|_| true),

@@ -7,13 +7,12 @@
 //! again when that is possible.
 
 use super::{Answer, Session};
-use crate::engine::{Command, CustomCommand, Ping, Request};
+use crate::engine::{Command, Ping, Request};
 use crate::node::command::{Form, NodeReply};
 use crate::node::flight::{InFlight, Queued};
 use crate::node::pending_releases::removal_if_unanswered;
 use crate::node::{NodeError, SharedRequest, Ticket};
 use crate::time::Time;
-use std::sync::Arc;
 use std::time::Duration;
 
 impl Session {
@@ -40,15 +39,15 @@ impl Session {
     }
 
     pub(super) fn write(&mut self, now: Time, ticket: Option<Ticket>, mut request: SharedRequest) {
-        let run_id = &self.connection.run_id;
-        let group = &self.options.group;
-        let for_run = |it: &Arc<dyn CustomCommand>| it.for_run(run_id.as_ref()?);
-        if let Some(adapted) = request.custom().and_then(for_run) {
-            request.change(|request| request.command = Command::Custom(adapted));
+        if let Some(run_id) = &self.connection.run_id {
+            if let Some(adapted) = request.custom().and_then(|it| it.for_run(run_id)) {
+                request.change(|request| request.command = Command::Custom(adapted));
+            }
         }
-        let for_tag = |it: &Arc<dyn CustomCommand>| it.for_tag(&group.as_ref()?.tag);
-        if let Some(adapted) = request.custom().and_then(for_tag) {
-            request.change(|request| request.command = Command::Custom(adapted));
+        if let Some(group) = &self.options.group {
+            if let Some(adapted) = request.custom().and_then(|it| it.for_tag(&group.tag)) {
+                request.change(|request| request.command = Command::Custom(adapted));
+            }
         }
         self.note_vote(now, &mut request, ticket.is_some());
         self.prove(now, &request);

@@ -77,13 +77,13 @@ impl Session {
         let Some(options) = &self.options.group else {
             return;
         };
-        let is_open =
-            |reign: &Reign| !reign.is_timed() || reign.is_stale_in(options.max_ttl / 2, now);
-        let is_due = request.is_vote() || self.trust.group.reign.as_ref().is_some_and(is_open);
-        self.trust.group.is_unchecked |= is_awaited && is_due;
-        let is_reclaimed = |reign: &Reign| reign.grace(options, now).is_none();
+        let group = &mut self.trust.group;
+        let reign = group.reign.as_ref();
+        let is_open = reign
+            .is_some_and(|reign| !reign.is_timed() || reign.is_stale_in(options.max_ttl / 2, now));
+        group.is_unchecked |= is_awaited && (request.is_vote() || is_open);
         if matches!(request.command, Command::Keep(_)) {
-            let is_reclaimed = self.trust.group.reign.as_ref().is_some_and(is_reclaimed);
+            let is_reclaimed = reign.is_some_and(|reign| reign.grace(options, now).is_none());
             let reclaims = is_reclaimed && self.quarantine_left(now).is_some();
             request.change(|request| {
                 if let Command::Keep(keep) = &mut request.command {
@@ -105,11 +105,9 @@ impl Session {
         let Some(options) = self.options.group.clone() else {
             return;
         };
-        let is_due = |reign: &Reign| reign.is_to_vouch(&options, now);
-        let replicas = options
-            .majority()
-            .filter(|_| self.trust.group.reign.as_ref().is_none_or(is_due));
-        if let Some(replicas) = replicas {
+        let reign = self.trust.group.reign.as_ref();
+        let is_due = reign.is_none_or(|reign| reign.is_to_vouch(&options, now));
+        if let Some(replicas) = options.majority().filter(|_| is_due) {
             // An extension may write nothing, because the key lives longer anyway.
             if let Some(nonce) = self.nonce() {
                 self.ask_reign(
@@ -167,9 +165,9 @@ impl Session {
         let Some(options) = self.options.group.clone() else {
             return;
         };
-        let is_stale = |reign: &Reign| reign.is_stale_in(options.max_ttl, now);
         let is_idle = self.is_ready() && self.flight.is_empty();
-        if is_idle && self.trust.group.reign.as_ref().is_some_and(is_stale) {
+        let reign = self.trust.group.reign.as_ref();
+        if is_idle && reign.is_some_and(|reign| reign.is_stale_in(options.max_ttl, now)) {
             self.closed(now, NodeError::ReignChanged);
         }
     }

@@ -3,7 +3,6 @@
 
 use super::{Answer, Session, State};
 use crate::engine::{Command, Vote};
-use crate::node::SharedRequest;
 use crate::node::command::{Form, NoReply, NodeReply, describe, read};
 use crate::node::flight::InFlight;
 use crate::node::{NodeError, ServerError, ServerErrorKind};
@@ -41,11 +40,8 @@ impl Session {
             if !self.is_subscribed(message) {
                 // A push message answers no other command.
                 let counts = self.quarantine_left(now).is_none();
-                let tag = self
-                    .options
-                    .group
-                    .as_ref()
-                    .map_or(&[][..], |group| &group.tag);
+                let group = self.options.group.as_ref();
+                let tag = group.map_or(&[][..], |group| &group.tag);
                 self.notifications.pushed(message, tag, counts);
                 return Ok(());
             }
@@ -183,17 +179,6 @@ impl Session {
         reply: &Reply<'_>,
         why: NoReply,
     ) -> Result<(), NodeError> {
-        let ticket = command.ticket;
-        let took = Some(now.since(command.sent_at));
-        let answer = |problem: &NodeError| {
-            let reply = NodeReply::failed(problem.clone());
-            ticket.map(|ticket| Answer {
-                ticket,
-                reply,
-                was_sent: true,
-                took,
-            })
-        };
         self.note_hidden_look(now, &command.request, &why);
         match self.of_group(why) {
             NoReply::UnknownScript => {
@@ -203,20 +188,30 @@ impl Session {
             NoReply::Failed(NodeError::Server(error))
                 if self.refuses_queue(now, &command.request, &error) =>
             {
-                self.answers.extend(answer(&NodeError::NoQueue(error)));
+                self.fail_answered(now, &command, NodeError::NoQueue(error));
                 self.leave_later(now, &command.request);
                 Ok(())
             }
             NoReply::Failed(problem) => {
-                self.answers.extend(answer(&problem));
+                self.fail_answered(now, &command, problem.clone());
                 self.refused(now, command, problem)
             }
             NoReply::Nonsense(problem) => {
-                self.answers.extend(answer(&problem));
+                self.fail_answered(now, &command, problem.clone());
                 self.remove_again_later(now, command);
                 Err(problem)
             }
         }
+    }
+
+    /// Fails a request that was answered, but not with a vote.
+    fn fail_answered(&mut self, now: Time, command: &InFlight, problem: NodeError) {
+        self.answers.extend(command.ticket.map(|ticket| Answer {
+            ticket,
+            reply: NodeReply::failed(problem),
+            was_sent: true,
+            took: Some(now.since(command.sent_at)),
+        }));
     }
 
     /// The other form of a request whose script the server does not know, or whose form it refuses.
@@ -247,8 +242,10 @@ impl Session {
             // The failed attempt that it would have withdrawn, unless that removal is in flight.
             Form::Digest if command.request.queue_entry().is_some() => {
                 let token = command.request.token();
-                let is_removed = |it: &SharedRequest| it.is_removal() && it.token() == token;
-                if token.is_none() || !self.flight.has(is_removed) {
+                let is_in_flight = self
+                    .flight
+                    .has(|request| request.is_removal() && request.token() == token);
+                if token.is_none() || !is_in_flight {
                     self.undo_later(now, command.request);
                 }
             }

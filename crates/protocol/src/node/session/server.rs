@@ -238,8 +238,11 @@ impl Session {
         let uptime = identity
             .and_then(|identity| identity.uptime)
             .filter(|_| is_connected);
-        let examination = is_connected.then(|| self.connection.examination.clone());
-        let examination = examination.unwrap_or_default();
+        let examination = if is_connected {
+            self.connection.examination.clone()
+        } else {
+            Examination::default()
+        };
         NodeStatus {
             is_connected,
             server: identity.and_then(|identity| identity.server.clone()),

@@ -57,6 +57,11 @@ pub(super) struct LeastUptime {
 }
 
 impl LeastUptime {
+    /// The lower bound at this time.
+    fn at(self, now: Time) -> Duration {
+        self.uptime.saturating_add(now.since(self.greeted_at))
+    }
+
     /// The lower bound for what is this old now.
     pub(super) fn aged(now: Time, age: Duration) -> Self {
         Self {
@@ -174,10 +179,9 @@ impl Session {
 
     /// How long until the node's grants count. `None` if they count now.
     pub(super) fn quarantine_left(&self, now: Time) -> Option<Duration> {
-        let LeastUptime { greeted_at, uptime } = self.trust.uptime;
         let wanted = self.options.quarantine?;
-        let uptime = || uptime.saturating_add(now.since(greeted_at));
-        let left = wanted.saturating_sub(self.trust.group.age(now).unwrap_or_else(uptime));
+        let reign = self.trust.group.age(now);
+        let left = wanted.saturating_sub(reign.unwrap_or_else(|| self.trust.uptime.at(now)));
         (!left.is_zero()).then_some(left)
     }
 
