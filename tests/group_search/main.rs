@@ -7,8 +7,8 @@
 //! their answers are read later still (`group.rs`, `world.rs`). Time is whole ticks, one for all.
 //!
 //! What a server does, the library's own Lua does on an embedded node (`node.rs`). What its answers
-//! mean, the library's own rule says, `Reign`; what `node/session/trust/reign.rs` does with that, a model
-//! does (`client.rs`). `WAIT` is not there: it only delays a check, which may be late anyway.
+//! mean, the library's own rule says, `Reign`; what `node/session/trust/reign.rs` does with that, a
+//! model does (`client.rs`). `WAIT` is not there: it only delays a check, which may be late anyway.
 //!
 //! Small histories are searched exhaustively, larger ones by random walks, of one group and of
 //! three. Each [`Mistake`](scheme::Mistake) is a wrong rule and must be found: by walks, or by a

@@ -41,7 +41,7 @@ pub(in crate::node::session) struct Group {
 }
 
 impl Group {
-    /// A connection begins. What was known of the group stays, and what the last one had shown goes.
+    /// A connection begins: what the last one had shown goes, and what is known of the group stays.
     pub(in crate::node::session) fn forget(&mut self) {
         let before = std::mem::take(self);
         self.replica_since = before.replica_since;
