@@ -15,7 +15,7 @@ mod withdrawn_votes;
 use super::driver::{Conversation, Next};
 use super::node_error::NodeError;
 use super::report::{ChangeRecorder, NodeChange, NodeState, NodeStatus};
-use super::session::{Answer, Session, Whereabouts};
+use super::session::{Answer, SameServer, Session, Whereabouts};
 use super::shared_request::LastRequests;
 use super::{Host, Phase};
 use crate::engine::{Node, QueueWait, Request, Token, Vote};
@@ -104,7 +104,7 @@ impl<W> Rounds<W> {
         let request = self.last_requests.share(request);
         let called = self.called(&request);
         self.note_waiter(&request);
-        let is_pointless = request.is_claim() && self.has_duplicate_server();
+        let is_pointless = request.is_claim() && SameServer::is_certain(&self.sessions);
         let slot = self.vacancy();
         self.await_until(request.deadline);
         let is_kept = request.is_extension() || request.is_turn() || request.share().is_some();
@@ -334,7 +334,7 @@ impl<W> Conversation for Rounds<W> {
     fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
         self.sessions[node.index()].received(now, bytes);
         if std::mem::take(&mut self.sessions[node.index()].has_greeted) {
-            self.compare_run_ids(now, node);
+            self.compare_servers(now, node);
             self.note_greeting(node);
             self.note_reached(now, node);
         }

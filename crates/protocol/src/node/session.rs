@@ -28,6 +28,7 @@ mod trust;
 
 pub(super) use notifications::Hint;
 pub use search::Whereabouts;
+pub(super) use trust::SameServer;
 
 use super::command::NodeReply;
 use super::flight::{Flight, Queued, RequestQueue};
@@ -209,7 +210,9 @@ impl Session {
         if let Some(problem) = self.hidden_look(now, &request) {
             return self.fail(ticket, &problem, false);
         }
-        self.greet_again(now);
+        if self.options.group.is_some() {
+            self.greet_again(now);
+        }
         // Pending releases and requests that wait for room are written first.
         self.fill(now);
         self.adapt(now, &mut ticket, &mut request);
@@ -235,7 +238,10 @@ impl Session {
             State::Connecting { .. } | State::Ready => problem,
         };
         self.arrival.closed(&problem);
-        let problem = self.of_announced(problem);
+        let problem = match self.options.group {
+            Some(_) => self.of_announced(problem),
+            None => problem,
+        };
         // No pause if an idle connection was closed: servers restart, and close idle connections.
         let was_idle = std::mem::take(&mut self.connection.is_proven) && self.flight.is_empty();
         let pause = if was_idle {

@@ -15,50 +15,28 @@
 use super::Rounds;
 use super::entry::Entry;
 use crate::engine::Node;
-use crate::node::session::Session;
+use crate::node::session::SameServer;
 use crate::node::{Conversation, NodeError, Phase};
 use crate::time::Time;
-use std::sync::Arc;
 
 impl<W> Rounds<W> {
-    /// Finds the nodes that are the same server as an earlier node, after a greeting. The `run_id`
-    /// of a node's last connection counts until there is a new one: that is the safe side.
-    pub(super) fn compare_run_ids(&mut self, now: Time, greeted: Node) {
+    /// Compares the servers of all nodes after the greeting of one, and withdraws votes of those
+    /// that are one server.
+    pub(super) fn compare_servers(&mut self, now: Time, greeted: Node) {
         for index in 0..self.nodes() {
             let node = Node::new(index);
-            let run_id = self.sessions[index].run_id();
-            let mut earlier = self.sessions[..index].iter().filter(|_| run_id.is_some());
-            let first = earlier.find(|session| session.run_id() == run_id);
-            let url = first.map(|first| Arc::clone(first.name()));
-            let before = self.sessions[index].set_same_server(url);
-            if before.is_some() != self.sessions[index].same_server().is_some() && node != greeted {
+            let Some(same) = SameServer::find(&mut self.sessions, index) else {
+                continue;
+            };
+            if same.is_news && node != greeted {
                 self.note_greeting(node);
             }
-            if let Some(error) = self.sessions[index].same_server() {
-                self.withdraw_votes(now, node, &error, false, |_| true);
-            } else if let Some(error) = before.filter(|_| node != greeted) {
-                // The earlier node is another server from now on, but may have given this server's
-                // vote in the rounds that are open.
-                self.withdraw_votes(now, node, &error, true, |_| true);
+            // Where it is over because the earlier node is another server from now on, that may
+            // have given this server's vote in the rounds that are open.
+            if !same.is_over || node != greeted {
+                self.withdraw_votes(now, node, &same.error, same.is_over, |_| true);
             }
         }
-    }
-
-    /// Are two nodes certainly one server now? Both must be connected: after a lost connection only
-    /// a new greeting proves it, and a connection is made only when there is a request to send.
-    pub(super) fn has_duplicate_server(&self) -> bool {
-        let is_connected = |url: &str| {
-            self.sessions
-                .iter()
-                .any(|other| &**other.name() == url && other.is_ready())
-        };
-        let is_twin = |session: &Session| match session.same_server() {
-            Some(NodeError::SameServer { url }) => {
-                session.is_another_by_mistake() && session.is_ready() && is_connected(&url)
-            }
-            _ => false,
-        };
-        self.sessions.iter().any(is_twin)
     }
 
     /// The node may have restarted, and grant to others what it has granted in the rounds that are

@@ -49,7 +49,9 @@ impl Session {
                 request.change(|request| request.command = Command::Custom(adapted));
             }
         }
-        self.note_vote(now, &mut request, ticket.is_some());
+        if self.options.group.is_some() {
+            self.note_vote(now, &mut request, ticket.is_some());
+        }
         self.prove(now, &request);
         let mut is_tracked = false;
         match &request.command {

@@ -128,7 +128,11 @@ impl Session {
 
     /// The error for an answer that is missing at the end of a round.
     pub(in crate::node) fn late(&self) -> NodeError {
-        self.of_announced(NodeError::TimedOut(self.phase()))
+        let late = NodeError::TimedOut(self.phase());
+        match self.options.group {
+            Some(_) => self.of_announced(late),
+            None => late,
+        }
     }
 
     /// The number of unanswered commands, and of pending releases.

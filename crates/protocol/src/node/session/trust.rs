@@ -37,7 +37,7 @@ use super::{Answer, Session};
 use crate::engine::{Request, Vote};
 use crate::node::command::{NoReply, NodeReply};
 use crate::node::flight::InFlight;
-use crate::node::{Identity, NodeError};
+use crate::node::{Identity, NodeError, SharedRequest};
 use crate::resp::Reply;
 use crate::time::Time;
 use std::sync::Arc;
@@ -143,9 +143,20 @@ impl Session {
     ) -> Result<NodeReply, NoReply> {
         let request = &command.request;
         let mut answer = self.weigh_order(request, reply, read)?;
-        self.weigh_in_reign(now, request, command.sent_at, &mut answer);
+        if self.options.group.is_some() {
+            self.weigh_in_reign(now, request, command.sent_at, &mut answer);
+        }
         self.weigh_restart(now, request, &mut answer);
         Ok(answer)
+    }
+
+    /// Delivers an answer at once, or, of a vote in a group, when the question behind it is answered.
+    pub(super) fn deliver(&mut self, answer: Answer, request: &SharedRequest) {
+        if self.options.group.is_some() && request.is_vote() {
+            self.trust.group.keep(answer, request.clone());
+        } else {
+            self.answers.push_back(answer);
+        }
     }
 
     /// Rule 3: a grant counts when the server has kept its data for as long as the longest ttl.
@@ -180,8 +191,12 @@ impl Session {
     /// How long until the node's grants count. `None` if they count now.
     pub(super) fn quarantine_left(&self, now: Time) -> Option<Duration> {
         let wanted = self.options.quarantine?;
-        let reign = self.trust.group.age(now);
-        let left = wanted.saturating_sub(reign.unwrap_or_else(|| self.trust.uptime.at(now)));
+        let reign = match self.options.group {
+            Some(_) => self.trust.group.age(now),
+            None => None,
+        };
+        let kept = reign.unwrap_or_else(|| self.trust.uptime.at(now));
+        let left = wanted.saturating_sub(kept);
         (!left.is_zero()).then_some(left)
     }
 
@@ -213,11 +228,53 @@ impl Session {
         self.same_server()
             .is_some_and(|problem| self.is_lasting(&problem))
     }
+}
 
-    /// Sets the URL of the earlier node that is the same server, if there is one. Returns what
-    /// [`same_server`](Self::same_server) was before.
-    pub(in crate::node) fn set_same_server(&mut self, url: Option<Arc<str>>) -> Option<NodeError> {
-        let before = std::mem::replace(&mut self.trust.same_server, url);
-        before.map(|url| NodeError::SameServer { url })
+/// What a greeting has shown about the server of a node that is, or was, the same as another's.
+#[derive(Debug)]
+pub(in crate::node) struct SameServer {
+    pub(in crate::node) error: NodeError,
+    /// Did this greeting change it?
+    pub(in crate::node) is_news: bool,
+    /// Is it over? Then the node's votes may count again, but not in the rounds that are open.
+    pub(in crate::node) is_over: bool,
+}
+
+impl SameServer {
+    /// Compares a node with those before it, after a greeting of any. The `run_id` of a node's last
+    /// connection counts until there is a new one: that is the safe side.
+    pub(in crate::node) fn find(sessions: &mut [Session], index: usize) -> Option<Self> {
+        let run_id = sessions[index].run_id();
+        let mut earlier = sessions[..index].iter().filter(|_| run_id.is_some());
+        let first = earlier.find(|session| session.run_id() == run_id);
+        let url = first.map(|first| Arc::clone(first.name()));
+        let before = sessions[index].same_server();
+        sessions[index].trust.same_server = url;
+        match (before, sessions[index].same_server()) {
+            (before, Some(error)) => Some(Self {
+                error,
+                is_news: before.is_none(),
+                is_over: false,
+            }),
+            (Some(error), None) => Some(Self {
+                error,
+                is_news: true,
+                is_over: true,
+            }),
+            (None, None) => None,
+        }
+    }
+
+    /// Are two nodes certainly one server now? Both must be connected: after a lost connection only
+    /// a new greeting proves it, and a connection is made only when there is a request to send.
+    pub(in crate::node) fn is_certain(sessions: &[Session]) -> bool {
+        sessions
+            .iter()
+            .any(|session| match &session.trust.same_server {
+                Some(url) if session.is_another_by_mistake() && session.is_ready() => sessions
+                    .iter()
+                    .any(|other| other.name() == url && other.is_ready()),
+                _ => false,
+            })
     }
 }

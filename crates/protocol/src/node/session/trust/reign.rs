@@ -48,6 +48,11 @@ impl Group {
         self.last = before.last;
     }
 
+    /// Keeps a vote until the question behind it is answered.
+    pub(super) fn keep(&mut self, answer: Answer, request: SharedRequest) {
+        self.unchecked.push_back((answer, request));
+    }
+
     pub(in crate::node::session) fn status(&self, now: Time) -> Option<GroupStatus> {
         self.reign.as_ref().map(|reign| reign.status(now))
     }
@@ -59,7 +64,7 @@ impl Group {
 
     /// How old the reign is at least, once it was greeted: no age as long as nobody has vouched for
     /// it, however long that takes.
-    pub(in crate::node::session) fn age(&self, now: Time) -> Option<Duration> {
+    pub(super) fn age(&self, now: Time) -> Option<Duration> {
         self.reign.as_ref().map(|reign| reign.age(now))
     }
 }
@@ -77,7 +82,7 @@ impl Request {
 
 impl Session {
     /// Rule 2: a vote of a group counts when the reign is old enough for it.
-    pub(in crate::node::session) fn weigh_in_reign(
+    pub(super) fn weigh_in_reign(
         &mut self,
         now: Time,
         request: &Request,
@@ -106,18 +111,6 @@ impl Session {
         if let Some(left) = left {
             reply.vote = Vote::Failed;
             reply.problem = Some(NodeError::Quarantined { left });
-        }
-    }
-
-    /// Delivers an answer, or, by rule 2, keeps it until the question behind it is answered.
-    pub(in crate::node::session) fn deliver(&mut self, answer: Answer, request: &SharedRequest) {
-        if self.options.group.is_some() && request.is_vote() {
-            self.trust
-                .group
-                .unchecked
-                .push_back((answer, request.clone()));
-        } else {
-            self.answers.push_back(answer);
         }
     }
 
