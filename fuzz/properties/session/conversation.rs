@@ -170,6 +170,7 @@ impl Conversation {
 
     /// Writes the output in two pieces, and checks it.
     fn write(&mut self, first: usize) {
+        self.session.about_to_write();
         for most in [first, usize::MAX] {
             let output = self.session.output();
             let count = output.len().min(most);

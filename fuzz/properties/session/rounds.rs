@@ -194,6 +194,7 @@ fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
     }
     for index in 0..NODES {
         let session = rounds.session(Node::new(index));
+        session.about_to_write();
         let count = session.output().len();
         session.wrote(count / 2);
         session.wrote(count - count / 2);

@@ -206,11 +206,11 @@ impl Conversation for Servers {
         self.nodes
     }
 
-    fn is_down(&mut self, node: Node) -> bool {
+    fn is_down(&self, node: Node) -> bool {
         !self.is_current(node) || self.table.session.is_down()
     }
 
-    fn wants_connection(&mut self, node: Node, now: Time) -> bool {
+    fn wants_connection(&self, node: Node, now: Time) -> bool {
         self.is_current(node) && self.table.session.wants_connection(now)
     }
 
@@ -222,7 +222,7 @@ impl Conversation for Servers {
         self.follow_session();
     }
 
-    fn phase(&mut self, _: Node) -> Phase {
+    fn phase(&self, _: Node) -> Phase {
         if self.table.session.is_ready() {
             Phase::Answering
         } else {
@@ -240,7 +240,7 @@ impl Conversation for Servers {
         "zks"
     }
 
-    fn output(&mut self, node: Node) -> &[u8] {
+    fn output(&self, node: Node) -> &[u8] {
         if self.is_down(node) {
             &[]
         } else {

@@ -27,16 +27,16 @@ pub trait Conversation {
     fn nodes(&self) -> usize;
 
     /// Is there no connection to this node, and none being made? Then its socket is closed.
-    fn is_down(&mut self, node: Node) -> bool;
+    fn is_down(&self, node: Node) -> bool;
 
     /// Is a connection to this node, which has none, to be made now?
-    fn wants_connection(&mut self, node: Node, now: Time) -> bool;
+    fn wants_connection(&self, node: Node, now: Time) -> bool;
 
     /// A connection is being made, and has come so far.
     fn connecting(&mut self, node: Node, now: Time, phase: Phase);
 
     /// The step that the connection waits for.
-    fn phase(&mut self, node: Node) -> Phase;
+    fn phase(&self, node: Node) -> Phase;
 
     /// The node's address was named by a failover authority in this epoch, which was asked then.
     fn located(&mut self, _node: Node, _epoch: u64, _asked_at: Time) {}
@@ -71,8 +71,11 @@ pub trait Conversation {
     /// The scheme of URLs by which a connection is secured.
     fn secure_scheme(&self) -> &'static str;
 
+    /// The output is about to be written: nothing else will be sent before that.
+    fn about_to_write(&mut self, _node: Node) {}
+
     /// The bytes to write.
-    fn output(&mut self, node: Node) -> &[u8];
+    fn output(&self, node: Node) -> &[u8];
 
     /// The first `count` bytes of the output were written.
     fn wrote(&mut self, node: Node, count: usize);
@@ -208,6 +211,7 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
     pub fn flush(&mut self) {
         for node in self.nodes() {
             self.sockets.follow(self.conversation, node);
+            self.conversation.about_to_write(node);
             self.sockets.write(self.conversation, node);
         }
     }

@@ -408,6 +408,7 @@ impl ScriptedSession {
 
 /// Writes all pending output.
 pub(super) fn write(session: &mut Session, sent: &mut Vec<u8>) {
+    session.about_to_write();
     sent.extend_from_slice(session.output());
     let count = session.output().len();
     session.wrote(count);

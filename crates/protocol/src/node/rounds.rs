@@ -269,20 +269,20 @@ impl<W> Conversation for Rounds<W> {
         self.sessions.len()
     }
 
-    fn is_down(&mut self, node: Node) -> bool {
-        self.session(node).is_down()
+    fn is_down(&self, node: Node) -> bool {
+        self.sessions[node.index()].is_down()
     }
 
-    fn wants_connection(&mut self, node: Node, now: Time) -> bool {
-        self.session(node).wants_connection(now)
+    fn wants_connection(&self, node: Node, now: Time) -> bool {
+        self.sessions[node.index()].wants_connection(now)
     }
 
     fn connecting(&mut self, node: Node, now: Time, phase: Phase) {
         self.session(node).connecting(now, phase);
     }
 
-    fn phase(&mut self, node: Node) -> Phase {
-        self.session(node).phase()
+    fn phase(&self, node: Node) -> Phase {
+        self.sessions[node.index()].phase()
     }
 
     fn connected(&mut self, node: Node, now: Time, host: Option<Host>) {
@@ -323,8 +323,12 @@ impl<W> Conversation for Rounds<W> {
         is_left
     }
 
-    fn output(&mut self, node: Node) -> &[u8] {
-        self.session(node).output()
+    fn about_to_write(&mut self, node: Node) {
+        self.session(node).about_to_write();
+    }
+
+    fn output(&self, node: Node) -> &[u8] {
+        self.sessions[node.index()].output()
     }
 
     fn wrote(&mut self, node: Node, count: usize) {

@@ -7,9 +7,10 @@
 //!    └───── closed(), no answer in time, bytes that cannot be trusted ────────────┘
 //! ```
 //!
-//! The owner of the socket connects when [`Session::wants_connection`], writes [`Session::output`],
-//! gives the bytes that it reads to [`Session::received`], and closes the socket when
-//! [`Session::is_down`]. [`Session::poll_answer`] returns the answers. Invariants:
+//! The owner of the socket connects when [`Session::wants_connection`], calls
+//! [`Session::about_to_write`] and writes [`Session::output`], gives the bytes that it reads to
+//! [`Session::received`], and closes the socket when [`Session::is_down`]. [`Session::poll_answer`]
+//! returns the answers. Invariants:
 //!
 //! - Replies are matched to commands by order; a connection whose order is wrong is closed.
 //! - A removal is in flight behind what it removes, or a pending release: written first on the next
@@ -303,10 +304,15 @@ impl Session {
         self.fill(now);
     }
 
-    pub fn output(&mut self) -> &[u8] {
+    /// The output is about to be written. In a group, the question behind the votes in it is asked
+    /// now: one for all of them.
+    pub fn about_to_write(&mut self) {
         if self.trust.group.is_unchecked {
             self.seal();
         }
+    }
+
+    pub fn output(&self) -> &[u8] {
         self.flight.output()
     }
 
