@@ -150,7 +150,7 @@ impl Session {
         Ok(answer)
     }
 
-    /// Delivers an answer at once, or, of a vote in a group, when the question behind it is answered.
+    /// Delivers an answer at once; a vote of a group when the question behind it is answered.
     pub(super) fn deliver(&mut self, answer: Answer, request: &SharedRequest) {
         if self.options.group.is_some() && request.is_vote() {
             self.trust.group.keep(answer, request.clone());
