@@ -3,12 +3,14 @@
 
 #[cfg(feature = "diagnostics")]
 mod node_keys;
+mod nodes;
 mod other_data;
 
 #[cfg(feature = "diagnostics")]
 use node_keys::AllKeys;
 #[cfg(feature = "registers")]
 pub(crate) use node_keys::{KeyStep, NodeKeys};
+use nodes::{lookup_auth, session_options};
 use other_data::LastLooks;
 
 #[cfg(feature = "diagnostics")]
@@ -28,12 +30,11 @@ use crate::inspect::Seen;
 use crate::inspect::{Inspection, NotALock};
 #[cfg(feature = "diagnostics")]
 use crate::net::ask_sentinels;
-use crate::net::{Endpoint, LookupAuth, Net, RoundOutcome, TlsTarget};
-use crate::node::{Credentials, GroupOptions, NodeAnswer, NodeError, NodeReport};
+use crate::net::{Endpoint, Net, RoundOutcome};
+use crate::node::Session;
+use crate::node::{NodeAnswer, NodeError, NodeReport};
 #[cfg(feature = "diagnostics")]
 use crate::node::{NodeStatus, Standards, script::MarkerChange};
-use crate::node::{Session, SessionOptions, tag_of};
-use crate::node_url::{Address, Failover, Login, NodeUrl};
 use crate::owner_process::OwnerProcess;
 use crate::watchdog::Watchdog;
 #[cfg(feature = "diagnostics")]
@@ -475,87 +476,4 @@ fn standards(settings: &Settings) -> Standards {
         restart_guard: *restart_guard,
         allowed,
     }
-}
-
-/// How long a replaced master is believed, unless it is set: as long as the servers of a cluster
-/// take with the default settings; less, if a majority of the group must vouch for it.
-const FAILOVER_BOUND: Duration = Duration::from_secs(15);
-const VOUCHED_BOUND: Duration = Duration::from_secs(5);
-
-/// How long the others have who know the master, after the first answer.
-const SOON: Duration = Duration::from_secs(1);
-
-/// How those are asked who know the master of a group.
-fn lookup_auth(url: &NodeUrl, tls: Option<TlsTarget>, settings: &Settings) -> LookupAuth {
-    let given = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
-    let own = || Login {
-        user: given(url.user()),
-        password: given(url.password()),
-    };
-    let sentinel = url
-        .failover()
-        .and_then(|failover| failover.sentinel.clone());
-    let places = match url.address() {
-        Address::Sentinel {
-            sentinels: places, ..
-        }
-        | Address::Cluster { seeds: places, .. } => places.len(),
-        Address::Tcp { .. } | Address::Unix { .. } => 0,
-    };
-    let asking = (0..places).map(|_| Arc::default()).collect();
-    let bound = url
-        .failover()
-        .map(|failover| failover_bound(failover, settings));
-    let soon = bound.map_or(SOON, |bound| SOON.min(bound / 4));
-    let learned = Arc::default();
-    LookupAuth {
-        login: sentinel.unwrap_or_else(own),
-        tls,
-        asking,
-        soon,
-        learned,
-    }
-}
-
-fn failover_bound(failover: &Failover, settings: &Settings) -> Duration {
-    let default = if failover.replicas.is_some() {
-        VOUCHED_BOUND
-    } else {
-        FAILOVER_BOUND
-    };
-    settings.failover_bound.unwrap_or(default)
-}
-
-fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
-    // If there are no random numbers now, reconnecting is less spread out; locking, later, is what
-    // needs them.
-    let seed = draw().map_or(0, |entropy| entropy.seed);
-    let mut options = SessionOptions::new(&url.to_string(), seed);
-    let client_name = Some(&*settings.client_name);
-    options.credentials = Credentials::new(url.user(), url.password(), url.database(), client_name);
-    options.quarantine = settings.restart_guard.then_some(settings.max_ttl);
-    if let Some(failover) = url.failover() {
-        let bound = failover_bound(failover, settings);
-        let tag = match url.address() {
-            Address::Cluster { slots, .. } => tag_of(slots[0]),
-            _ => String::new(),
-        };
-        let max_ttl = settings.max_ttl;
-        let replicas = failover.replicas;
-        let group = GroupOptions {
-            tag: tag.into_bytes().into(),
-            bound,
-            max_ttl,
-            replicas,
-        };
-        options.quarantine = Some(max_ttl.saturating_add(bound));
-        options.group = Some(Arc::new(group));
-        options.is_looked_up = !matches!(url.address(), Address::Tcp { .. });
-    }
-    options.node_timeout = settings.rules.node_timeout;
-    options.connect_timeout = settings.connecting.timeout;
-    options.silence_max = settings.rules.node_timeout * 10;
-    // A caller cannot tell an I/O thread that waits from one that is stopped.
-    options.is_waited_for = !settings.io_thread;
-    options
 }
