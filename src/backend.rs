@@ -6,21 +6,21 @@
 
 mod cancellation;
 mod events;
+#[cfg(feature = "diagnostics")]
+mod operator;
 
 pub(crate) use cancellation::{CancellableCall, Cancellation};
 pub(crate) use events::{EventRecorder, Events};
+#[cfg(feature = "diagnostics")]
+pub(crate) use operator::{KeyListing, Operator};
 
 use crate::clock::Time;
 use crate::engine::{Extended, HeldLock, LockAttributes, Share, Token, Ttl, Wait};
 use crate::error::{Error, NoQuorum};
 use crate::event::Released;
-#[cfg(feature = "diagnostics")]
-use crate::inspect::Seen;
 use crate::inspect::{Inspection, NotALock};
 use crate::net::ChangeQueue;
 use crate::node::NodeReport;
-#[cfg(feature = "diagnostics")]
-use crate::node::{NodeError, NodeStatus, Standards, script::MarkerChange};
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{GuardedLock, Notifier, Watchdog};
@@ -82,31 +82,9 @@ pub(crate) trait Backend: Send + Sync {
     /// Looks at a lock without taking it.
     fn inspect(&self, key: Arc<[u8]>) -> Result<Inspection, Error>;
 
-    /// Releases the holders that were seen. Returns whether any was still there.
+    /// Who answers what an operator asks.
     #[cfg(feature = "diagnostics")]
-    fn force_release(&self, seen: &Seen) -> Result<bool, Error>;
-
-    /// Lists the keys that match a pattern: of locks, or of what has no ttl.
-    #[cfg(feature = "diagnostics")]
-    fn list(&self, pattern: Arc<[u8]>, of_registers: bool) -> Box<dyn KeyListing + '_>;
-
-    /// Asks each node about its state.
-    #[cfg(feature = "diagnostics")]
-    fn statuses(&self) -> Vec<NodeStatus>;
-
-    /// Changes the markers of those nodes that are replicated groups, whose reports it returns.
-    #[cfg(feature = "diagnostics")]
-    fn change_markers(&self, _change: MarkerChange) -> Vec<NodeReport> {
-        Vec::new()
-    }
-
-    /// The statuses where no node can be asked, for this reason.
-    #[cfg(feature = "diagnostics")]
-    fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus>;
-
-    /// What the warnings about nodes depend on.
-    #[cfg(feature = "diagnostics")]
-    fn standards(&self) -> Standards;
+    fn operator(&self) -> &dyn Operator;
 }
 
 /// What a session allows that locks end with.
@@ -117,18 +95,6 @@ pub(crate) struct SessionLimits {
     /// For how long a lock may stay taken after its guard is gone: so long the session lives, even
     /// if the process dies at once.
     pub(crate) keep_for: Duration,
-}
-
-/// A listing of keys that goes on step by step.
-#[cfg(feature = "diagnostics")]
-pub(crate) trait KeyListing: Send + Sync {
-    /// The next keys, perhaps none, and perhaps some that were there before. `None` at the end.
-    fn next_keys(&mut self) -> Result<Option<Vec<Vec<u8>>>, Error>;
-
-    /// The caller keeps names that take this many bytes.
-    fn keep(&mut self, bytes: usize) {
-        let _ = bytes;
-    }
 }
 
 /// What a backend shares with the rest of its client.

@@ -1,48 +1,36 @@
 //! Locks that a majority of independent nodes keeps: the main loop of a call that acquires one, and
 //! the single rounds that extend, release and look at them.
 
-#[cfg(feature = "diagnostics")]
-mod node_keys;
 mod nodes;
+#[cfg(feature = "diagnostics")]
+pub(crate) mod operator;
 mod other_data;
 
-#[cfg(feature = "diagnostics")]
-use node_keys::AllKeys;
-#[cfg(feature = "registers")]
-pub(crate) use node_keys::{KeyStep, NodeKeys};
 use nodes::{lookup_auth, session_options};
 use other_data::LastLooks;
 
 #[cfg(feature = "diagnostics")]
-use crate::backend::KeyListing;
+use crate::backend::Operator;
 use crate::backend::{Backend, EventRecorder, LockSpec, QueueSlot, SharedParts};
 use crate::clock::{self, Time};
 use crate::config::{RedisNode, Settings};
 use crate::engine::{Acquire, Acquired, Command, Extend, Extended, HeldLock, Input, Operation};
 #[cfg(feature = "diagnostics")]
-use crate::engine::{Node, NodeSet, quorum};
+use crate::engine::{Node, NodeSet};
 use crate::engine::{Release, ReleaseOutcome, Request, Rules, Said, Step, Token, Ttl};
 use crate::entropy::draw;
 use crate::error::{ConfigError, Error, NoQuorum};
 use crate::event::Released;
-#[cfg(feature = "diagnostics")]
-use crate::inspect::Seen;
 use crate::inspect::{Inspection, NotALock};
-#[cfg(feature = "diagnostics")]
-use crate::net::ask_sentinels;
 use crate::net::{Endpoint, Net, RoundOutcome};
-use crate::node::Session;
-use crate::node::{NodeAnswer, NodeError, NodeReport};
 #[cfg(feature = "diagnostics")]
-use crate::node::{NodeStatus, Standards, script::MarkerChange};
+use crate::node::Standards;
+use crate::node::{NodeAnswer, NodeError, NodeReport, Session};
 use crate::owner_process::OwnerProcess;
 use crate::watchdog::Watchdog;
-#[cfg(feature = "diagnostics")]
-use redlatch_protocol::inspect::ForcedRemoval;
 use redlatch_protocol::inspect::{KeySnapshot, Look};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The connections to the nodes, and what keeps locks on them alive.
 pub(crate) struct Redlock {
@@ -60,10 +48,6 @@ pub(crate) struct Redlock {
     #[cfg(feature = "diagnostics")]
     endpoints: Vec<Endpoint>,
 }
-
-/// How long Sentinels have to answer, if that is longer than `node_timeout`: no lock waits for it.
-#[cfg(feature = "diagnostics")]
-const SENTINELS_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Redlock {
     /// Prepares connections to the nodes; makes none yet.
@@ -123,7 +107,7 @@ impl Redlock {
             owner_process: Arc::clone(owner_process),
             last_looks: LastLooks::default(),
             #[cfg(feature = "diagnostics")]
-            standards: standards(settings),
+            standards: operator::standards(settings),
             #[cfg(feature = "diagnostics")]
             groups,
             #[cfg(feature = "diagnostics")]
@@ -384,96 +368,7 @@ impl Backend for Redlock {
     }
 
     #[cfg(feature = "diagnostics")]
-    fn force_release(&self, seen: &Seen) -> Result<bool, Error> {
-        let Seen {
-            key, locks, others, ..
-        } = seen;
-        if locks.is_empty() {
-            let Some((_, reason)) = others.first() else {
-                return Ok(false);
-            };
-            let urls = others.iter().map(|(url, _)| Arc::clone(url)).collect();
-            return Err(Error::NotALock {
-                key: Arc::clone(key),
-                reason: *reason,
-                urls,
-            });
-        }
-        let key = Arc::clone(key);
-        let seen = Arc::clone(locks);
-        let removal = Command::Custom(Arc::new(ForcedRemoval { key, seen }));
-        let request = Request::to_all(&self.rules, clock::now(), removal);
-        let RoundOutcome { said, reports, .. } = self.net.submit(request);
-        let removed: Vec<bool> = said
-            .iter()
-            .flatten()
-            .filter_map(|said| said.get().copied())
-            .collect();
-        if removed.len() < quorum(self.rules.nodes) {
-            return Err(Error::NoQuorum(NoQuorum::new(reports)));
-        }
-        Ok(removed.contains(&true))
-    }
-
-    #[cfg(feature = "diagnostics")]
-    fn list(&self, pattern: Arc<[u8]>, of_registers: bool) -> Box<dyn KeyListing + '_> {
-        Box::new(AllKeys::new(self, pattern, of_registers))
-    }
-
-    #[cfg(feature = "diagnostics")]
-    fn statuses(&self) -> Vec<NodeStatus> {
-        let until = clock::now().after(self.rules.node_timeout.max(SENTINELS_TIMEOUT));
-        let ask = |at: &Endpoint| ask_sentinels(&at.address, &at.auth, until);
-        let asked: Vec<_> = self.endpoints.iter().map(ask).collect();
-        let mut statuses = self.examine(NodeSet::all(self.rules.nodes));
-        for (status, asked) in statuses.iter_mut().zip(asked) {
-            asked
-                .into_iter()
-                .for_each(|wait| status.set_sentinels(wait()));
-        }
-        statuses
-    }
-
-    #[cfg(feature = "diagnostics")]
-    fn change_markers(&self, change: MarkerChange) -> Vec<NodeReport> {
-        if self.groups.is_empty() {
-            return Vec::new();
-        }
-        let change = Command::Custom(Arc::new(change));
-        let request = Request::to_all(&self.rules, clock::now(), change);
-        let RoundOutcome { reports, .. } = self.net.submit(Request {
-            nodes: self.groups,
-            ..request
-        });
-        let reports = reports.into_iter().enumerate();
-        let of_group = |(index, _): &(usize, _)| self.groups.contains(Node::new(*index));
-        reports.filter(of_group).map(|(_, report)| report).collect()
-    }
-
-    #[cfg(feature = "diagnostics")]
-    fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus> {
-        self.net.unreachable(error)
-    }
-
-    #[cfg(feature = "diagnostics")]
-    fn standards(&self) -> Standards {
-        self.standards
-    }
-}
-
-/// What the warnings about nodes depend on.
-#[cfg(feature = "diagnostics")]
-fn standards(settings: &Settings) -> Standards {
-    let Settings {
-        max_ttl,
-        rules,
-        restart_guard,
-        ..
-    } = settings;
-    let validity = Ttl::from_duration(*max_ttl).map(|longest| rules.drift.validity(longest));
-    let allowed = max_ttl.saturating_sub(validity.unwrap_or_default());
-    Standards {
-        restart_guard: *restart_guard,
-        allowed,
+    fn operator(&self) -> &dyn Operator {
+        self
     }
 }

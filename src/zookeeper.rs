@@ -3,8 +3,9 @@
 mod acquire;
 mod questions;
 
-use crate::backend::KeyListing;
-use crate::backend::{Backend, EventRecorder, LockSpec, QueueSlot, SessionLimits, SharedParts};
+use crate::backend::{
+    Backend, EventRecorder, LockSpec, Operator, QueueSlot, SessionLimits, SharedParts,
+};
 use crate::clock::{self, Time};
 use crate::config::{EnsembleSettings, Settings};
 use crate::engine::{Extended, HeldLock, Rules, Token, Ttl, Vote};
@@ -12,20 +13,16 @@ use crate::entropy::draw;
 use crate::error::{ConfigError, Error, LossReason, NoQuorum};
 use crate::event::Released;
 use crate::inspect::Inspection;
-use crate::inspect::Seen;
 use crate::net::{Endpoint, EnsembleNet, LockMessage, LookupAuth, OrderKind};
 use crate::node::{NodeAnswer, NodeError, NodeReport, Phase};
-use crate::node::{NodeStatus, Standards};
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{GuardedLock, Notifier};
 use acquire::ZooKeeperAcquire;
-use questions::LockDirectories;
 use redlatch_zookeeper::contender::ContenderPlan;
 use redlatch_zookeeper::lock_table::{Loss, Outcome};
 use redlatch_zookeeper::message::{Acl, Secret};
-use redlatch_zookeeper::path::Layout;
-use redlatch_zookeeper::path::{Directory, PathError, Root};
+use redlatch_zookeeper::path::{Directory, Layout, PathError, Root};
 use redlatch_zookeeper::session::EnsembleSessionOptions;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -263,28 +260,8 @@ impl Backend for EnsembleBackend {
         Ok(Inspection::of_ensemble(key, url, &view))
     }
 
-    fn force_release(&self, seen: &Seen) -> Result<bool, Error> {
-        self.remove(&seen.key, &seen.locks).map_err(Error::NoQuorum)
-    }
-
-    fn list(&self, pattern: Arc<[u8]>, _: bool) -> Box<dyn KeyListing + '_> {
-        Box::new(LockDirectories::new(self, pattern))
-    }
-
-    fn statuses(&self) -> Vec<NodeStatus> {
-        self.net.examine(self.deadline())
-    }
-
-    fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus> {
-        self.net.unreachable(error)
-    }
-
-    /// Of all that the warnings depend on, ensembles have the machine alone.
-    fn standards(&self) -> Standards {
-        Standards {
-            restart_guard: true,
-            allowed: self.session_timeout,
-        }
+    fn operator(&self) -> &dyn Operator {
+        self
     }
 }
 

@@ -48,9 +48,12 @@ impl LockClient {
     pub fn nodes(&self) -> Vec<NodeStatus> {
         let core = &self.core;
         if core.is_forked() {
-            return core.backend.unreachable(&NodeError::OtherProcess);
+            return core
+                .backend
+                .operator()
+                .unreachable(&NodeError::OtherProcess);
         }
-        let mut statuses = core.backend.statuses();
+        let mut statuses = core.backend.operator().statuses();
         #[cfg(feature = "registers")]
         if let Ok(nodes) = core.register_nodes() {
             nodes.note_votes(&mut statuses);
@@ -60,7 +63,7 @@ impl LockClient {
         }
         judge(
             &mut statuses,
-            core.backend.standards(),
+            core.backend.operator().standards(),
             clock::now(),
             clock::wall_micros(),
         );
@@ -106,7 +109,7 @@ impl LockClient {
         if self.core.is_forked() {
             return Err(Error::OtherProcess);
         }
-        self.core.backend.force_release(&seen.seen)
+        self.core.backend.operator().force_release(&seen.seen)
     }
 }
 
@@ -155,7 +158,7 @@ impl LockClient {
         if self.core.is_forked() {
             return Err(Error::OtherProcess);
         }
-        Ok(self.core.backend.change_markers(change))
+        Ok(self.core.backend.operator().change_markers(change))
     }
 }
 
@@ -252,7 +255,7 @@ impl LockClient {
         let backend = &self.core.backend;
         let of_registers = !infix.is_empty();
         let pattern = self.pattern_of_keys(pattern, infix);
-        let keys = pattern.map(|pattern| backend.list(pattern, of_registers));
+        let keys = pattern.map(|pattern| backend.operator().list(pattern, of_registers));
         let found = Vec::new();
         let known = HashSet::new();
         Locks {

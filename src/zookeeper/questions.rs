@@ -2,15 +2,15 @@
 //! for it, which locks there are, and the removal of what others hold.
 
 use super::EnsembleBackend;
-use crate::backend::KeyListing;
+use crate::backend::{KeyListing, Operator};
 use crate::clock::{self, Time, WallTime, wall_time};
 use crate::config::is_reserved;
 use crate::error::{Error, NoQuorum};
 use crate::inspect::{Holder, Inspection, Label, LockState, NodeView, OwnThreads};
 use crate::inspect::{QueuedWaiter, Seen};
 use crate::net::{OrderKind, refusal};
-use crate::node::NodeAnswer;
 use crate::node::command::KEY_MAX;
+use crate::node::{NodeAnswer, NodeError, NodeStatus, Standards};
 use redlatch_zookeeper::lock_table::Outcome;
 use redlatch_zookeeper::message::{EnsembleError, EnsembleReply, EnsembleRequest};
 use redlatch_zookeeper::path;
@@ -74,7 +74,7 @@ impl EnsembleBackend {
     /// # Errors
     ///
     /// No server answered, or it refused. Some of them may be deleted, or all.
-    pub(super) fn remove(&self, key: &[u8], paths: &[Vec<u8>]) -> Result<bool, NoQuorum> {
+    fn remove(&self, key: &[u8], paths: &[Vec<u8>]) -> Result<bool, NoQuorum> {
         let Ok(directory) = self.directory(key) else {
             return Ok(false);
         };
@@ -157,7 +157,7 @@ impl EnsembleBackend {
         Ok(found)
     }
 
-    pub(super) fn deadline(&self) -> Time {
+    fn deadline(&self) -> Time {
         clock::now().after(self.patience())
     }
 
@@ -189,12 +189,38 @@ impl EnsembleBackend {
     }
 }
 
+impl Operator for EnsembleBackend {
+    fn force_release(&self, seen: &Seen) -> Result<bool, Error> {
+        self.remove(&seen.key, &seen.locks).map_err(Error::NoQuorum)
+    }
+
+    fn list(&self, pattern: Arc<[u8]>, _: bool) -> Box<dyn KeyListing + '_> {
+        Box::new(LockDirectories::new(self, pattern))
+    }
+
+    fn statuses(&self) -> Vec<NodeStatus> {
+        self.net.examine(self.deadline())
+    }
+
+    fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus> {
+        self.net.unreachable(error)
+    }
+
+    /// Of all that the warnings depend on, ensembles have the machine alone.
+    fn standards(&self) -> Standards {
+        Standards {
+            restart_guard: true,
+            allowed: self.session_timeout,
+        }
+    }
+}
+
 /// In how many directories a server is asked at a time whether somebody is there.
 const BATCH: usize = 200;
 
 /// The locks that somebody holds or waits for, whose keys match a pattern. The queue of a lock and
 /// its shares are two directories.
-pub(super) struct LockDirectories<'a> {
+struct LockDirectories<'a> {
     ensemble: &'a EnsembleBackend,
     pattern: Arc<[u8]>,
     /// Those that were not looked at yet. `None` before they are listed.
@@ -202,7 +228,7 @@ pub(super) struct LockDirectories<'a> {
 }
 
 impl<'a> LockDirectories<'a> {
-    pub(super) fn new(ensemble: &'a EnsembleBackend, pattern: Arc<[u8]>) -> Self {
+    fn new(ensemble: &'a EnsembleBackend, pattern: Arc<[u8]>) -> Self {
         Self {
             ensemble,
             pattern,

@@ -7,7 +7,7 @@ use crate::entropy::draw;
 use crate::error::RegisterError;
 use crate::node::{Durability, NodeAnswer, NodeError, NodeReport};
 use crate::node_url::NodeUrl;
-use crate::redlock::{KeyStep, NodeKeys};
+use crate::redlock::operator::{KeyStep, NodeKeys};
 use crate::registers::{
     Epoch, Group, InvalidValue, Mark, MarkStep, Member, MemberAddress, MembershipView, NodeMark,
     Refill, RefillEnd, RefillStep, RegisterKeys,

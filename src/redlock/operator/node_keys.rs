@@ -1,12 +1,11 @@
-//! What single nodes have: their keys that match a pattern, read step by step, and the state of
-//! their servers.
+//! The keys that match a pattern, read from single nodes step by step.
 
-use super::Redlock;
 use crate::backend::KeyListing;
 use crate::clock;
-use crate::engine::{Command, Node, NodeSet, Request, quorum};
+use crate::engine::{Command, Node, Request, quorum};
 use crate::error::{Error, NoQuorum};
-use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus, RoundOutcome};
+use crate::node::{NodeAnswer, NodeError, NodeReport, RoundOutcome};
+use crate::redlock::Redlock;
 use redlatch_protocol::inspect::{KeyPage, Listing};
 use std::sync::Arc;
 
@@ -167,17 +166,6 @@ impl KeyListing for AllKeys<'_> {
         self.node
             .iter_mut()
             .for_each(|node| node.progress.bytes += bytes);
-    }
-}
-
-impl Redlock {
-    /// Asks these nodes about the state of their servers.
-    pub(crate) fn examine(&self, nodes: NodeSet) -> Vec<NodeStatus> {
-        let request = Request {
-            nodes,
-            ..Request::examination(&self.rules, clock::now())
-        };
-        self.net.submit(request).statuses
     }
 }
 
