@@ -6,25 +6,21 @@ mod nodes;
 pub(crate) mod operator;
 mod other_data;
 
-use nodes::{lookup_auth, session_options};
+use nodes::{endpoint, session_options};
 use other_data::LastLooks;
 
-#[cfg(feature = "diagnostics")]
-use crate::backend::Operator;
 use crate::backend::{Backend, EventRecorder, LockSpec, QueueSlot, SharedParts};
 use crate::clock::{self, Time};
 use crate::config::{RedisNode, Settings};
-use crate::engine::{Acquire, Acquired, Command, Extend, Extended, HeldLock, Input, Operation};
-#[cfg(feature = "diagnostics")]
-use crate::engine::{Node, NodeSet};
-use crate::engine::{Release, ReleaseOutcome, Request, Rules, Said, Step, Token, Ttl};
+use crate::engine::{
+    Acquire, Acquired, Command, Extend, Extended, HeldLock, Input, Operation, Release,
+    ReleaseOutcome, Request, Rules, Said, Step, Token, Ttl,
+};
 use crate::entropy::draw;
 use crate::error::{ConfigError, Error, NoQuorum};
 use crate::event::Released;
 use crate::inspect::{Inspection, NotALock};
 use crate::net::{Endpoint, Net, RoundOutcome};
-#[cfg(feature = "diagnostics")]
-use crate::node::Standards;
 use crate::node::{NodeAnswer, NodeError, NodeReport, Session};
 use crate::owner_process::OwnerProcess;
 use crate::watchdog::Watchdog;
@@ -41,12 +37,7 @@ pub(crate) struct Redlock {
     owner_process: Arc<OwnerProcess>,
     last_looks: LastLooks,
     #[cfg(feature = "diagnostics")]
-    standards: Standards,
-    /// The nodes that are replicated groups.
-    #[cfg(feature = "diagnostics")]
-    groups: NodeSet,
-    #[cfg(feature = "diagnostics")]
-    endpoints: Vec<Endpoint>,
+    diagnostics: operator::Diagnostics,
 }
 
 impl Redlock {
@@ -65,34 +56,12 @@ impl Redlock {
             notifier,
             owner_process,
         } = shared;
-        #[cfg(feature = "diagnostics")]
-        let groups = (0..nodes.len()).filter(|index| nodes[*index].url.failover().is_some());
-        #[cfg(feature = "diagnostics")]
-        let groups = groups.map(Node::new).collect();
-        let nodes = nodes.iter().map(|RedisNode { url, tls }| {
-            let is_of_each_host = url
-                .failover()
-                .is_some_and(|failover| !failover.has_one_name);
-            let tls = tls.clone().map(|it| {
-                if is_of_each_host {
-                    it.of_each_host()
-                } else {
-                    it
-                }
-            });
-            let auth = lookup_auth(url, tls.clone(), settings);
-            let endpoint = Endpoint {
-                address: url.address().clone(),
-                tls,
-                auth,
-            };
-            (endpoint, Session::new(session_options(url, settings)))
-        });
-        let nodes: Vec<_> = nodes.collect();
-        #[cfg(feature = "diagnostics")]
-        let endpoints = nodes.iter().map(|(endpoint, _)| endpoint.clone()).collect();
+        let endpoints: Vec<Endpoint> = nodes.iter().map(|node| endpoint(node, settings)).collect();
+        let sessions = nodes
+            .iter()
+            .map(|node| Session::new(session_options(&node.url, settings)));
         let net = Net::new(
-            nodes,
+            endpoints.iter().cloned().zip(sessions).collect(),
             settings.connecting,
             settings.wait_for_all,
             settings.rules.node_timeout,
@@ -107,11 +76,7 @@ impl Redlock {
             owner_process: Arc::clone(owner_process),
             last_looks: LastLooks::default(),
             #[cfg(feature = "diagnostics")]
-            standards: operator::standards(settings),
-            #[cfg(feature = "diagnostics")]
-            groups,
-            #[cfg(feature = "diagnostics")]
-            endpoints,
+            diagnostics: operator::Diagnostics::new(nodes, endpoints, settings),
         })
     }
 
@@ -368,7 +333,7 @@ impl Backend for Redlock {
     }
 
     #[cfg(feature = "diagnostics")]
-    fn operator(&self) -> &dyn Operator {
+    fn operator(&self) -> &dyn crate::backend::Operator {
         self
     }
 }

@@ -1,9 +1,9 @@
 //! What each node of the configuration gets: how it is found, if it is a replicated group, and the
 //! options of its session.
 
-use crate::config::Settings;
+use crate::config::{RedisNode, Settings};
 use crate::entropy::draw;
-use crate::net::{LookupAuth, TlsTarget};
+use crate::net::{Endpoint, LookupAuth, TlsTarget};
 use crate::node::{Credentials, GroupOptions, SessionOptions, tag_of};
 use crate::node_url::{Address, Failover, Login, NodeUrl};
 use std::sync::Arc;
@@ -17,20 +17,34 @@ const VOUCHED_BOUND: Duration = Duration::from_secs(5);
 /// How long the others have who know the master, after the first answer.
 const SOON: Duration = Duration::from_secs(1);
 
-/// How those are asked who know the master of a group.
-pub(super) fn lookup_auth(
-    url: &NodeUrl,
-    tls: Option<TlsTarget>,
-    settings: &Settings,
-) -> LookupAuth {
-    let given = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
-    let own = || Login {
-        user: given(url.user()),
-        password: given(url.password()),
-    };
-    let sentinel = url
+/// Where this node is, and how connections to it are secured.
+pub(super) fn endpoint(RedisNode { url, tls }: &RedisNode, settings: &Settings) -> Endpoint {
+    let is_of_each_host = url
         .failover()
-        .and_then(|failover| failover.sentinel.clone());
+        .is_some_and(|failover| !failover.has_one_name);
+    let tls = match tls.clone() {
+        Some(tls) if is_of_each_host => Some(tls.of_each_host()),
+        tls => tls,
+    };
+    Endpoint {
+        address: url.address().clone(),
+        auth: lookup_auth(url, tls.clone(), settings),
+        tls,
+    }
+}
+
+/// How those are asked who know the master of a group.
+fn lookup_auth(url: &NodeUrl, tls: Option<TlsTarget>, settings: &Settings) -> LookupAuth {
+    let login = match url
+        .failover()
+        .and_then(|failover| failover.sentinel.clone())
+    {
+        Some(login) => login,
+        None => Login {
+            user: url.user().map(<[u8]>::to_vec),
+            password: url.password().map(<[u8]>::to_vec),
+        },
+    };
     let places = match url.address() {
         Address::Sentinel {
             sentinels: places, ..
@@ -43,13 +57,12 @@ pub(super) fn lookup_auth(
         .failover()
         .map(|failover| failover_bound(failover, settings));
     let soon = bound.map_or(SOON, |bound| SOON.min(bound / 4));
-    let learned = Arc::default();
     LookupAuth {
-        login: sentinel.unwrap_or_else(own),
+        login,
         tls,
         asking,
         soon,
-        learned,
+        learned: Arc::default(),
     }
 }
 

@@ -10,7 +10,7 @@ pub(crate) use node_keys::{KeyStep, NodeKeys};
 use super::Redlock;
 use crate::backend::{KeyListing, Operator};
 use crate::clock;
-use crate::config::Settings;
+use crate::config::{RedisNode, Settings};
 use crate::engine::{Command, Node, NodeSet, Request, Ttl, quorum};
 use crate::error::{Error, NoQuorum};
 use crate::inspect::Seen;
@@ -23,6 +23,25 @@ use std::time::Duration;
 
 /// How long Sentinels have to answer, if that is longer than `node_timeout`: no lock waits for it.
 const SENTINELS_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// What only an operator needs to know of the nodes.
+pub(super) struct Diagnostics {
+    standards: Standards,
+    /// The nodes that are replicated groups.
+    groups: NodeSet,
+    endpoints: Vec<Endpoint>,
+}
+
+impl Diagnostics {
+    pub(super) fn new(nodes: &[RedisNode], endpoints: Vec<Endpoint>, settings: &Settings) -> Self {
+        let groups = (0..nodes.len()).filter(|index| nodes[*index].url.failover().is_some());
+        Self {
+            standards: standards(settings),
+            groups: groups.map(Node::new).collect(),
+            endpoints,
+        }
+    }
+}
 
 impl Operator for Redlock {
     fn force_release(&self, seen: &Seen) -> Result<bool, Error> {
@@ -45,11 +64,8 @@ impl Operator for Redlock {
         let removal = Command::Custom(Arc::new(ForcedRemoval { key, seen }));
         let request = Request::to_all(&self.rules, clock::now(), removal);
         let RoundOutcome { said, reports, .. } = self.net.submit(request);
-        let removed: Vec<bool> = said
-            .iter()
-            .flatten()
-            .filter_map(|said| said.get().copied())
-            .collect();
+        let answers = said.iter().flatten();
+        let removed: Vec<bool> = answers.filter_map(|said| said.get().copied()).collect();
         if removed.len() < quorum(self.rules.nodes) {
             return Err(Error::NoQuorum(NoQuorum::new(reports)));
         }
@@ -62,30 +78,39 @@ impl Operator for Redlock {
 
     fn statuses(&self) -> Vec<NodeStatus> {
         let until = clock::now().after(self.rules.node_timeout.max(SENTINELS_TIMEOUT));
-        let ask = |at: &Endpoint| ask_sentinels(&at.address, &at.auth, until);
-        let asked: Vec<_> = self.endpoints.iter().map(ask).collect();
+        let asked: Vec<_> = self
+            .diagnostics
+            .endpoints
+            .iter()
+            .map(|at| ask_sentinels(&at.address, &at.auth, until))
+            .collect();
         let mut statuses = self.examine(NodeSet::all(self.rules.nodes));
         for (status, asked) in statuses.iter_mut().zip(asked) {
-            asked
-                .into_iter()
-                .for_each(|wait| status.set_sentinels(wait()));
+            if let Some(wait) = asked {
+                status.set_sentinels(wait());
+            }
         }
         statuses
     }
 
     fn change_markers(&self, change: MarkerChange) -> Vec<NodeReport> {
-        if self.groups.is_empty() {
+        let groups = self.diagnostics.groups;
+        if groups.is_empty() {
             return Vec::new();
         }
         let change = Command::Custom(Arc::new(change));
-        let request = Request::to_all(&self.rules, clock::now(), change);
-        let RoundOutcome { reports, .. } = self.net.submit(Request {
-            nodes: self.groups,
-            ..request
-        });
-        let reports = reports.into_iter().enumerate();
-        let of_group = |(index, _): &(usize, _)| self.groups.contains(Node::new(*index));
-        reports.filter(of_group).map(|(_, report)| report).collect()
+        let request = Request {
+            nodes: groups,
+            ..Request::to_all(&self.rules, clock::now(), change)
+        };
+        let RoundOutcome { reports, .. } = self.net.submit(request);
+        let mut of_groups = Vec::new();
+        for (index, report) in reports.into_iter().enumerate() {
+            if groups.contains(Node::new(index)) {
+                of_groups.push(report);
+            }
+        }
+        of_groups
     }
 
     fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus> {
@@ -93,7 +118,7 @@ impl Operator for Redlock {
     }
 
     fn standards(&self) -> Standards {
-        self.standards
+        self.diagnostics.standards
     }
 }
 
@@ -109,7 +134,7 @@ impl Redlock {
 }
 
 /// What the warnings about nodes depend on.
-pub(super) fn standards(settings: &Settings) -> Standards {
+fn standards(settings: &Settings) -> Standards {
     let Settings {
         max_ttl,
         rules,
