@@ -121,15 +121,42 @@ impl Redlock {
         acquire
     }
 
+    /// Asks the nodes what the machine wants to know, and gives it their votes. `reports` is of the
+    /// attempt's last round.
+    fn run_round(
+        &self,
+        request: Request,
+        acquire: &mut Acquire,
+        reports: &mut Vec<NodeReport>,
+        mut recorder: Option<&mut EventRecorder<'_>>,
+    ) {
+        let is_attempt = request.queue_entry().is_none();
+        if let Some(recorder) = recorder.as_mut().filter(|_| request.is_claim()) {
+            recorder.count_attempt();
+        }
+        let outcome = self.net.submit(request);
+        // After the answer that decided it: a grant must not look younger than it is.
+        let now = clock::now();
+        // A request about the queue that succeeds says nothing about the attempt before.
+        if is_attempt || !outcome.reports.is_empty() {
+            *reports = outcome.reports;
+        }
+        if let Some(recorder) = recorder.filter(|_| is_attempt) {
+            recorder.end_round(now, &outcome.votes);
+        }
+        acquire.handle(now, Input::Votes(outcome.votes));
+    }
+
     /// The attempt before has ended, and no other has begun. Returns whether the call goes on.
     fn note_progress(
         &self,
         acquire: &mut Acquire,
         spec: &LockSpec<'_>,
         slot: &QueueSlot,
-        recorder: Option<(&mut EventRecorder<'_>, &[NodeReport])>,
+        recorder: Option<&mut EventRecorder<'_>>,
+        reports: &[NodeReport],
     ) -> bool {
-        if let Some((recorder, reports)) = recorder {
+        if let Some(recorder) = recorder {
             let emit = AssertUnwindSafe(|| recorder.emit_progress(acquire, reports));
             if let Err(panic) = panic::catch_unwind(emit) {
                 // A callback that panics must not leave the caller in the nodes' queue.
@@ -173,9 +200,9 @@ impl Redlock {
                 if error.quarantine().is_some() && !is_over && self.is_held(spec) {
                     // A quarantine that outlasts the wait has ended it early. That others hold the
                     // lock is said at its end, as ever: callers pace themselves by that.
-                    spec.wait
-                        .deadline()
-                        .map(|deadline| spec.call.pause_until(deadline));
+                    if let Some(deadline) = spec.wait.deadline() {
+                        spec.call.pause_until(deadline);
+                    }
                     return Ok(None);
                 }
                 Err(Error::NoQuorum(error))
@@ -207,7 +234,6 @@ impl Redlock {
         }));
         let request = Request::to_all(&self.rules, clock::now(), look);
         let RoundOutcome { said, reports, .. } = self.net.submit(request);
-        let snapshot = |said: &Option<Said>| said.as_ref()?.get::<KeySnapshot>().cloned();
         (said.iter().map(snapshot).collect(), reports)
     }
 
@@ -246,33 +272,17 @@ impl Backend for Redlock {
                 }
             }
             if step.is_break() {
-                let progress = recorder
-                    .as_deref_mut()
-                    .map(|recorder| (recorder, &*reports));
-                if !self.note_progress(&mut acquire, spec, slot, progress) {
+                let recorder = recorder.as_deref_mut();
+                if !self.note_progress(&mut acquire, spec, slot, recorder, &reports) {
                     acquire.handle(clock::now(), Input::Cancelled);
                     continue;
                 }
             }
             match step {
                 Step::Send(request) if request.is_answered() => {
-                    let is_attempt = request.queue_entry().is_none();
-                    if let Some(recorder) = recorder.as_mut().filter(|_| request.is_claim()) {
-                        recorder.count_attempt();
-                    }
-                    let outcome = self.net.submit(request);
-                    // After the answer that decided it: a grant must not look younger than it is.
-                    let now = clock::now();
                     has_tried = true;
-                    // A request about the queue that succeeds says nothing about the attempt
-                    // before.
-                    if is_attempt || !outcome.reports.is_empty() {
-                        reports = outcome.reports;
-                    }
-                    if let Some(recorder) = recorder.as_mut().filter(|_| is_attempt) {
-                        recorder.end_round(now, &outcome.votes);
-                    }
-                    acquire.handle(now, Input::Votes(outcome.votes));
+                    let recorder = recorder.as_deref_mut();
+                    self.run_round(request, &mut acquire, &mut reports, recorder);
                 }
                 Step::Send(request) => self.post(request),
                 Step::Wait(wait) => {
@@ -288,9 +298,9 @@ impl Backend for Redlock {
                     let input = entropy.map_or(Input::NoEntropy, Input::Attempt);
                     // Before the first byte is written: a lock must not look longer than it is.
                     let now = clock::now();
-                    recorder
-                        .iter_mut()
-                        .for_each(|recorder| recorder.begin_attempt(now));
+                    if let Some(recorder) = recorder.as_deref_mut() {
+                        recorder.begin_attempt(now);
+                    }
                     acquire.handle(now, input);
                 }
                 Step::Done(outcome) => return self.result(outcome, reports, spec),
@@ -336,4 +346,9 @@ impl Backend for Redlock {
     fn operator(&self) -> &dyn crate::backend::Operator {
         self
     }
+}
+
+/// What a node has said that it has under a key.
+fn snapshot(said: &Option<Said>) -> Option<KeySnapshot> {
+    said.as_ref()?.get().cloned()
 }

@@ -133,11 +133,11 @@ impl Redlock {
 }
 
 fn urls(found: &OtherData, reports: Vec<NodeReport>) -> Vec<Arc<str>> {
-    let of_node =
-        |(index, report): (usize, NodeReport)| found.nodes.contains(&index).then_some(report.url);
-    reports
-        .into_iter()
-        .enumerate()
-        .filter_map(of_node)
-        .collect()
+    let mut urls = Vec::new();
+    for (index, report) in reports.into_iter().enumerate() {
+        if found.nodes.contains(&index) {
+            urls.push(report.url);
+        }
+    }
+    urls
 }

@@ -4,7 +4,7 @@ use crate::backend::KeyListing;
 use crate::clock;
 use crate::engine::{Command, Node, Request, quorum};
 use crate::error::{Error, NoQuorum};
-use crate::node::{NodeAnswer, NodeError, NodeReport, RoundOutcome};
+use crate::node::{NodeAnswer, NodeError, NodeReport};
 use crate::redlock::Redlock;
 use redlatch_protocol::inspect::{KeyPage, Listing};
 use std::sync::Arc;
@@ -63,7 +63,8 @@ impl NodeKeys {
             }) => {
                 // A step with many long names says nothing about the next one.
                 self.count = (self.count * 2).min(STEP);
-                (self.cursor, self.tries) = (next, 0);
+                self.cursor = next;
+                self.tries = 0;
                 if next == 0 {
                     KeyStep::End(keys, report)
                 } else if self.progress.goes_on(next) {
@@ -73,7 +74,8 @@ impl NodeKeys {
                 }
             }
             Some(KeyPage { keys: None, .. }) if self.count > 1 => {
-                (self.count, self.tries) = (self.count / 2, 0);
+                self.count /= 2;
+                self.tries = 0;
                 KeyStep::Keys(Vec::new())
             }
             Some(_) => given_up("more names in one step than fit in a reply", report),
@@ -88,25 +90,19 @@ impl NodeKeys {
         pattern: Arc<[u8]>,
         registers: bool,
     ) -> (Option<KeyPage>, NodeReport) {
-        let cursor = self.cursor;
-        let count = self.count;
-        let tag = Arc::default();
-        let listing = Listing {
+        let listing = Command::Custom(Arc::new(Listing {
             pattern,
-            cursor,
-            count,
+            cursor: self.cursor,
+            count: self.count,
             registers,
-            tag,
-        };
-        let listing = Command::Custom(Arc::new(listing));
+            tag: Arc::default(),
+        }));
         let request = Request::to_one(&redlock.rules, clock::now(), self.node, listing);
-        let RoundOutcome {
-            said, mut reports, ..
-        } = redlock.net.submit(request);
-        let page = said[self.node.index()]
-            .as_ref()
-            .and_then(|said| said.get().cloned());
-        (page, reports.swap_remove(self.node.index()))
+        let mut outcome = redlock.net.submit(request);
+        let index = self.node.index();
+        let said = outcome.said[index].as_ref();
+        let page = said.and_then(|said| said.get().cloned());
+        (page, outcome.reports.swap_remove(index))
     }
 }
 
@@ -144,8 +140,10 @@ impl KeyListing for AllKeys<'_> {
         } = self;
         let next = reports.len();
         if next == redlock.rules.nodes {
-            let is_read = |report: &&NodeReport| report.answer == NodeAnswer::Answered;
-            let read = reports.iter().filter(is_read).count();
+            let read = reports
+                .iter()
+                .filter(|report| report.answer == NodeAnswer::Answered)
+                .count();
             if read < quorum(redlock.rules.nodes) {
                 return Err(Error::NoQuorum(NoQuorum::new(std::mem::take(reports))));
             }
@@ -163,9 +161,9 @@ impl KeyListing for AllKeys<'_> {
     }
 
     fn keep(&mut self, bytes: usize) {
-        self.node
-            .iter_mut()
-            .for_each(|node| node.progress.bytes += bytes);
+        if let Some(node) = &mut self.node {
+            node.progress.bytes += bytes;
+        }
     }
 }
 
