@@ -10,7 +10,7 @@ const NAMED_CLOSURES_MAX: usize = 86;
 const SHADOWED_NAMES_MAX: usize = 24;
 
 /// `cfg`s in the file with the loop of every call, where a reader begins.
-const LOOP_CFGS_MAX: usize = 26;
+const LOOP_CFGS_MAX: usize = 4;
 
 /// Files in `tests/` itself rather than in the folder of what they are about.
 const FLAT_TESTS_MAX: usize = 110;
