@@ -97,18 +97,18 @@ impl WakeCancelled for Cancellation {
         });
         drop(waiters);
         self.wake_up.notify_all();
-        self.wait_queues
-            .iter()
-            .for_each(|queues| queues.wake_cancelled());
+        for queues in &self.wait_queues {
+            queues.wake_cancelled();
+        }
         let Some(backend) = self.backend.upgrade() else {
             return;
         };
         if self.token.is_cancelled() {
             return backend.end_waits(None);
         }
-        cancelled
-            .into_iter()
-            .for_each(|waiter| backend.end_waits(Some(waiter)));
+        for waiter in cancelled {
+            backend.end_waits(Some(waiter));
+        }
     }
 }
 
@@ -137,8 +137,12 @@ impl CancellableCall<'_> {
         };
         let before = self.waiter.replace(waiter);
         let mut waiters = self.client.lock();
-        before.map(|before| waiters.remove(&before));
-        waiter.map(|waiter| waiters.insert(waiter, own.clone()));
+        if let Some(before) = before {
+            waiters.remove(&before);
+        }
+        if let Some(waiter) = waiter {
+            waiters.insert(waiter, own.clone());
+        }
     }
 
     /// Pauses until `time`. Returns `true`, and early, if the call is cancelled.
@@ -162,10 +166,10 @@ impl CancellableCall<'_> {
 
 impl Drop for CancellableCall<'_> {
     fn drop(&mut self) {
-        let is_forked = || self.client.owner_process.is_known_forked();
-        let Some(own) = self.own.filter(|_| !is_forked()) else {
+        let Some(own) = self.own else { return };
+        if self.client.owner_process.is_known_forked() {
             return;
-        };
+        }
         self.set_waiter(None);
         own.detach(&self.client.weak());
     }

@@ -29,8 +29,9 @@ impl Events {
 
     /// The listener, if there is one and this thread may call it.
     pub(crate) fn listener(&self) -> Option<&Listener> {
-        let may_call = || !Listener::is_in_callback() && !self.owner_process.is_known_forked();
-        self.listener.as_ref().filter(|_| may_call())
+        let listener = self.listener.as_ref()?;
+        let may_call = !Listener::is_in_callback() && !self.owner_process.is_known_forked();
+        may_call.then_some(listener)
     }
 
     pub(crate) fn has_listener(&self) -> bool {
@@ -52,11 +53,9 @@ impl Events {
     pub(crate) fn emit<'a>(&self, event: impl FnOnce() -> Event<'a>) {
         if let Some(listener) = self.listener() {
             let event = event();
+            let resource = event.resource();
             // A register's turn is a lock of the library's own.
-            if !event
-                .resource()
-                .is_some_and(|name| is_reserved(name.as_bytes()))
-            {
+            if !resource.is_some_and(|name| is_reserved(name.as_bytes())) {
                 listener.emit(&event);
             }
         }
@@ -142,9 +141,9 @@ impl<'a> EventRecorder<'a> {
     /// A round of the attempt has ended with these votes.
     pub(crate) fn end_round(&mut self, now: Time, votes: &Votes) {
         self.end_attempt(now, outcome(votes));
-        self.pending
-            .iter_mut()
-            .for_each(|attempt| attempt.quarantine = votes.quarantine);
+        if let Some(attempt) = &mut self.pending {
+            attempt.quarantine = votes.quarantine;
+        }
     }
 
     /// This key has data that is not a lock. The key of the call's own name has `length` bytes.

@@ -188,18 +188,16 @@ impl Resolver {
         let results = self.sender.clone();
         let waker = self.waker.clone();
         let Endpoint { address, auth, .. } = endpoint.clone();
-        let lookup = move || {
+        let thread = thread::Builder::new().name("redlatch-resolver".to_owned());
+        thread.spawn(move || {
             let found = locate(&address, &auth, timeout);
             drop(running);
             // It fails if the client was dropped meanwhile.
             if results.send((index, found)).is_ok() {
                 let _ = waker.wake();
             }
-        };
-        thread::Builder::new()
-            .name("redlatch-resolver".to_owned())
-            .spawn(lookup)
-            .map(drop)
+        })?;
+        Ok(())
     }
 
     pub(super) fn poll(&self) -> Option<(usize, Found)> {

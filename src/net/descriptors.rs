@@ -4,6 +4,8 @@
 #[cfg(unix)]
 use std::fs::File;
 #[cfg(unix)]
+use std::io;
+#[cfg(unix)]
 use std::os::fd::{AsRawFd, IntoRawFd};
 
 /// Leaves none of these descriptors free. Called before each descriptor of ours is opened: a
@@ -15,15 +17,21 @@ use std::os::fd::{AsRawFd, IntoRawFd};
 /// (`dup2`).
 #[cfg(unix)]
 pub(super) fn keep_standard_ones() {
-    // A changed root may have no devices, and always has a folder.
-    let open = || {
-        let device = File::options().read(true).write(true).open("/dev/null");
-        device.or_else(|_| File::open("/"))
-    };
-    while let Some(file) = open().ok().filter(|file| file.as_raw_fd() <= 2) {
+    while let Ok(file) = open_any() {
+        if file.as_raw_fd() > 2 {
+            return;
+        }
         // From now on the program's.
         let _ = file.into_raw_fd();
     }
+}
+
+/// A file that is always there. It takes the lowest descriptor that is free.
+#[cfg(unix)]
+fn open_any() -> io::Result<File> {
+    let device = File::options().read(true).write(true).open("/dev/null");
+    // A changed root may have no devices, and always has a folder.
+    device.or_else(|_| File::open("/"))
 }
 
 /// Windows numbers sockets and files apart.

@@ -52,8 +52,10 @@ impl EnsembleNet {
         drain_for: Duration,
     ) -> io::Result<Self> {
         let (names, endpoints): (Vec<Arc<str>>, Vec<Endpoint>) = servers.into_iter().unzip();
-        let report = |url| NodeReport::new(url, NodeAnswer::NotAsked);
-        let reports = Arc::new(Mutex::new(names.into_iter().map(report).collect()));
+        let not_asked = names
+            .into_iter()
+            .map(|url| NodeReport::new(url, NodeAnswer::NotAsked));
+        let reports = Arc::new(Mutex::new(not_asked.collect()));
         let connections = socket_loop::connections(endpoints.clone(), connecting);
         let table = LockTable::new(session, random);
         let granted_ms = Arc::new(AtomicU64::new(0));

@@ -78,8 +78,9 @@ impl<O> Follower<O> {
     pub(super) fn wait(&self, limit: Option<Duration>) -> bool {
         let mut state = self.lock();
         state.is_waiting = true;
-        let is_early = |state: &mut FollowerState<O>| state.outcome.is_none() && !state.is_promoted;
-        state = wait_while(&self.changed, state, limit, is_early);
+        state = wait_while(&self.changed, state, limit, |state| {
+            state.outcome.is_none() && !state.is_promoted
+        });
         state.is_waiting = false;
         let is_promoted = std::mem::take(&mut state.is_promoted);
         is_promoted || state.outcome.is_some()

@@ -62,24 +62,26 @@ pub(super) fn sentinels(answer: &Reply<'_>) -> Vec<LearnedServer> {
     let Reply::Array(all) = answer else {
         return Vec::new();
     };
-    let read = |fields: Reply<'_>| {
-        let (Reply::Array(fields) | Reply::Map(fields)) = fields else {
-            return None;
-        };
-        let mut found = [None; 3];
-        let mut words = fields.iter();
-        while let (Some(name), Some(value)) = (words.next(), words.next()) {
-            let place = ["runid", "ip", "port"]
-                .iter()
-                .position(|it| text(name) == Some(it));
-            if let Some(place) = place {
-                found[place] = text(value);
-            }
-        }
-        let [id, host, port] = found;
-        server(id?, host?, port?.parse().ok()?)
+    all.iter().filter_map(sentinel).collect()
+}
+
+/// Reads the fields of one Sentinel.
+fn sentinel(fields: Reply<'_>) -> Option<LearnedServer> {
+    let (Reply::Array(fields) | Reply::Map(fields)) = fields else {
+        return None;
     };
-    all.iter().filter_map(read).collect()
+    let mut found = [None; 3];
+    let mut words = fields.iter();
+    while let (Some(name), Some(value)) = (words.next(), words.next()) {
+        let place = ["runid", "ip", "port"]
+            .iter()
+            .position(|it| text(name) == Some(it));
+        if let Some(place) = place {
+            found[place] = text(value);
+        }
+    }
+    let [id, host, port] = found;
+    server(id?, host?, port?.parse().ok()?)
 }
 
 /// Reads the answer to `CLUSTER SLOTS` of the server at `asked`: of each range of slots the master

@@ -270,15 +270,15 @@ fn is_in_no_cluster(answer: Reply<'_>) -> bool {
 
 fn resolve(host: &str, port: u16, asked_at: Time) -> Found {
     descriptors::keep_standard_ones();
-    let addresses = (host, port).to_socket_addrs();
-    let addresses = addresses.map_err(|error| NodeError::Unresolved(error.to_string()))?;
-    let addresses: Vec<_> = addresses.collect();
+    let addresses: Vec<_> = match (host, port).to_socket_addrs() {
+        Ok(addresses) => addresses.collect(),
+        Err(error) => return Err(NodeError::Unresolved(error.to_string())),
+    };
     if addresses.is_empty() {
         return Err(NodeError::Unresolved("no address".to_owned()));
     }
-    let host = host.to_owned();
     Ok(Location {
-        host,
+        host: host.to_owned(),
         addresses,
         announced: None,
         epoch: 0,
@@ -302,9 +302,10 @@ fn ask_all(
 ) -> Result<Answer, NodeError> {
     let mut enough_at = clock::now().after(until.since(clock::now()) / 2);
     let (sender, receiver) = crossbeam_channel::unbounded();
-    let idle = servers.iter().zip(&*auth.asking);
-    let idle: Vec<_> = idle
-        .filter(|(_, it)| Arc::strong_count(it) < ASKING_MAX)
+    let idle: Vec<_> = servers
+        .iter()
+        .zip(&*auth.asking)
+        .filter(|(_, asking)| Arc::strong_count(asking) < ASKING_MAX)
         .collect();
     for (server, asking) in &idle {
         let server = (*server).clone();
@@ -312,17 +313,15 @@ fn ask_all(
         let auth = auth.clone();
         let sender = sender.clone();
         let asking = Arc::clone(asking);
-        let ask = move || {
+        let thread = thread::Builder::new().name("redlatch-locate".to_owned());
+        // Without a thread there is no answer of this one.
+        let _ = thread.spawn(move || {
             let answer = ask(&server, &about, &auth, enough_at)
                 .and_then(|answer| about.complete(answer, &auth.learned, are_learned));
             // It fails if nobody waits any more.
             let _ = sender.send(answer.map_err(|problem| (server, problem)));
             drop(asking);
-        };
-        // Without a thread there is no answer of this one.
-        let _ = thread::Builder::new()
-            .name("redlatch-locate".to_owned())
-            .spawn(ask);
+        });
     }
     drop(sender);
     let mut found: Vec<Answer> = Vec::new();
@@ -342,10 +341,9 @@ fn ask_all(
         }
     }
     expect_one_group(about, servers.len(), &found)?;
-    let named = |answer: &Answer| found.iter().filter(|it| it.master == answer.master).count();
     let best = found
         .iter()
-        .max_by_key(|answer| (answer.master.epoch, named(answer)))
+        .max_by_key(|answer| (answer.master.epoch, count_naming(&found, &answer.master)))
         .cloned();
     best.ok_or_else(|| {
         let silent = if idle.is_empty() {
@@ -357,23 +355,19 @@ fn ask_all(
     })
 }
 
+/// How many of these name this master, in this epoch.
+fn count_naming(found: &[Answer], master: &Master) -> usize {
+    found.iter().filter(|it| it.master == *master).count()
+}
+
 /// Why none of so many servers has named the master. It is permanent if these say so who could
 /// answer, and are a majority of all: one that is silent may know more, and a minority that is
 /// configured in another way proves nothing.
 fn unnamed(servers: usize, silent: &str, problems: &[(Place, NodeError)]) -> NodeError {
-    let has_answered = |problem: &NodeError| {
-        !matches!(
-            problem,
-            NodeError::Unresolved(_)
-                | NodeError::Unreachable { .. }
-                | NodeError::TimedOut(_)
-                | NodeError::Disconnected(_)
-        )
-    };
     let answers: Vec<_> = problems
         .iter()
         .map(|(_, problem)| problem)
-        .filter(|it| has_answered(it))
+        .filter(|problem| has_answered(problem))
         .collect();
     let are_refusals = answers.iter().all(|problem| problem.is_permanent());
     let text = format!(
@@ -386,6 +380,17 @@ fn unnamed(servers: usize, silent: &str, problems: &[(Place, NodeError)]) -> Nod
         Some(NodeError::SlotMoving(_)) => NodeError::SlotMoving(text),
         _ => NodeError::NoMaster(text),
     }
+}
+
+/// Has the server answered which this has become of?
+fn has_answered(problem: &NodeError) -> bool {
+    !matches!(
+        problem,
+        NodeError::Unresolved(_)
+            | NodeError::Unreachable { .. }
+            | NodeError::TimedOut(_)
+            | NodeError::Disconnected(_)
+    )
 }
 
 /// What each of the servers has said, or why it has not.
@@ -420,8 +425,9 @@ fn ask(
 ) -> Result<(Answer, ProbeConnection), NodeError> {
     let mut question = Vec::new();
     let auth = auth(user.as_deref(), password.as_deref());
-    auth.iter()
-        .for_each(|auth| encode_command(&mut question, auth));
+    if let Some(auth) = &auth {
+        encode_command(&mut question, auth);
+    }
     let is_behind = auth.is_some();
     let count = about.question(&mut question) + usize::from(is_behind);
     let mut probe = ProbeConnection::connect((&server.host, server.port), tls.as_ref(), until)?;
@@ -443,21 +449,21 @@ fn ask(
             Reply::Error(text) => Some(ServerError::parse(text, password.as_deref())),
             _ => None,
         });
-        let asked = server.clone();
-        let member = about.member(named);
-        let told = Vec::new();
-        let answer = about.read(named, server);
-        let answer = answer.map(|master| Answer {
-            asked,
-            master,
-            member,
-            told,
+        found = Some(match about.read(named, server) {
+            Some(master) => Ok(Answer {
+                asked: server.clone(),
+                master,
+                member: about.member(named),
+                told: Vec::new(),
+            }),
+            None => Err(about.refusal(named, error)),
         });
-        found = Some(answer.ok_or_else(|| about.refusal(named, error)));
         true
     })?;
-    let incomplete = || NodeError::Disconnected("the answer is not complete".to_owned());
-    let answer = found.unwrap_or_else(|| Err(incomplete()))?;
+    let Some(answer) = found.transpose()? else {
+        let text = "the answer is not complete".to_owned();
+        return Err(NodeError::Disconnected(text));
+    };
     if leads_astray(&answer.master.place, probe.peer()) {
         return Err(NodeError::WrongServer(WrongServer::Loopback));
     }
@@ -466,11 +472,11 @@ fn ask(
 
 /// Does a server at this address name a place that is another server on each machine?
 fn leads_astray(named: &Place, by: Option<IpAddr>) -> bool {
-    let is_loopback = |host: &str| match host.parse::<IpAddr>() {
+    let is_loopback = match named.host.parse::<IpAddr>() {
         Ok(address) => address.is_loopback(),
-        Err(_) => host == "localhost",
+        Err(_) => named.host == "localhost",
     };
-    by.is_some_and(|address| !address.to_canonical().is_loopback()) && is_loopback(&named.host)
+    is_loopback && by.is_some_and(|address| !address.to_canonical().is_loopback())
 }
 
 /// So many replies, if they are complete.

@@ -252,9 +252,8 @@ impl Requests {
     /// number. Does not wait. [`collect`](Self::collect) must follow without delay.
     pub(crate) fn begin(&mut self, request: Request) -> usize {
         let limit = self.net.limit(&request);
-        let number = self
-            .batch
-            .begin(&self.net.event_loop, Order::Round(request));
+        let order = Order::Round(request);
+        let number = self.batch.begin(&self.net.event_loop, order);
         self.limits.insert(number, limit);
         number
     }
@@ -267,14 +266,11 @@ impl Requests {
         let Some(first) = limits.values().copied().min() else {
             return;
         };
-        let is_any = batch.collect(
-            &net.event_loop,
-            first.since(clock::now()),
-            |number, result| {
-                limits.remove(&number);
-                each(number, result);
-            },
-        );
+        let limit = first.since(clock::now());
+        let is_any = batch.collect(&net.event_loop, limit, |number, result| {
+            limits.remove(&number);
+            each(number, result);
+        });
         if is_any {
             return;
         }
@@ -314,14 +310,12 @@ impl IoThread {
     {
         let (ends, ended) = bounded(0);
         let shared = Arc::clone(shared);
-        let run = move || {
+        let thread = thread::Builder::new().name("redlatch-io".to_owned());
+        thread.spawn(move || {
             shared.run();
             drop(shared);
             drop(ends);
-        };
-        thread::Builder::new()
-            .name("redlatch-io".to_owned())
-            .spawn(run)?;
+        })?;
         Ok(Self {
             ended,
             join_timeout,

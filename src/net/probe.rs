@@ -27,11 +27,13 @@ impl ProbeConnection {
         until: Time,
     ) -> Result<Self, NodeError> {
         descriptors::keep_standard_ones();
-        let addresses = place.to_socket_addrs();
-        let addresses = addresses.map_err(|error| NodeError::Unresolved(error.to_string()))?;
-        let socket = connect(&addresses.collect::<Vec<_>>(), until)?;
-        let tls = tls.map(|tls| TlsSession::new(&tls.at(place.0))).transpose();
-        let tls = tls.map_err(|error| unreachable(&error))?;
+        let addresses: Vec<_> = match place.to_socket_addrs() {
+            Ok(addresses) => addresses.collect(),
+            Err(error) => return Err(NodeError::Unresolved(error.to_string())),
+        };
+        let socket = connect(&addresses, until)?;
+        let session = tls.map(|tls| TlsSession::new(&tls.at(place.0)));
+        let tls = session.transpose().map_err(|error| unreachable(&error))?;
         let mut probe = Self { socket, tls, until };
         probe
             .secure()

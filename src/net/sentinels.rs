@@ -30,22 +30,23 @@ pub(crate) fn ask_sentinels(
         let auth = auth.clone();
         let sender = sender.clone();
         let asking = Arc::clone(asking);
-        let ask = move || {
+        let thread = thread::Builder::new().name("redlatch-sentinel".to_owned());
+        // Without a thread there is no answer of this one.
+        let _ = thread.spawn(move || {
             // It fails if nobody waits any more.
             let _ = sender.send(ask(&sentinel, &group, &auth, until));
             drop(asking);
-        };
-        // Without a thread there is no answer of this one.
-        let _ = thread::Builder::new()
-            .name("redlatch-sentinel".to_owned())
-            .spawn(ask);
+        });
     }
     let named = sentinels.len();
     Some(move || {
-        let next = || answers.recv_timeout(until.since(clock::now())).ok();
+        let mut given = Vec::new();
+        while let Ok(answer) = answers.recv_timeout(until.since(clock::now())) {
+            given.extend(answer);
+        }
         SentinelAnswers {
             named,
-            answers: std::iter::from_fn(next).flatten().collect(),
+            answers: given,
         }
     })
 }
@@ -53,22 +54,22 @@ pub(crate) fn ask_sentinels(
 fn ask(sentinel: &Place, group: &str, by: &LookupAuth, until: Time) -> Option<SentinelAnswer> {
     let mut question = Vec::new();
     let login = auth(by.login.user.as_deref(), by.login.password.as_deref());
-    login
-        .iter()
-        .for_each(|login| encode_command(&mut question, login));
+    if let Some(login) = &login {
+        encode_command(&mut question, login);
+    }
     encode_command(&mut question, &[b"SENTINEL", b"MASTER", group.as_bytes()]);
     let place = (&*sentinel.host, sentinel.port);
     let mut probe = ProbeConnection::connect(place, by.tls.as_ref(), until).ok()?;
     let mut answer = None;
-    let is_enough = |bytes: &[u8]| {
-        // Behind the answer to `AUTH`: many Sentinels have no password, and answer even so.
-        let count = 1 + usize::from(login.is_some());
+    // Behind the answer to `AUTH`: many Sentinels have no password, and answer even so.
+    let count = 1 + usize::from(login.is_some());
+    let asked = probe.ask(&question, |bytes| {
         let Some(replies) = decode_all(bytes, count).transpose() else {
             return false;
         };
         answer = replies.ok().and_then(|it| SentinelAnswer::read(it.last()?));
         true
-    };
-    probe.ask(&question, is_enough).ok()?;
+    });
+    asked.ok()?;
     answer
 }

@@ -42,16 +42,14 @@ impl<C: Conversation> SocketLoop<C> {
         drain_limits: DrainLimits,
     ) -> io::Result<(Self, Wake)> {
         let (sockets, wake) = PolledSockets::new(connections)?;
-        Ok((
-            Self {
-                sockets,
-                conversation,
-                tell,
-                drain_limits,
-                is_poisoned: false,
-            },
-            wake,
-        ))
+        let socket_loop = Self {
+            sockets,
+            conversation,
+            tell,
+            drain_limits,
+            is_poisoned: false,
+        };
+        Ok((socket_loop, wake))
     }
 
     fn driver(&mut self) -> Driver<'_, C, PolledSockets> {
@@ -167,7 +165,9 @@ pub(super) fn connections(
     endpoints: Vec<Endpoint>,
     options: ConnectOptions,
 ) -> Vec<NodeConnection> {
-    let nodes = endpoints.into_iter().enumerate();
-    let new = |(index, endpoint)| NodeConnection::new(Node::new(index), endpoint, options);
-    nodes.map(new).collect()
+    let mut connections = Vec::new();
+    for (index, endpoint) in endpoints.into_iter().enumerate() {
+        connections.push(NodeConnection::new(Node::new(index), endpoint, options));
+    }
+    connections
 }

@@ -101,10 +101,8 @@ impl Sockets for PolledSockets {
             return false;
         }
         for event in &self.events {
-            if let Some(connection) = self
-                .connections
-                .get_mut(NodeConnection::index(event.token()))
-            {
+            let index = NodeConnection::index(event.token());
+            if let Some(connection) = self.connections.get_mut(index) {
                 connection.record_readiness(event);
             }
         }
@@ -226,8 +224,10 @@ fn set_keepalive(stream: &TcpStream, _: Duration) -> io::Result<()> {
 
 #[cfg(windows)]
 fn set_keepalive(stream: &TcpStream, idle: Duration) -> io::Result<()> {
-    let keepalive = socket2::TcpKeepalive::new().with_time(idle);
-    let keepalive = keepalive.with_interval(interval(idle)).with_retries(PROBES);
+    let keepalive = socket2::TcpKeepalive::new()
+        .with_time(idle)
+        .with_interval(interval(idle))
+        .with_retries(PROBES);
     socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }
 

@@ -4,7 +4,7 @@
 use super::{NodeConnection, OpenSocket, TOKENS};
 use crate::clock::{self, Time};
 use crate::net::addresses::{Last, Resolver};
-use crate::net::stream::{Stream, Target, TlsTarget, literal};
+use crate::net::stream::{Stream, Target, literal};
 use crate::node::{Conversation, NodeError, Phase, TlsError, Whereabouts};
 use mio::{Registry, Token};
 use std::io::{self, ErrorKind};
@@ -19,8 +19,8 @@ pub(in crate::net) struct Io<'a, C> {
 impl NodeConnection {
     /// Closes, opens or finishes opening the socket, as the session requires.
     pub(in crate::net) fn follow_session<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
-        let is_due = |at| clock::now() >= at;
-        if io.conversation.looks_at(self.node).is_some_and(is_due) {
+        let look_at = io.conversation.looks_at(self.node);
+        if look_at.is_some_and(|look_at| clock::now() >= look_at) {
             self.look_for_master(io);
         }
         if io.conversation.is_down(self.node) {
@@ -46,10 +46,8 @@ impl NodeConnection {
             }
             Some(_) => {}
         }
-        if self
-            .next_deadline()
-            .is_some_and(|next_at| clock::now() >= next_at)
-        {
+        let next_at = self.next_deadline();
+        if next_at.is_some_and(|next_at| clock::now() >= next_at) {
             // This address has had its part of the time.
             self.release(io.registry);
             self.connect(io);
@@ -74,10 +72,11 @@ impl NodeConnection {
 
     /// Closes the socket. Returns whether there was one.
     fn release(&mut self, registry: &Registry) -> bool {
-        self.socket
-            .take()
-            .map(|socket| socket.stream.close(registry))
-            .is_some()
+        let Some(socket) = self.socket.take() else {
+            return false;
+        };
+        socket.stream.close(registry);
+        true
     }
 
     /// Begins to connect to the next address, or to resolve the name.
@@ -96,11 +95,10 @@ impl NodeConnection {
         };
         self.sockets = self.sockets.wrapping_add(1) % (usize::MAX / TOKENS);
         let token = Token(self.node.index() + TOKENS * self.sockets);
-        let at = |tls: &TlsTarget| match &self.found {
-            Some(addresses) => tls.at(&addresses.host),
-            None => tls.clone(),
+        let tls = match (&self.endpoint.tls, &self.found) {
+            (Some(tls), Some(addresses)) => Some(tls.at(&addresses.host)),
+            (tls, _) => tls.clone(),
         };
-        let tls = self.endpoint.tls.as_ref().map(at);
         match Stream::connect(&target, tls.as_ref(), io.registry, token) {
             Ok(stream) => {
                 io.conversation

@@ -25,14 +25,12 @@ pub(super) fn examine(
     for (index, endpoint) in endpoints.iter().enumerate() {
         let endpoint = endpoint.clone();
         let sender = sender.clone();
-        let ask = move || {
+        let thread = thread::Builder::new().name("redlatch-probe".to_owned());
+        let started = thread.spawn(move || {
             // It fails if nobody waits any more.
             let _ = sender.send((index, probe(&endpoint, until)));
-        };
-        let thread = thread::Builder::new()
-            .name("redlatch-probe".to_owned())
-            .spawn(ask);
-        results.push(Err(match thread {
+        });
+        results.push(Err(match started {
             Ok(_) => NodeError::TimedOut(Phase::Resolving),
             Err(error) => NodeError::Unreachable {
                 kind: error.kind(),

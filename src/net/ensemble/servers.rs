@@ -127,8 +127,8 @@ impl Servers {
             return;
         }
         let before = std::mem::replace(&mut self.seen, now);
-        if let Some((node, phase)) = before.filter(|(node, _)| now.map(|(it, _)| it) != Some(*node))
-        {
+        let node_now = now.map(|(node, _)| node);
+        if let Some((node, phase)) = before.filter(|(node, _)| node_now != Some(*node)) {
             let problem = self.table.session.problem();
             let error = self.problem.take().unwrap_or_else(|| error(problem, phase));
             let url = self.report(node, NodeAnswer::Failed(error.clone()));
@@ -181,9 +181,9 @@ impl Servers {
 
     fn tell_changes(&mut self) {
         while let Some(change) = self.recorder.pop() {
-            self.changes
-                .iter()
-                .for_each(|changes| changes.push(change.clone()));
+            if let Some(changes) = &self.changes {
+                changes.push(change);
+            }
         }
     }
 
@@ -346,7 +346,6 @@ pub(crate) fn refusal(error: EnsembleError) -> NodeError {
 
 /// Why a connection has ended, as the session says it.
 fn error(problem: Option<&Problem>, phase: Phase) -> NodeError {
-    let disconnected = |text: &str| NodeError::Disconnected(text.to_owned());
     match problem {
         Some(Problem::Protocol(error)) => NodeError::UnexpectedReply(error.to_string()),
         Some(Problem::Refused(error) | Problem::Moved(error)) => refusal(*error),
@@ -357,4 +356,8 @@ fn error(problem: Option<&Problem>, phase: Phase) -> NodeError {
         Some(Problem::Disconnected) => disconnected("not connected"),
         Some(Problem::SessionGone) | None => disconnected("the session has ended"),
     }
+}
+
+fn disconnected(text: &str) -> NodeError {
+    NodeError::Disconnected(text.to_owned())
 }

@@ -1,7 +1,7 @@
 //! Do the servers of one URL speak of one group? Those of several would name several masters, which
 //! do not exclude each other's clients: who is asked first would decide where a lock is.
 
-use super::{About, Answer};
+use super::{About, Answer, count_naming};
 use crate::net::learned;
 use crate::node::NodeError;
 
@@ -28,8 +28,10 @@ fn expect_no_strangers(about: &About, found: &[Answer]) -> Result<(), NodeError>
         .filter(|it| it.told.len() >= told_min)
         .collect();
     for (index, one) in telling.iter().enumerate() {
-        let is_stranger = |other: &&&Answer| !learned::have_one_in_common(&one.told, &other.told);
-        if let Some(other) = telling[index + 1..].iter().find(is_stranger) {
+        let stranger = telling[index + 1..]
+            .iter()
+            .find(|other| !learned::have_one_in_common(&one.told, &other.told));
+        if let Some(other) = stranger {
             return Err(NodeError::LookupRefused(format!(
                 "{} and {} are of different {}, so a lock could be held in both: give each a URL \
                  of its own",
@@ -70,17 +72,17 @@ fn expect_one_name(about: &About, servers: usize, found: &[Answer]) -> Result<()
         return Ok(());
     };
     let latest: Vec<&Answer> = found.iter().filter(|it| it.master.epoch == epoch).collect();
-    let named = |one: &Answer| latest.iter().filter(|it| it.master == one.master).count();
     let one = latest[0];
     let other = latest.iter().find(|it| it.master != one.master);
+    let is_one_of_most = latest
+        .iter()
+        .any(|it| count_naming(found, &it.master) > servers / 2);
     match other {
-        Some(other) if latest.iter().all(|it| named(it) <= servers / 2) => {
-            Err(NodeError::NoMaster(format!(
-                "{} names {}, and {} names {}: a failover begins, or they watch different groups, \
+        Some(other) if !is_one_of_most => Err(NodeError::NoMaster(format!(
+            "{} names {}, and {} names {}: a failover begins, or they watch different groups, \
                  which need a URL each",
-                one.asked, one.master.place, other.asked, other.master.place
-            )))
-        }
+            one.asked, one.master.place, other.asked, other.master.place
+        ))),
         _ => Ok(()),
     }
 }

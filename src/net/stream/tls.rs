@@ -49,12 +49,13 @@ impl TlsTarget {
 
     /// The same for the server on this host.
     pub(in crate::net) fn at(&self, host: &str) -> Self {
-        let name = Some(host.to_owned()).filter(|_| self.is_of_each_host);
-        let name = name.and_then(|name| ServerName::try_from(name).ok());
-        Self {
-            name: name.unwrap_or_else(|| self.name.clone()),
-            ..self.clone()
+        let mut target = self.clone();
+        if self.is_of_each_host {
+            if let Ok(name) = ServerName::try_from(host.to_owned()) {
+                target.name = name;
+            }
         }
+        target
     }
 }
 
@@ -130,7 +131,8 @@ impl TlsSession {
             }
             Err(error) => {
                 self.problem = Some(tls_error(&error, &self.peer));
-                (self.has_ended, self.has_decrypted) = (true, true);
+                self.has_ended = true;
+                self.has_decrypted = true;
             }
         }
         if self.has_ended && self.is_handshaking() {
@@ -406,19 +408,24 @@ fn other_words(error: &OtherError) -> String {
 
 /// The names in a certificate, of which rustls writes `DnsName("a.example")`.
 fn names(presented: &[String]) -> String {
-    let name = |text: &String| {
-        let inner = text
-            .split_once('(')
-            .and_then(|(_, rest)| rest.strip_suffix(')'));
-        inner.unwrap_or(text).trim_matches('"').to_owned()
-    };
-    let shown: Vec<String> = presented.iter().take(NAMES_MAX).map(name).collect();
+    let shown: Vec<&str> = presented
+        .iter()
+        .take(NAMES_MAX)
+        .map(|text| bare_name(text))
+        .collect();
     let more = if presented.len() > NAMES_MAX {
         " and others"
     } else {
         ""
     };
     format!("{}{more}", shown.join(", "))
+}
+
+fn bare_name(text: &str) -> &str {
+    let inner = text
+        .split_once('(')
+        .and_then(|(_, rest)| rest.strip_suffix(')'));
+    inner.unwrap_or(text).trim_matches('"')
 }
 
 /// A time in the largest unit that it has one of.
