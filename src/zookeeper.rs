@@ -223,7 +223,7 @@ impl Backend for EnsembleBackend {
         let head = head.map(|head| head.handle().clone());
         let held = Arc::downgrade(held);
         let notifier = Weak::clone(&self.notifier);
-        let on_loss = move |loss| {
+        let on_loss = Box::new(move |loss| {
             // The next waiter of this client need not wait for the guard to be dropped.
             if let Some(head) = &head {
                 head.set_key_expiry(clock::now());
@@ -237,8 +237,8 @@ impl Backend for EnsembleBackend {
             if let Some(notifier) = notifier.upgrade() {
                 notifier.watch_for_loss(held);
             }
-        };
-        self.net.post(LockMessage::Watch(token, Box::new(on_loss)));
+        });
+        self.net.post(LockMessage::Watch(token, on_loss));
     }
 
     fn session_limits(&self) -> Option<SessionLimits> {

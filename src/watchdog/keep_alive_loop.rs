@@ -13,6 +13,7 @@ use crate::clock::{self, Time};
 use crate::engine::{Extend, Extended, Input, Operation, Request, Rules, Step, Ttl};
 use crate::error::{Error, LossReason, NoQuorum};
 use crate::net::{Net, Requests, RoundOutcome};
+use crate::node::NodeReport;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -149,13 +150,10 @@ impl KeepAliveLoop {
             // their validity.
             self.is_cut_off = true;
             let due = std::mem::take(&mut self.due).extensions.into_values();
-            let left = self
-                .under_way
-                .drain()
-                .map(|(_, extension)| extension)
-                .chain(due);
-            let left: Vec<_> = left.map(AutoExtension::into_lock).collect();
-            left.into_iter().for_each(|kept| self.schedule_next(kept));
+            let under_way = std::mem::take(&mut self.under_way).into_values();
+            for extension in under_way.chain(due) {
+                self.schedule_next(extension.into_lock());
+            }
         }
     }
 
@@ -189,16 +187,16 @@ impl KeepAliveLoop {
             round,
             event,
         } = finished;
-        round
-            .into_iter()
-            .for_each(|round| self.load.record_round(round));
+        if let Some(round) = round {
+            self.load.record_round(round);
+        }
         // First: the events of a lock come before its loss.
-        event
-            .into_iter()
-            .for_each(|event| self.notifier.notify(Notice::Emit(event)));
+        if let Some(event) = event {
+            self.notifier.notify(Notice::Emit(event));
+        }
         if held_until.is_err() {
-            self.notifier
-                .notify(Notice::CheckLock(Arc::clone(&kept.held)));
+            let held = Arc::clone(&kept.held);
+            self.notifier.notify(Notice::CheckLock(held));
         }
         self.schedule_next(kept);
     }
@@ -319,22 +317,8 @@ impl AutoExtension {
             head.set_key_expiry(kept.held.valid_until());
         }
         let event = has_listener.then(|| {
-            let valid_until = kept.held.held_until(now).filter(|_| kept.is_emitted);
-            let Some(valid_until) = valid_until else {
-                return BackgroundEvent::Nodes;
-            };
-            if !is_confirmed && !kept.plan.is_to_report(now) {
-                return BackgroundEvent::Nodes;
-            }
-            let no_quorum = || Error::NoQuorum(NoQuorum::new(votes.reports));
-            let error = (!is_confirmed).then(no_quorum);
-            let key = Arc::clone(&kept.held.granted().key);
-            BackgroundEvent::AutoExtension {
-                key,
-                took,
-                validity: valid_until.since(now),
-                error,
-            }
+            let unconfirmed = (!is_confirmed).then_some(votes.reports);
+            event(&mut kept, now, took, unconfirmed)
         });
         FinishedExtension {
             kept,
@@ -342,6 +326,29 @@ impl AutoExtension {
             round: is_confirmed.then_some(took),
             event,
         }
+    }
+}
+
+/// What there is to emit of an extension that took this long. `unconfirmed` has the nodes' reports
+/// if it was not confirmed.
+fn event(
+    kept: &mut KeptLock,
+    now: Time,
+    took: Duration,
+    unconfirmed: Option<Vec<NodeReport>>,
+) -> BackgroundEvent {
+    let valid_until = kept.held.held_until(now).filter(|_| kept.is_emitted);
+    let Some(valid_until) = valid_until else {
+        return BackgroundEvent::Nodes;
+    };
+    if unconfirmed.is_some() && !kept.plan.is_to_report(now) {
+        return BackgroundEvent::Nodes;
+    }
+    BackgroundEvent::AutoExtension {
+        key: Arc::clone(&kept.held.granted().key),
+        took,
+        validity: valid_until.since(now),
+        error: unconfirmed.map(|reports| Error::NoQuorum(NoQuorum::new(reports))),
     }
 }
 

@@ -112,7 +112,8 @@ impl Plan {
     }
 
     pub(super) fn confirmed(&mut self) {
-        (self.pause, self.reported_at) = (Duration::ZERO, None);
+        self.pause = Duration::ZERO;
+        self.reported_at = None;
         self.early = self.jitter.below(self.period / 8);
         self.pause_until = Time::ZERO;
     }
@@ -132,8 +133,8 @@ impl Plan {
     /// Is an extension that has just failed to be reported? The first one is, and of those that
     /// follow without a success between them one every tenth of the ttl.
     pub(super) fn is_to_report(&mut self, now: Time) -> bool {
-        let is_due = |at: Time| now >= at.after(self.ttl.as_duration() / 10);
-        let is_to_report = self.reported_at.is_none_or(is_due);
+        let pause = self.ttl.as_duration() / 10;
+        let is_to_report = self.reported_at.is_none_or(|at| now >= at.after(pause));
         if is_to_report {
             self.reported_at = Some(now);
         }

@@ -125,11 +125,8 @@ impl<'a> ZooKeeperAcquire<'a> {
         let token = entropy.token;
         let began = clock::now();
         let plan = Box::new(self.plan());
-        let hold = self.hold;
-        let end = self.wait.deadline().filter(|_| self.wait != Wait::No);
-        let within = |from: Time, most: Duration| end.unwrap_or(Time::MAX).min(from.after(most));
-        let mut until = within(began, self.ensemble.patience());
-        let mut order = OrderKind::Contend(token, plan, hold);
+        let mut until = self.within(began, self.ensemble.patience());
+        let mut order = OrderKind::Contend(token, plan, self.hold);
         self.spec.call.set_waiter(Some(token));
         loop {
             let outcome = self.ensemble.net.submit(order, until);
@@ -149,7 +146,8 @@ impl<'a> ZooKeeperAcquire<'a> {
                     if let Some(over) = self.look_around(token, place, now)? {
                         return Ok(over);
                     }
-                    (order, until) = (OrderKind::Wait(token), within(now, LOOK_AROUND));
+                    order = OrderKind::Wait(token);
+                    until = self.within(now, LOOK_AROUND);
                     continue;
                 }
                 Some(Outcome::Contended) => Ok(None),
@@ -160,8 +158,8 @@ impl<'a> ZooKeeperAcquire<'a> {
                 Some(Outcome::NoEntropy) => Err(Error::NoEntropy),
                 // The thread that drives the connection does not respond in time, or this process
                 // was stopped and this thread goes on first.
-                None if self.wait != Wait::No && end.is_none_or(|end| now < end) => {
-                    until = within(now, self.ensemble.patience());
+                None if !self.is_over_at(now) => {
+                    until = self.within(now, self.ensemble.patience());
                     order = OrderKind::Wait(token);
                     continue;
                 }
@@ -257,14 +255,12 @@ impl<'a> ZooKeeperAcquire<'a> {
     }
 
     fn plan(&self) -> ContenderPlan {
-        let directory = |key: &Arc<[u8]>| {
+        let directories = self.spec.keys().map(|key| {
             self.ensemble
                 .directory(key)
                 .expect("a key is checked when a request is made")
-        };
-        let mut plan = self
-            .ensemble
-            .plan(self.spec.keys().map(directory).collect());
+        });
+        let mut plan = self.ensemble.plan(directories.collect());
         plan.share = self.spec.share();
         let attributes = self.spec.attributes.as_ref();
         plan.data = attributes.map_or_else(Arc::default, |it| it.owner.as_slice().into());
@@ -274,16 +270,22 @@ impl<'a> ZooKeeperAcquire<'a> {
     }
 
     fn is_over(&self) -> bool {
-        self.wait == Wait::No || self.wait.deadline().is_some_and(|end| clock::now() >= end)
+        self.is_over_at(clock::now())
+    }
+
+    fn is_over_at(&self, now: Time) -> bool {
+        self.wait == Wait::No || self.wait.deadline().is_some_and(|end| now >= end)
+    }
+
+    /// So long after this time, or at the end of the wait, if there is one.
+    fn within(&self, from: Time, most: Duration) -> Time {
+        let end = self.wait.deadline().filter(|_| self.wait != Wait::No);
+        end.unwrap_or(Time::MAX).min(from.after(most))
     }
 
     /// Is waiting no use, because all servers that were tried refuse the client?
     fn is_hopeless(&self) -> bool {
         let reports = self.ensemble.reports();
-        let is_permanent = |report: &NodeReport| match &report.answer {
-            NodeAnswer::Failed(error) => error.is_permanent(),
-            _ => false,
-        };
         reports.iter().any(is_permanent)
             && reports
                 .iter()
@@ -314,10 +316,19 @@ impl<'a> ZooKeeperAcquire<'a> {
     fn refused_with(&self, refusal: NodeError) -> Error {
         let mut reports = self.ensemble.reports();
         // The one that answers is the one that has refused.
-        let asked = |report: &&mut NodeReport| report.answer != NodeAnswer::NotAsked;
-        if let Some(report) = reports.iter_mut().find(asked) {
+        let asked = reports
+            .iter_mut()
+            .find(|report| report.answer != NodeAnswer::NotAsked);
+        if let Some(report) = asked {
             report.answer = NodeAnswer::Failed(refusal);
         }
         Error::NoQuorum(NoQuorum::new(reports))
+    }
+}
+
+fn is_permanent(report: &NodeReport) -> bool {
+    match &report.answer {
+        NodeAnswer::Failed(error) => error.is_permanent(),
+        _ => false,
     }
 }

@@ -44,8 +44,9 @@ impl EnsembleBackend {
     /// No server answered, or it refused.
     pub(super) fn look(&self, key: &[u8]) -> Result<(Arc<str>, LockView), NoQuorum> {
         let until = self.deadline();
-        let directory = self.directory(key);
-        let directory = directory.expect("the key was checked when the request was made");
+        let directory = self
+            .directory(key)
+            .expect("the key was checked when the request was made");
         let mut looks = 1;
         loop {
             let asked = self.ask(QueueListing::requests(&directory), until)?;
@@ -79,17 +80,16 @@ impl EnsembleBackend {
             return Ok(false);
         };
         let folders = [Arc::clone(&directory.path), directory.shares()];
-        let paths = paths
-            .iter()
-            .filter_map(|path| std::str::from_utf8(path).ok());
-        let is_of_lock = |path: &&str| {
+        let mut deletes = Vec::new();
+        for path in paths {
+            let Ok(path) = std::str::from_utf8(path) else {
+                continue;
+            };
             let folder = path.rsplit_once('/').map(|(folder, _)| folder);
-            folders.iter().any(|known| folder == Some(known))
-        };
-        let deletes: Vec<_> = paths
-            .filter(is_of_lock)
-            .map(|path| EnsembleRequest::Delete(Arc::from(path)))
-            .collect();
+            if folders.iter().any(|known| folder == Some(known)) {
+                deletes.push(EnsembleRequest::Delete(Arc::from(path)));
+            }
+        }
         if deletes.is_empty() {
             return Ok(false);
         }
@@ -123,12 +123,17 @@ impl EnsembleBackend {
             Some(Err(failure)) => return Err(self.no_answer(asked.server, failure)),
             _ => unreachable!("a list is answered by a list"),
         };
-        let directory = |element: &[u8]| {
-            let key = path::lock_of(element)?;
-            let path = self.root.child(std::str::from_utf8(element).ok()?);
-            Some(FoundDirectory { key, path })
-        };
-        Ok(names.iter().filter_map(directory).collect())
+        Ok(names
+            .iter()
+            .filter_map(|element| self.found(element))
+            .collect())
+    }
+
+    /// The directory that is this element of the root, if it may be a lock's.
+    fn found(&self, element: &[u8]) -> Option<FoundDirectory> {
+        let key = path::lock_of(element)?;
+        let path = self.root.child(std::str::from_utf8(element).ok()?);
+        Some(FoundDirectory { key, path })
     }
 
     /// Those of these directories in which there is somebody.
@@ -140,12 +145,11 @@ impl EnsembleBackend {
         if directories.is_empty() {
             return Ok(directories);
         }
-        let exists = |it: &FoundDirectory| EnsembleRequest::Exists {
+        let requests = directories.iter().map(|it| EnsembleRequest::Exists {
             path: Arc::clone(&it.path),
             watch: false,
-        };
-        let requests: Vec<_> = directories.iter().map(exists).collect();
-        let Answers { server, answers } = self.ask(requests, self.deadline())?;
+        });
+        let Answers { server, answers } = self.ask(requests.collect(), self.deadline())?;
         let mut found = Vec::new();
         for (directory, answer) in directories.into_iter().zip(&answers) {
             match answer.reply() {
@@ -166,9 +170,9 @@ impl EnsembleBackend {
     fn ask(&self, requests: Vec<EnsembleRequest>, until: Time) -> Result<Answers, NoQuorum> {
         match self.net.submit(OrderKind::Ask(requests), until) {
             Some(Outcome::Answered { server, answers }) => {
-                let answers: Option<Vec<EnsembleAnswer>> = answers.into_iter().collect();
-                let answers = answers.map(|answers| Answers { server, answers });
-                answers.ok_or_else(|| NoQuorum::new(self.reports()))
+                let all: Option<Vec<EnsembleAnswer>> = answers.into_iter().collect();
+                let answers = all.ok_or_else(|| NoQuorum::new(self.reports()))?;
+                Ok(Answers { server, answers })
             }
             _ => Err(NoQuorum::new(self.reports())),
         }
@@ -272,14 +276,13 @@ impl KeyListing for LockDirectories<'_> {
 impl Inspection {
     /// What the server with this URL has shown.
     pub(crate) fn of_ensemble(key: Arc<[u8]>, url: Arc<str>, view: &LockView) -> Self {
-        let path = |holder: &ListedClient| holder.path.as_bytes().to_vec();
-        let locks = view.holders.iter().map(path).collect();
-        let held = view.holders.first().filter(|_| !view.is_shared).map(path);
+        let locks = view.holders.iter().map(path_of).collect();
+        let held = view.holders.first().filter(|_| !view.is_shared);
         let seen = Seen {
             key,
             locks,
             others: Vec::new(),
-            held,
+            held: held.map(path_of),
         };
         let holders: Vec<Holder> = view.holders.iter().map(holder).collect();
         let state = match &*holders {
@@ -314,6 +317,10 @@ impl Inspection {
             seen,
         }
     }
+}
+
+fn path_of(member: &ListedClient) -> Vec<u8> {
+    member.path.as_bytes().to_vec()
 }
 
 fn holder(member: &ListedClient) -> Holder {
