@@ -328,14 +328,15 @@ pub fn layout() -> String {
             HeldByThisThread,
         ]
     };
-    let statuses: Vec<String> = statuses.map(|it| (it as i32).to_string()).into();
-    let flags = [Options::NO_RESTART_GUARD, Options::IO_THREAD];
-    let flags = flags
-        .into_iter()
-        .chain([Request::KEEP_ALIVE, Request::FENCED, Request::SHARED]);
-    let flags: Vec<String> = flags.map(|flag| flag.to_string()).collect();
+    let statuses = statuses.map(|it| (it as i32).to_string()).join(" ");
+    let flags = [
+        Options::NO_RESTART_GUARD,
+        Options::IO_THREAD,
+        Request::KEEP_ALIVE,
+        Request::FENCED,
+        Request::SHARED,
+    ];
+    let flags = flags.map(|flag| flag.to_string()).join(" ");
     let size = size_of::<Status>();
-    let statuses = statuses.join(" ");
-    let flags = flags.join(" ");
     format!("{members}\nstatus {size}: {statuses}\nflags: {flags}\n")
 }

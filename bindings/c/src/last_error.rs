@@ -122,12 +122,12 @@ pub(crate) fn c_text(text: &str) -> CString {
 }
 
 fn panic_text(thrown: &(dyn Any + Send)) -> String {
-    let text = thrown.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| thrown.downcast_ref::<String>().map(String::as_str));
-    format!(
-        "a bug of redlatch: {}",
-        text.unwrap_or("a panic without a text")
-    )
+    let text = thrown
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| thrown.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a panic without a text");
+    format!("a bug of redlatch: {text}")
 }
 
 #[cfg(test)]

@@ -124,9 +124,12 @@ pub unsafe extern "C" fn redlatch_resume(
     token: Bytes,
     guard: *mut *mut Guard,
 ) -> Status {
-    let take = |request: &Request, client: &LockClient| request.resume(client, token.text()?);
     // SAFETY: as the head of this file says.
-    attempt(|| unsafe { hold(client, request, guard, take) })
+    attempt(|| unsafe {
+        hold(client, request, guard, |request, client| {
+            request.resume(client, token.text()?)
+        })
+    })
 }
 
 /// Writes the guard of the lock that `take` gets for the request.

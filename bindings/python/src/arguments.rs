@@ -19,10 +19,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Name {
 
     fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(text) = given.cast::<PyString>() {
-            // Python has texts that are none: with half a surrogate.
-            let text = text.extract::<String>();
-            let text = text.map_err(|error| config_error(given.py(), error.to_string()))?;
-            return Ok(Self(text.into_bytes()));
+            return match text.extract::<String>() {
+                Ok(text) => Ok(Self(text.into_bytes())),
+                // Python has texts that are none: with half a surrogate.
+                Err(error) => Err(config_error(given.py(), error.to_string())),
+            };
         }
         if let Ok(bytes) = given.cast::<PyBytes>() {
             return Ok(Self(bytes.as_bytes().to_vec()));
@@ -215,14 +216,15 @@ impl<'py> Given<'_, 'py> {
 
 /// The URLs of a client. No text has what was passed, as a URL may have a password.
 pub(crate) fn urls(nodes: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    let needed = |given: Borrowed<'_, '_, PyAny>| {
-        let text = "nodes are URLs, such as \"redis://10.0.0.1\", one or a list, each a str, not";
-        config_error(given.py(), format!("{text} {}", kind(given)))
-    };
     let list = nodes
         .cast::<PyList>()
-        .map_err(|_| needed(nodes.as_borrowed()))?;
+        .map_err(|_| no_urls(nodes.as_borrowed()))?;
     list.iter()
-        .map(|url| url.extract().map_err(|_| needed(url.as_borrowed())))
+        .map(|url| url.extract().map_err(|_| no_urls(url.as_borrowed())))
         .collect()
+}
+
+fn no_urls(given: Borrowed<'_, '_, PyAny>) -> PyErr {
+    let text = "nodes are URLs, such as \"redis://10.0.0.1\", one or a list, each a str, not";
+    config_error(given.py(), format!("{text} {}", kind(given)))
 }

@@ -56,9 +56,12 @@ pub(crate) fn contained<T>(py: Python<'_>, call: impl FnOnce() -> PyResult<T>) -
 /// The error is the text of a panic.
 fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|thrown| {
-        let text = thrown.downcast_ref::<&str>().copied();
-        let text = text.or_else(|| thrown.downcast_ref::<String>().map(String::as_str));
-        let text = text.unwrap_or("a panic without a text").to_owned();
+        let text = thrown
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| thrown.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("a panic without a text")
+            .to_owned();
         // Dropping it may panic again.
         mem::forget(thrown);
         text

@@ -100,12 +100,10 @@ impl Client {
 
 fn build(py: Python<'_>, builder: &Builder, has_owner: bool) -> PyResult<LockClient> {
     contained(py, || {
-        let builder = builder.clone().on_event(events::listener());
-        let builder = if has_owner {
-            builder
-        } else {
-            builder.owned_by_this_process()
-        };
+        let mut builder = builder.clone().on_event(events::listener());
+        if !has_owner {
+            builder = builder.owned_by_this_process();
+        }
         builder.build().map_err(|error| raise(py, &error))
     })
 }
@@ -355,9 +353,6 @@ fn set(
     tls: &mut Option<TlsSettings>,
     given: &Given<'_, '_>,
 ) -> PyResult<Builder> {
-    let mut with_tls = |change: &dyn Fn(TlsSettings) -> TlsSettings| {
-        *tls = Some(change(tls.take().unwrap_or_default()));
-    };
     Ok(match given.name {
         "nodes_from_env" => builder.nodes_from_env(&given.text()?),
         "node_timeout" => builder.node_timeout(given.time()?),
@@ -379,21 +374,25 @@ fn set(
         "client_name" => builder.client_name(given.text()?),
         "ca_file" => {
             let file: PathBuf = given.get("a path")?;
-            with_tls(&|tls| tls.ca_file(&file));
+            change(tls, |tls| tls.ca_file(&file));
             builder
         }
         "client_certificate" => {
             let files = given.get("a pair of paths, of a certificate and of its key,")?;
             let (certificate, key): (PathBuf, PathBuf) = files;
-            with_tls(&|tls| tls.client_certificate(&certificate, &key));
+            change(tls, |tls| tls.client_certificate(&certificate, &key));
             builder
         }
         "bundled_roots" => {
             if given.flag()? {
-                with_tls(&TlsSettings::bundled_roots);
+                change(tls, TlsSettings::bundled_roots);
             }
             builder
         }
         name => return Err(unexpected("a client", name)),
     })
+}
+
+fn change(tls: &mut Option<TlsSettings>, by: impl FnOnce(TlsSettings) -> TlsSettings) {
+    *tls = Some(by(tls.take().unwrap_or_default()));
 }

@@ -64,11 +64,10 @@ pub(crate) fn listener() -> impl Fn(&Event<'_>) + Send + Sync {
             _ if ARE_CALLS_LOGGED.load(Ordering::Relaxed) => 10,
             _ => return,
         };
-        let (event, text) = (event.name(), event.to_string());
         let record = Record {
             level,
-            event,
-            text,
+            event: event.name(),
+            text: event.to_string(),
             running: Running::new(),
         };
         let _ = records.get_or_init(start).try_send(record);
@@ -106,7 +105,7 @@ impl Records {
         COMES_BACK.set(true);
         let mut logged = self.logged.lock().unwrap_or_else(PoisonError::into_inner);
         *logged = None;
-        let record = py.detach(|| {
+        let received = py.detach(|| {
             let record = self
                 .records
                 .lock()
@@ -118,7 +117,7 @@ impl Records {
             }
             record
         });
-        let record = record.ok()?;
+        let record = received.ok()?;
         *logged = Some(record.running);
         Some((record.level, record.event, record.text))
     }

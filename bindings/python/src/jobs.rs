@@ -55,17 +55,18 @@ impl OncePerCall {
         let client = client.here(py)?;
         let (step, steps) = sync_channel(2);
         let (verdict, verdicts) = sync_channel(1);
-        let call = move || {
+        let thread = thread::Builder::new().name("redlatch-once".to_owned());
+        let started = thread.spawn(move || {
             let mut once = client.once_per(&name, period.0);
-            once = tolerance
-                .into_iter()
-                .fold(once, |once, time| once.tolerance(time.0));
-            once = if retry_failed {
-                once.retry_failed()
-            } else {
-                once
-            };
-            once = if exact { once.exact() } else { once };
+            if let Some(tolerance) = tolerance {
+                once = once.tolerance(tolerance.0);
+            }
+            if retry_failed {
+                once = once.retry_failed();
+            }
+            if exact {
+                once = once.exact();
+            }
             let run = once.run(|_lock| {
                 let _ = step.send(Step::Run);
                 verdicts
@@ -75,10 +76,7 @@ impl OncePerCall {
                     .ok_or(JobError::Raised)
             });
             let _ = step.send(Step::Done(run));
-        };
-        let started = thread::Builder::new()
-            .name("redlatch-once".to_owned())
-            .spawn(call);
+        });
         started.map_err(|error| no_thread(py, &error))?;
         Ok(Self {
             steps: Mutex::new(steps),

@@ -185,21 +185,23 @@ impl Lock {
 
     /// Releases the lock on the nodes. Raises ``LockLost`` if it was lost before.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        let release = || self.taken()?.map(LockGuard::release).transpose();
-        detached(py, release)?.ok_or_else(|| released(py))
+        let done = detached(py, || self.taken()?.map(LockGuard::release).transpose())?;
+        done.ok_or_else(|| released(py))
     }
 
     /// Gives it up without releasing it: it ends with its ttl.
     fn let_expire(&self, py: Python<'_>) -> PyResult<()> {
-        let expire = || Ok::<_, Error>(self.taken()?.map(LockGuard::let_expire));
-        detached(py, expire)?.ok_or_else(|| released(py))
+        let done = detached(py, || {
+            Ok::<_, Error>(self.taken()?.map(LockGuard::let_expire))
+        })?;
+        done.ok_or_else(|| released(py))
     }
 
     /// Gives the lock to another process, which calls ``Client.resume`` with this text.
     #[pyo3(name = "into_token")]
     fn token(&self, py: Python<'_>) -> PyResult<String> {
-        let token = || self.taken()?.map(LockGuard::into_token).transpose();
-        detached(py, token)?
+        let token = detached(py, || self.taken()?.map(LockGuard::into_token).transpose())?;
+        token
             .map(|token| token.to_string())
             .ok_or_else(|| released(py))
     }
