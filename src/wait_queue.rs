@@ -19,6 +19,7 @@
 mod own;
 mod queue;
 mod taker;
+mod waiting_thread;
 
 pub(crate) use queue::{HandoffLimit, HeadHandle, Joined, QueueHead, WaitQueues};
 pub(crate) use taker::{Caller, Taker};

@@ -2,6 +2,7 @@
 //! its threads do not sleep.
 
 use super::taker::{Caller, Taker};
+use super::waiting_thread::{Promotion, WaitingThread};
 use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
 use crate::engine::{HeldLock, Wait};
@@ -11,7 +12,7 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -323,75 +324,6 @@ pub(crate) struct WaitingCaller {
     round: Duration,
     /// Did another thread hold the lock when it last looked?
     was_held: bool,
-}
-
-pub(super) struct WaitingThread {
-    wake_up: Condvar,
-    /// A token that cancels its wait, besides the client's.
-    own: Option<CancelToken>,
-    thread: Option<ThreadId>,
-    /// When it began to wait.
-    pub(super) since: Time,
-    /// Read and written only under the mutex of all queues.
-    promotion: Mutex<Option<Promotion>>,
-}
-
-/// What a waiter gets when it becomes the head of its queue.
-struct Promotion {
-    number: usize,
-    held: Option<HeldLock>,
-    /// The handoff limit is reached: other processes first.
-    is_after_limit: bool,
-}
-
-impl WaitingThread {
-    fn new(caller: Caller<'_>, since: Time) -> Self {
-        Self {
-            wake_up: Condvar::new(),
-            own: caller.token.cloned(),
-            thread: caller.thread,
-            since,
-            promotion: Mutex::new(None),
-        }
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.own.as_ref().is_some_and(CancelToken::is_cancelled)
-    }
-
-    fn promote(&self, promotion: Promotion) {
-        *self
-            .promotion
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(promotion);
-        self.wake();
-    }
-
-    fn take_promotion(&self) -> Option<Promotion> {
-        self.promotion
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-    }
-
-    /// Has it look at the queue and the clock again.
-    pub(super) fn wake(&self) {
-        self.wake_up.notify_one();
-    }
-
-    fn sleep<'a, T>(&self, queues: MutexGuard<'a, T>, until: Option<Time>) -> MutexGuard<'a, T> {
-        let Some(until) = until else {
-            return self
-                .wake_up
-                .wait(queues)
-                .unwrap_or_else(PoisonError::into_inner);
-        };
-        let left = until.since(clock::now());
-        self.wake_up
-            .wait_timeout(queues, left)
-            .unwrap_or_else(PoisonError::into_inner)
-            .0
-    }
 }
 
 pub(crate) enum Joined {

@@ -58,6 +58,9 @@ mod taker;
     reason = "simulated threads do not sleep, nor wait for themselves"
 )]
 mod wait_queue;
+#[path = "../../src/wait_queue/waiting_thread.rs"]
+#[allow(dead_code, reason = "simulated threads do not sleep")]
+mod waiting_thread;
 
 use campaign::{Campaign, run};
 use checker::Invariant;

@@ -1,0 +1,82 @@
+//! A thread that waits in a queue, and how it is woken. The simulator compiles this file too: its
+//! threads do not sleep.
+
+use super::taker::Caller;
+use crate::cancel_token::CancelToken;
+use crate::clock::{self, Time};
+use crate::engine::HeldLock;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+
+pub(super) struct WaitingThread {
+    wake_up: Condvar,
+    /// A token that cancels its wait, besides the client's.
+    own: Option<CancelToken>,
+    pub(super) thread: Option<ThreadId>,
+    /// When it began to wait.
+    pub(super) since: Time,
+    /// Read and written only under the mutex of all queues.
+    promotion: Mutex<Option<Promotion>>,
+}
+
+/// What a waiter gets when it becomes the head of its queue.
+pub(super) struct Promotion {
+    pub(super) number: usize,
+    pub(super) held: Option<HeldLock>,
+    /// The handoff limit is reached: other processes first.
+    pub(super) is_after_limit: bool,
+}
+
+impl WaitingThread {
+    pub(super) fn new(caller: Caller<'_>, since: Time) -> Self {
+        Self {
+            wake_up: Condvar::new(),
+            own: caller.token.cloned(),
+            thread: caller.thread,
+            since,
+            promotion: Mutex::new(None),
+        }
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.own.as_ref().is_some_and(CancelToken::is_cancelled)
+    }
+
+    pub(super) fn promote(&self, promotion: Promotion) {
+        *self
+            .promotion
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(promotion);
+        self.wake();
+    }
+
+    pub(super) fn take_promotion(&self) -> Option<Promotion> {
+        self.promotion
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Has it look at the queue and the clock again.
+    pub(super) fn wake(&self) {
+        self.wake_up.notify_one();
+    }
+
+    pub(super) fn sleep<'a, T>(
+        &self,
+        queues: MutexGuard<'a, T>,
+        until: Option<Time>,
+    ) -> MutexGuard<'a, T> {
+        let Some(until) = until else {
+            return self
+                .wake_up
+                .wait(queues)
+                .unwrap_or_else(PoisonError::into_inner);
+        };
+        let left = until.since(clock::now());
+        self.wake_up
+            .wait_timeout(queues, left)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+}
