@@ -22,10 +22,10 @@ pub(super) fn endpoint(RedisNode { url, tls }: &RedisNode, settings: &Settings) 
     let is_of_each_host = url
         .failover()
         .is_some_and(|failover| !failover.has_one_name);
-    let tls = match tls.clone() {
-        Some(tls) if is_of_each_host => Some(tls.of_each_host()),
-        tls => tls,
-    };
+    let mut tls = tls.clone();
+    if is_of_each_host {
+        tls = tls.map(TlsTarget::of_each_host);
+    }
     Endpoint {
         address: url.address().clone(),
         auth: lookup_auth(url, tls.clone(), settings),

@@ -117,9 +117,8 @@ impl WaitQueues {
         // A caller that leaves the queue to ask the nodes needs time for that: a round, or a
         // quarter of a short wait.
         let latest = deadline.map(|deadline| deadline.before(round.min(deadline.since(now) / 4)));
-        let key = Arc::clone(key);
         ControlFlow::Continue(WaitingCaller {
-            key,
+            key: Arc::clone(key),
             waiter,
             deadline,
             latest,
@@ -148,20 +147,16 @@ impl WaitQueues {
         }
         let now = clock::now();
         let queue = queues.entry(Arc::clone(key)).or_default();
-        let expiry = queue.head.as_ref().and_then(|head| head.key_expiry);
-        let elsewhere = queue
-            .head
-            .as_ref()
-            .and_then(|head| head.held_elsewhere_until);
+        let head = queue.head.as_ref();
+        let expiry = head.and_then(|head| head.key_expiry);
+        let elsewhere = head.and_then(|head| head.held_elsewhere_until);
         let is_held = expiry.is_some() || elsewhere.is_some_and(|until| until > now);
         if self.token.is_cancelled() || waiter.is_cancelled() {
             queue.remove(waiter);
             return ControlFlow::Break(Joined::Cancelled);
         }
-        let is_first = queue
-            .waiters
-            .front()
-            .is_some_and(|first| Arc::ptr_eq(first, waiter));
+        let first = queue.waiters.front();
+        let is_first = first.is_some_and(|first| Arc::ptr_eq(first, waiter));
         if is_first && expiry.is_some_and(|expiry| expiry <= now) {
             // The head has not come back, and its key has expired.
             queue.waiters.pop_front();
@@ -172,7 +167,7 @@ impl WaitQueues {
         // been asking for a whole round, the nodes may be down, and this caller must be able to
         // report that. Before that, leaving would give up a place for nothing.
         let early = deadline.map(|deadline| deadline.before(*round));
-        let asked = queue.head.as_ref().map(|head| head.since.after(*round));
+        let asked = head.map(|head| head.since.after(*round));
         let leave_at = if is_held {
             *deadline
         } else {
@@ -182,12 +177,12 @@ impl WaitQueues {
             queue.remove(waiter);
             // At the deadline it is too late to ask the nodes because the head was replaced.
             let was_held = *was_held && deadline.is_some_and(|end| end <= now);
-            let is_over = is_held || was_held;
-            return ControlFlow::Break(if is_over {
+            let left = if is_held || was_held {
                 Joined::TimedOut
             } else {
                 Joined::NotQueued
-            });
+            };
+            return ControlFlow::Break(left);
         }
         *was_held = is_held;
         let early = early.filter(|early| *early > now);
@@ -200,10 +195,11 @@ impl WaitQueues {
     pub(crate) fn wake_cancelled(&self) {
         let queues = self.lock();
         let are_all = self.token.is_cancelled();
-        let waiters = queues.values().flat_map(|queue| &queue.waiters);
-        waiters
-            .filter(|it| are_all || it.is_cancelled())
-            .for_each(|waiter| waiter.wake());
+        for waiter in queues.values().flat_map(|queue| &queue.waiters) {
+            if are_all || waiter.is_cancelled() {
+                waiter.wake();
+            }
+        }
     }
 
     fn head(self: &Arc<Self>, key: &Arc<[u8]>, number: usize, is_after_limit: bool) -> QueueHead {
@@ -270,11 +266,8 @@ impl WaitQueue {
 
     /// Has this process held the lock since the nodes were last asked for a new grant?
     fn was_granted(&self) -> bool {
-        self.handoffs > 0
-            || self
-                .head
-                .as_ref()
-                .is_some_and(|head| head.key_expiry.is_some())
+        let head = self.head.as_ref();
+        self.handoffs > 0 || head.is_some_and(|head| head.key_expiry.is_some())
     }
 
     /// Has this process kept the lock as often or as long as it may?
@@ -485,21 +478,17 @@ impl QueueHead {
 
 impl Drop for QueueHead {
     fn drop(&mut self) {
-        let HeadHandle {
-            queues,
-            key,
-            number,
-        } = &self.handle;
-        if queues.owner_process.is_known_forked() {
+        let head = &self.handle;
+        if head.queues.owner_process.is_known_forked() {
             return; // A thread that does not exist in this forked child may hold the mutex.
         }
-        let limit = queues.limit;
-        let mut queues = queues.lock();
-        let Entry::Occupied(mut entry) = queues.entry(Arc::clone(key)) else {
+        let limit = head.queues.limit;
+        let mut queues = head.queues.lock();
+        let Entry::Occupied(mut entry) = queues.entry(Arc::clone(&head.key)) else {
             return;
         };
         let queue = entry.get_mut();
-        if queue.is_head(*number) {
+        if queue.is_head(head.number) {
             let is_after_limit = queue.was_granted() && queue.is_limit_reached(limit, clock::now());
             queue.promote_next(None, is_after_limit);
         }

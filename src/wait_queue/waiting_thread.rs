@@ -43,18 +43,17 @@ impl WaitingThread {
     }
 
     pub(super) fn promote(&self, promotion: Promotion) {
-        *self
-            .promotion
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(promotion);
+        *self.lock() = Some(promotion);
         self.wake();
     }
 
     pub(super) fn take_promotion(&self) -> Option<Promotion> {
-        self.promotion
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Promotion>> {
+        let promotion = self.promotion.lock();
+        promotion.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has it look at the queue and the clock again.

@@ -95,9 +95,10 @@ impl NodeConnection {
         };
         self.sockets = self.sockets.wrapping_add(1) % (usize::MAX / TOKENS);
         let token = Token(self.node.index() + TOKENS * self.sockets);
-        let tls = match (&self.endpoint.tls, &self.found) {
-            (Some(tls), Some(addresses)) => Some(tls.at(&addresses.host)),
-            (tls, _) => tls.clone(),
+        let configured = self.endpoint.tls.as_ref();
+        let tls = match &self.found {
+            Some(addresses) => configured.map(|tls| tls.at(&addresses.host)),
+            None => configured.cloned(),
         };
         match Stream::connect(&target, tls.as_ref(), io.registry, token) {
             Ok(stream) => {
