@@ -72,14 +72,11 @@ struct WatchdogThread {
 impl Watchdog {
     /// Starts no thread.
     pub(crate) fn new(net: &Arc<Net>, rules: &Arc<Rules>, notifier: &Arc<Notifier>) -> Self {
-        let net = net.clone();
-        let rules = rules.clone();
-        let notifier = notifier.clone();
         Self {
-            net,
-            rules,
+            net: Arc::clone(net),
+            rules: Arc::clone(rules),
             load: Arc::default(),
-            notifier,
+            notifier: Arc::clone(notifier),
             thread: Mutex::default(),
         }
     }
@@ -109,20 +106,16 @@ impl Watchdog {
     }
 
     fn start_in(&self, thread: &mut Option<WatchdogThread>) -> Result<(), SpawnError> {
-        if thread
-            .as_ref()
-            .is_some_and(|thread| !thread.handle.is_finished())
-        {
+        let is_running = thread.as_ref().is_some_and(|it| !it.handle.is_finished());
+        if is_running {
             return Ok(());
         }
         let (inbox, outbox) = unbounded();
-        let rules = Arc::clone(&self.rules);
-        let load = Arc::clone(&self.load);
         let keep_alive_loop = KeepAliveLoop::new(
             outbox,
-            rules,
+            Arc::clone(&self.rules),
             Arc::clone(&self.net),
-            load,
+            Arc::clone(&self.load),
             Arc::clone(&self.notifier),
         );
         let builder = thread::Builder::new().name("redlatch-watch".to_owned());

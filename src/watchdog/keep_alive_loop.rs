@@ -13,7 +13,6 @@ use crate::clock::{self, Time};
 use crate::engine::{Extend, Extended, Input, Operation, Request, Rules, Step, Ttl};
 use crate::error::{Error, LossReason, NoQuorum};
 use crate::net::{Net, Requests, RoundOutcome};
-use crate::node::NodeReport;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -317,7 +316,7 @@ impl AutoExtension {
             head.set_key_expiry(kept.held.valid_until());
         }
         let event = has_listener.then(|| {
-            let unconfirmed = (!is_confirmed).then_some(votes.reports);
+            let unconfirmed = (!is_confirmed).then(|| NoQuorum::new(votes.reports));
             event(&mut kept, now, took, unconfirmed)
         });
         FinishedExtension {
@@ -329,13 +328,13 @@ impl AutoExtension {
     }
 }
 
-/// What there is to emit of an extension that took this long. `unconfirmed` has the nodes' reports
-/// if it was not confirmed.
+/// What there is to emit of an extension that took this long. `unconfirmed` says why, if it was
+/// not confirmed.
 fn event(
     kept: &mut KeptLock,
     now: Time,
     took: Duration,
-    unconfirmed: Option<Vec<NodeReport>>,
+    unconfirmed: Option<NoQuorum>,
 ) -> BackgroundEvent {
     let valid_until = kept.held.held_until(now).filter(|_| kept.is_emitted);
     let Some(valid_until) = valid_until else {
@@ -348,7 +347,7 @@ fn event(
         key: Arc::clone(&kept.held.granted().key),
         took,
         validity: valid_until.since(now),
-        error: unconfirmed.map(|reports| Error::NoQuorum(NoQuorum::new(reports))),
+        error: unconfirmed.map(Error::NoQuorum),
     }
 }
 

@@ -79,20 +79,16 @@ impl Notifier {
     /// Starts the thread, if it does not run.
     pub(crate) fn start(&self) -> Result<(), SpawnError> {
         let mut thread = self.lock();
-        if thread
-            .as_ref()
-            .is_some_and(|thread| !thread.handle.is_finished())
-        {
+        let is_running = thread.as_ref().is_some_and(|it| !it.handle.is_finished());
+        if is_running {
             return Ok(());
         }
         let (inbox, outbox) = unbounded();
-        let emit = self.emit.clone();
-        let owner_process = Arc::clone(&self.owner_process);
         let notifier_loop = NotifierLoop {
             inbox: outbox,
             schedule: Schedule::new(),
-            emit,
-            owner_process,
+            emit: self.emit.clone(),
+            owner_process: Arc::clone(&self.owner_process),
         };
         let builder = thread::Builder::new().name("redlatch-notify".to_owned());
         let handle = builder
