@@ -146,8 +146,8 @@ impl Proposer {
     /// A majority has accepted this last: what was promised to follow another one is of no use.
     pub fn saw(&mut self, accepted: Option<Ballot>) {
         self.see(accepted.map(Ballot::number));
-        let follows = |next: Ballot| accepted.and_then(Ballot::next) == Some(next);
-        self.next = self.next.take().filter(|(next, _)| follows(*next));
+        let promised = accepted.and_then(Ballot::next);
+        self.next = self.next.take().filter(|(next, _)| Some(*next) == promised);
     }
 
     /// A ballot above all that were seen. With each refusal it is further above: a client that

@@ -244,28 +244,20 @@ impl Change {
         self.is_blind = false;
         let accepted = promised.accepted.as_ref();
         let floor = promised.floor;
-        let fate_of = |sent: &Ballot| fate(*sent, accepted, floor);
-        let made = self
-            .sent
-            .iter()
-            .find(|sent| fate_of(sent) == Fate::Included);
+        let made = self.included(accepted, floor);
         if let (Some(made), Some(next)) = (made, ballot.next()) {
             // It is made when a majority has accepted a value that has it.
-            let end = ChangeEnd::Committed(*made);
-            let value = promised.accepted.and_then(|accepted| accepted.value);
             return State::Accept(Proposal {
                 ballot,
                 next,
-                value,
-                end,
+                value: promised.accepted.and_then(|accepted| accepted.value),
+                end: ChangeEnd::Committed(made),
             });
         }
-        if self
-            .sent
-            .iter()
-            .any(|sent| fate_of(sent) != Fate::NotIncluded)
-        {
-            return State::Done(ChangeEnd::Unknown);
+        for sent in &self.sent {
+            if fate(*sent, accepted, floor) != Fate::NotIncluded {
+                return State::Done(ChangeEnd::Unknown);
+            }
         }
         let is_new = promised.accepted.is_none();
         let base = match promised.accepted {
@@ -311,18 +303,20 @@ impl Change {
     /// Forgets the ballots that are dead, as far as these answers tell: what a majority has
     /// accepted is current, and everything later descends from it. Returns the one that was made.
     fn drop_dead_ballots(&mut self, replies: &Replies) -> Option<Ballot> {
-        let chosen = replies.chosen();
-        let chosen = chosen.filter(|it| it.value.is_some())?;
-        let is_older = |sent: &Ballot| sent.number() < chosen.ballot.number();
-        let fate_of = |sent: &Ballot| fate(*sent, Some(chosen), 0);
-        let made = self
-            .sent
-            .iter()
-            .find(|sent| fate_of(sent) == Fate::Included)
-            .copied();
-        self.sent
-            .retain(|sent| !(is_older(sent) && fate_of(sent) == Fate::NotIncluded));
+        let chosen = replies.chosen().filter(|it| it.value.is_some())?;
+        let made = self.included(Some(chosen), 0);
+        self.sent.retain(|sent| {
+            let is_older = sent.number() < chosen.ballot.number();
+            let is_dead = is_older && fate(*sent, Some(chosen), 0) == Fate::NotIncluded;
+            !is_dead
+        });
         made
+    }
+
+    /// The first of the ballots that were sent whose change is in what was accepted.
+    fn included(&self, accepted: Option<&Accepted>, floor: u64) -> Option<Ballot> {
+        let mut sent = self.sent.iter().copied();
+        sent.find(|sent| fate(*sent, accepted, floor) == Fate::Included)
     }
 
     /// The round was not won.

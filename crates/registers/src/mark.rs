@@ -83,11 +83,22 @@ impl MemberAddress {
 
     /// The address in a URL, as it is shown.
     pub fn address(url: &str) -> &str {
-        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
-        let address = rest.split_once('?').map_or(rest, |(address, _)| address);
-        let end = address.char_indices().nth(Self::ADDRESS_MAX);
-        end.map_or(address, |(end, _)| &address[..end])
+        let (_, authority) = url.split_once("://").unwrap_or(("", url));
+        let (_, place) = authority.rsplit_once('@').unwrap_or(("", authority));
+        let (address, _) = place.split_once('?').unwrap_or((place, ""));
+        match address.char_indices().nth(Self::ADDRESS_MAX) {
+            Some((end, _)) => &address[..end],
+            None => address,
+        }
+    }
+
+    /// Reads what [`list`] writes of one member.
+    fn parse(text: &str) -> Option<Self> {
+        let (id, address) = text.split_once('@')?;
+        Some(Self {
+            id: hex(id)?,
+            address: Arc::from(address),
+        })
     }
 }
 
@@ -112,17 +123,10 @@ impl Epoch {
             epoch: epoch.parse().ok()?,
             token: hex(token)?,
         };
-        let place = |text: &str| {
-            let (id, address) = text.split_once('@')?;
-            Some(MemberAddress {
-                id: hex(id)?,
-                address: Arc::from(address),
-            })
-        };
-        let members: Option<Vec<MemberAddress>> = members.split(',').map(place).collect();
+        let members = members.split(',').map(MemberAddress::parse);
         Some(Self {
             group,
-            members: members?.into(),
+            members: members.collect::<Option<_>>()?,
         })
     }
 
@@ -138,21 +142,19 @@ impl Epoch {
 
     /// The epoch that follows, in which a member has another one's place.
     pub fn with(&self, (old, new): (u64, MemberAddress), token: u64) -> Self {
-        let replace = |member: &MemberAddress| {
+        let mut members = self.members.to_vec();
+        for member in &mut members {
             if member.id == old {
-                new.clone()
-            } else {
-                member.clone()
+                *member = new.clone();
             }
-        };
-        let members = self.members.iter().map(replace).collect();
+        }
         Self {
             group: Group {
                 epoch: self.group.epoch + 1,
                 token,
                 ..self.group
             },
-            members,
+            members: members.into(),
         }
     }
 }
@@ -213,19 +215,16 @@ impl Member {
         } = self;
         let kind = if *is_durable { "durable" } else { "volatile" };
         let members = list(&epoch.members);
-        format!("{}{run_id} {id:016x} {kind} {members}", epoch.group)
-            .into_bytes()
-            .into()
+        let mark = format!("{}{run_id} {id:016x} {kind} {members}", epoch.group);
+        mark.into_bytes().into()
     }
 }
 
 impl Mark {
     /// Reads a mark that a node keeps.
     pub fn read(bytes: &[u8]) -> Self {
-        std::str::from_utf8(bytes)
-            .ok()
-            .and_then(Self::parse)
-            .unwrap_or(Self::Unknown)
+        let text = std::str::from_utf8(bytes).ok();
+        text.and_then(Self::parse).unwrap_or(Self::Unknown)
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -259,23 +258,22 @@ impl Mark {
 
 /// The words behind the beginning.
 fn words(text: &str) -> Option<Vec<&str>> {
-    Some(
-        text.strip_prefix(BEGIN)?
-            .strip_prefix(' ')?
-            .split(' ')
-            .collect(),
-    )
+    let rest = text.strip_prefix(BEGIN)?.strip_prefix(' ')?;
+    Some(rest.split(' ').collect())
 }
 
 fn hex(word: &str) -> Option<u64> {
-    u64::from_str_radix(word, 16)
-        .ok()
-        .filter(|_| word.len() == 16)
+    if word.len() != 16 {
+        return None;
+    }
+    u64::from_str_radix(word, 16).ok()
 }
 
 fn list(members: &[MemberAddress]) -> String {
-    let member = |MemberAddress { id, address }: &MemberAddress| format!("{id:016x}@{address}");
-    let members: Vec<String> = members.iter().map(member).collect();
+    let members: Vec<String> = members
+        .iter()
+        .map(|MemberAddress { id, address }| format!("{id:016x}@{address}"))
+        .collect();
     members.join(",")
 }
 
@@ -303,17 +301,14 @@ pub fn memberships(seen: &[NodeMark], nodes: usize) -> Vec<(Node, RegisterMember
 
 /// Without a view, the nodes are no group.
 fn membership(seen: &NodeMark, view: Option<&MembershipView>) -> RegisterMembership {
-    let epoch = view.map(MembershipView::epoch);
-    let votes = |view: &MembershipView| view.voters(view.epoch()).contains(seen.node);
-    match (seen.member(), epoch) {
-        (Some(member), Some(epoch)) if view.is_some_and(votes) => {
-            let epoch = epoch.group.epoch;
+    match (seen.member(), view) {
+        (Some(member), Some(view)) if view.voters(view.epoch()).contains(seen.node) => {
             RegisterMembership::Member {
-                epoch,
+                epoch: view.epoch().group.epoch,
                 is_durable: member.is_durable,
             }
         }
-        _ => RegisterMembership::NoVote(seen.no_vote(epoch)),
+        _ => RegisterMembership::NoVote(seen.no_vote(view.map(MembershipView::epoch))),
     }
 }
 

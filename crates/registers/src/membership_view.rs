@@ -1,6 +1,6 @@
 //! What the marks of the nodes say together: the group, its latest epoch, and who may vote.
 
-use super::{Epoch, JoiningNode, Mark, Member, no_vote};
+use super::{Epoch, JoiningNode, Mark, Member, MemberAddress, no_vote};
 use redlatch_protocol::engine::{NoVote, Node, NodeSet, quorum};
 use std::sync::Arc;
 
@@ -76,33 +76,35 @@ impl MembershipView {
     ///
     /// The nodes are no group.
     pub fn new(seen: Vec<NodeMark>, nodes: usize) -> Result<Self, NoGroup> {
-        let member = |(index, seen): (usize, &NodeMark)| Some((index, seen.member()?));
-        let mut members: Vec<(usize, Member)> =
-            seen.iter().enumerate().filter_map(member).collect();
-        // A node of another group has no vote. Without a majority of one, the nodes are no group.
-        let of_group = |id: u64| {
-            members
-                .iter()
-                .filter(|(_, it)| it.epoch.group.id == id)
-                .count()
+        let mut members: Vec<(usize, Member)> = Vec::new();
+        for (index, seen) in seen.iter().enumerate() {
+            if let Some(member) = seen.member() {
+                members.push((index, member));
+            }
+        }
+        let Some((first, _)) = members.first() else {
+            return Err(NoGroup::NoMember);
         };
         let epochs = members.iter().map(|(_, member)| &member.epoch);
         let of_size = epochs.filter(|epoch| epoch.members.len() == nodes);
-        let latest = of_size
-            .max_by_key(|it| (of_group(it.group.id), it.group.epoch))
-            .cloned();
-        let is_of = |member: &Member, epoch: &Epoch| member.epoch.group.id == epoch.group.id;
-        let is_other = |it: &Member| latest.as_ref().is_none_or(|latest| !is_of(it, latest));
-        let other = members.iter().find(|(_, member)| is_other(member));
-        let is_group = |it: &Epoch| other.is_none() || of_group(it.group.id) >= quorum(nodes);
-        let Some(first) = members.first() else {
-            return Err(NoGroup::NoMember);
+        let latest = of_size.max_by_key(|epoch| {
+            let group = &epoch.group;
+            (count_of_group(&members, group.id), group.epoch)
+        });
+        let Some(epoch) = latest.cloned() else {
+            return Err(NoGroup::Differs(seen[*first].node));
         };
-        let Some(epoch) = latest.clone().filter(is_group) else {
-            let (index, _) = other.unwrap_or(first);
-            return Err(NoGroup::Differs(seen[*index].node));
-        };
-        members.retain(|(_, member)| is_of(member, &epoch));
+        let group = epoch.group.id;
+        let other = members
+            .iter()
+            .find(|(_, member)| member.epoch.group.id != group);
+        // A node of another group has no vote. Without a majority of one, the nodes are no group.
+        if let Some((index, _)) = other {
+            if count_of_group(&members, group) < quorum(nodes) {
+                return Err(NoGroup::Differs(seen[*index].node));
+            }
+        }
+        members.retain(|(_, member)| member.epoch.group.id == group);
         Ok(Self {
             epoch,
             seen,
@@ -133,35 +135,37 @@ impl MembershipView {
         epoch: &Epoch,
         keeps: impl Fn(Node) -> Option<bool>,
     ) -> Vec<(NodeMark, Member)> {
-        let ids = || self.members.iter().map(|(_, member)| member.id);
-        // A replica has the mark of its master.
-        let is_one = |member: &Member| ids().filter(|id| *id == member.id).count() == 1;
-        let renewed = self.members.iter().filter_map(|(index, member)| {
+        let mut renewals = Vec::new();
+        for (index, member) in &self.members {
             let seen = &self.seen[*index];
-            let new = match (is_one(member), keeps(seen.node)) {
+            let new = match (self.is_one(member), keeps(seen.node)) {
                 (true, keeps) => renewed(seen, member, epoch, keeps),
                 // By its next start it may be the only one that has this mark.
                 (false, Some(false)) => Member {
                     is_durable: false,
                     ..member.clone()
                 },
-                (false, _) => return None,
+                (false, _) => continue,
             };
-            (new != *member && !seen.run_id.is_empty()).then(|| (seen.clone(), new))
-        });
-        renewed.collect()
+            if new != *member && !seen.run_id.is_empty() {
+                renewals.push((seen.clone(), new));
+            }
+        }
+        renewals
+    }
+
+    /// Has one node alone the mark of this member? A replica has the mark of its master.
+    fn is_one(&self, member: &Member) -> bool {
+        let members = self.members.iter();
+        members.filter(|(_, it)| it.id == member.id).count() == 1
     }
 
     /// The nodes that vote in `epoch`, by the marks that they have.
     pub fn voters(&self, epoch: &Epoch) -> NodeSet {
-        let votes = |(index, member): &&(usize, Member)| {
+        let voters = self.members.iter().filter(|(index, member)| {
             member.epoch == *epoch && *member.run_id == *self.seen[*index].run_id
-        };
-        self.members
-            .iter()
-            .filter(votes)
-            .map(|(index, _)| self.seen[*index].node)
-            .collect()
+        });
+        voters.map(|(index, _)| self.seen[*index].node).collect()
     }
 
     /// The id of a voter.
@@ -194,23 +198,38 @@ impl MembershipView {
         let own = self
             .id_of(node)
             .filter(|id| self.epoch.has(*id) && !taken.contains(id));
-        // A node that shows which member it was has the place before one that does not.
-        let is_shown = |id: u64| self.members.iter().any(|(_, member)| member.id == id);
-        let left = || {
-            self.epoch
-                .members
-                .iter()
-                .filter(|place| !is_shown(place.id))
-        };
-        let at = |address: &str| left().find(|it| *it.address == *address).map(|it| it.id);
-        let found = own.or_else(|| at(address)).or_else(|| at(replaced?));
-        found.ok_or_else(|| left().map(|place| Arc::clone(&place.address)).collect())
+        let found = own
+            .or_else(|| self.left_at(address))
+            .or_else(|| self.left_at(replaced?));
+        found.ok_or_else(|| {
+            let left = self.left();
+            left.map(|place| Arc::clone(&place.address)).collect()
+        })
+    }
+
+    /// The places of the latest epoch that are left to nodes that do not show which member they
+    /// were: a node that shows it has the place before one that does not.
+    fn left(&self) -> impl Iterator<Item = &MemberAddress> {
+        let places = self.epoch.members.iter();
+        places.filter(|place| self.members.iter().all(|(_, member)| member.id != place.id))
+    }
+
+    /// Which member was at this address, if its place is left.
+    fn left_at(&self, address: &str) -> Option<u64> {
+        let place = self.left().find(|place| *place.address == *address)?;
+        Some(place.id)
     }
 
     /// Does every member keep what it answers?
     pub fn is_durable(&self) -> bool {
         self.members.iter().all(|(_, member)| member.is_durable)
     }
+}
+
+/// How many of these members are of this group.
+fn count_of_group(members: &[(usize, Member)], id: u64) -> usize {
+    let groups = members.iter().map(|(_, member)| member.epoch.group.id);
+    groups.filter(|group| *group == id).count()
 }
 
 /// The mark that a member is to have.

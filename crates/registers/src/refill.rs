@@ -106,10 +106,6 @@ impl Refill {
         let joining = target.joining()?.beginning();
         let group = member.epoch.group.clone();
         let nodes = member.epoch.members.len();
-        let names = BTreeSet::from([Arc::from(GROUP_REGISTER)]);
-        let state = State::ListTarget;
-        let listed = 0;
-        let floor = 0;
         Some(Self {
             group,
             nodes,
@@ -117,10 +113,10 @@ impl Refill {
             joining,
             member,
             sources,
-            listed,
-            names,
-            floor,
-            state,
+            listed: 0,
+            names: BTreeSet::from([Arc::from(GROUP_REGISTER)]),
+            floor: 0,
+            state: State::ListTarget,
         })
     }
 
@@ -136,10 +132,8 @@ impl Refill {
             }
             State::JoinAgain => {
                 let seen = self.target.mark.clone().unwrap_or_default();
-                self.ask_target(
-                    GROUP_REGISTER,
-                    RegisterCommand::Mark(MarkStep::Join { seen }),
-                )
+                let step = MarkStep::Join { seen };
+                self.ask_target(GROUP_REGISTER, RegisterCommand::Mark(step))
             }
             State::List(source) => match self.sources.get(*source) {
                 Some(source) if self.listed < quorum(self.nodes) => RefillStep::List(source.node),
@@ -272,7 +266,8 @@ impl Refill {
         };
         match now.joining().filter(|_| now.run_id == self.target.run_id) {
             Some(joining) if now.mark != self.target.mark => {
-                (self.joining, self.target) = (joining.beginning(), now);
+                self.joining = joining.beginning();
+                self.target = now;
                 State::List(0)
             }
             _ => State::Done(RefillEnd::Lost),
@@ -296,13 +291,8 @@ impl Refill {
             names.pop_front();
             return State::Copy(names);
         }
-        State::Install(
-            names,
-            RegisterCommand::Install {
-                state,
-                floor: self.floor,
-            },
-        )
+        let floor = self.floor;
+        State::Install(names, RegisterCommand::Install { state, floor })
     }
 }
 

@@ -21,11 +21,8 @@ pub(super) struct Promised {
 impl Replies {
     /// What nodes have said about a register.
     pub fn of(said: &[Option<Said>]) -> Self {
-        Self(
-            said.iter()
-                .map(|said| said.as_ref()?.get().cloned())
-                .collect(),
-        )
+        let replies = said.iter().map(|said| said.as_ref()?.get().cloned());
+        Self(replies.collect())
     }
 
     fn all(&self) -> impl Iterator<Item = &RegisterReply> {
@@ -49,22 +46,22 @@ impl Replies {
             else {
                 continue;
             };
-            let number = |it: Option<&Accepted>| it.map(|it| it.ballot.number());
-            if number(accepted.as_ref()) > number(best) {
+            let number = accepted.as_ref().map(|it| it.ballot.number());
+            if number > best.map(|best| best.ballot.number()) {
                 best = accepted.as_ref();
             }
             floor = floor.max(*of_node);
             promises += 1;
         }
+        if !self.is_majority(promises) {
+            return None;
+        }
         // What any of them has raised, a majority may have.
-        let accepted = |best: &Accepted| {
+        let accepted = best.map(|best| {
             let value = Stored::raised_on(1, &self.copies(best.ballot));
             Accepted { value, ..*best }
-        };
-        self.is_majority(promises).then(|| Promised {
-            accepted: best.map(accepted),
-            floor,
-        })
+        });
+        Some(Promised { accepted, floor })
     }
 
     /// The values of a ballot that nodes have named.
@@ -75,10 +72,8 @@ impl Replies {
             }
             _ => None,
         });
-        named
-            .filter(|it| it.ballot == ballot)
-            .filter_map(|it| it.value.as_ref())
-            .collect()
+        let copies = named.filter(|it| it.ballot == ballot);
+        copies.filter_map(|it| it.value.as_ref()).collect()
     }
 
     /// The value that a majority has [agreed](Self::agreed) on. Of what was raised in place counts
@@ -89,11 +84,8 @@ impl Replies {
 
     /// Has a majority accepted?
     pub(super) fn are_done(&self) -> bool {
-        self.is_majority(
-            self.all()
-                .filter(|reply| **reply == RegisterReply::Done)
-                .count(),
-        )
+        let done = self.all().filter(|reply| **reply == RegisterReply::Done);
+        self.is_majority(done.count())
     }
 
     /// When all nodes have answered, and each participant of a transaction has finished on some of
@@ -101,32 +93,25 @@ impl Replies {
     /// bytes of the record. Of different ballots, the later may not know what was raised in the
     /// earlier, and still reach a node that has raised it.
     pub fn forgotten(&self, count: usize) -> Option<Arc<[u8]>> {
-        if self
-            .agreed()
-            .is_none_or(|state| self.naming(state) < self.0.len())
-        {
+        let agreed = self.agreed()?;
+        if self.naming(agreed) < self.0.len() {
             return None;
         }
-        let values = self
-            .states()
-            .map(|state| state.and_then(|it| it.value.as_ref()));
-        let levels = values.map(|value| value.and_then(|it| it.bytes().rchunks(count).next()));
-        let levels: Vec<&[u8]> = levels.collect::<Option<_>>()?;
-        let on = |place: usize| {
-            levels
-                .iter()
-                .filter(move |it| it.get(place) >= Some(&FINISHED))
-        };
-        let is_one = |place| {
-            if on(place).count() == self.0.len() {
-                FORGOTTEN
-            } else {
-                0
+        let mut levels: Vec<&[u8]> = Vec::new();
+        for state in self.states() {
+            let value = state?.value.as_ref()?;
+            levels.push(value.bytes().rchunks(count).next()?);
+        }
+        let mut forgotten = vec![0; count];
+        for (place, level) in forgotten.iter_mut().enumerate() {
+            let finished = levels.iter().filter(|it| it.get(place) >= Some(&FINISHED));
+            match finished.count() {
+                0 => return None,
+                all if all == self.0.len() => *level = FORGOTTEN,
+                _ => {}
             }
-        };
-        (0..count)
-            .all(|place| on(place).next().is_some())
-            .then(|| (0..count).map(is_one).collect())
+        }
+        Some(forgotten.into())
     }
 
     fn states(&self) -> impl Iterator<Item = Option<&Accepted>> {
@@ -138,53 +123,49 @@ impl Replies {
 
     /// How many nodes name this as accepted. A tombstone and no key at all are not the same answer.
     fn naming(&self, state: Option<&Accepted>) -> usize {
-        let ballot = |state: Option<&Accepted>| state.map(|state| state.ballot);
-        self.states()
-            .filter(|other| ballot(*other) == ballot(state))
-            .count()
+        let ballot = state.map(|it| it.ballot);
+        let others = self.states().map(|other| other.map(|it| it.ballot));
+        others.filter(|other| *other == ballot).count()
     }
 
     /// What a majority names as accepted, if one agrees. `Some(None)`: it has accepted nothing. Of
     /// what was raised in place, it must be known what a majority has, whatever the others have.
     pub fn agreed(&self) -> Option<Option<&Accepted>> {
-        let is_agreed = |state: &Option<&Accepted>| self.is_majority(self.naming(*state));
-        let state = self.states().find(is_agreed)?;
+        let mut states = self.states();
+        let state = states.find(|state| self.is_majority(self.naming(*state)))?;
         let copies = state.map_or(Vec::new(), |it| self.copies(it.ballot));
-        let are_alike = copies
-            .windows(2)
-            .all(|pair| pair[0].bytes() == pair[1].bytes());
+        let mut pairs = copies.windows(2);
+        if pairs.all(|pair| pair[0].bytes() == pair[1].bytes()) {
+            return Some(state);
+        }
         let majority = quorum(self.0.len());
         let others = self.0.len() - copies.len();
-        let raised = |count| Stored::raised_on(count, &copies);
-        (are_alike || raised(majority) == raised(majority - others)).then_some(state)
+        let least = Stored::raised_on(majority, &copies);
+        let most = Stored::raised_on(majority - others, &copies);
+        (least == most).then_some(state)
     }
 
     /// How many nodes name the ballot as accepted that most of them name.
     pub fn largest(&self) -> usize {
-        self.states()
-            .map(|state| self.naming(state))
-            .max()
-            .unwrap_or(0)
+        let counts = self.states().map(|state| self.naming(state));
+        counts.max().unwrap_or(0)
     }
 
     /// Has a majority said anything about the register?
     pub fn are_enough(&self) -> bool {
-        let counts = |reply: &&RegisterReply| {
-            !matches!(
-                reply,
-                RegisterReply::NoMember(_) | RegisterReply::Invalid(_)
-            )
-        };
-        self.is_majority(self.all().filter(counts).count())
+        use RegisterReply::{Invalid, NoMember};
+        let replies = self.all();
+        let counted = replies.filter(|reply| !matches!(reply, NoMember(_) | Invalid(_)));
+        self.is_majority(counted.count())
     }
 
     /// The highest ballot that came before ours.
     pub(super) fn preempted_by(&self) -> Option<u64> {
-        let number = |reply: &RegisterReply| match reply {
+        let numbers = self.all().filter_map(|reply| match reply {
             RegisterReply::Preempted { least, .. } => Some(*least),
             _ => None,
-        };
-        self.all().filter_map(number).max()
+        });
+        numbers.max()
     }
 
     /// Have the clients that came first finished what they did? Then what the nodes have promised
@@ -208,38 +189,39 @@ impl Replies {
 
     /// Have all nodes said that another ballot came first?
     pub(super) fn are_refusals(&self) -> bool {
-        let is_refusal =
-            |reply: &Option<RegisterReply>| matches!(reply, Some(RegisterReply::Preempted { .. }));
-        self.0.iter().all(is_refusal)
+        let mut replies = self.0.iter();
+        replies.all(|reply| matches!(reply, Some(RegisterReply::Preempted { .. })))
     }
 
     /// What a majority names as accepted, while a change is made.
     pub(super) fn chosen(&self) -> Option<&Accepted> {
-        let named = || {
-            self.all().filter_map(|reply| match reply {
-                RegisterReply::Promise { accepted, .. }
-                | RegisterReply::Preempted { accepted, .. } => accepted.as_ref(),
-                _ => None,
-            })
-        };
-        let is_chosen = |it: &&Accepted| {
-            self.is_majority(named().filter(|other| other.ballot == it.ballot).count())
-        };
-        named().find(is_chosen)
+        self.named().find(|it| {
+            let naming = self.named().filter(|other| other.ballot == it.ballot);
+            self.is_majority(naming.count())
+        })
+    }
+
+    /// What nodes name as accepted in answers to a prepare or an accept.
+    fn named(&self) -> impl Iterator<Item = &Accepted> {
+        self.all().filter_map(|reply| match reply {
+            RegisterReply::Promise { accepted, .. } | RegisterReply::Preempted { accepted, .. } => {
+                accepted.as_ref()
+            }
+            _ => None,
+        })
     }
 
     /// The node whose value has an unknown format. `None` while a majority has said something else:
     /// what a majority has not accepted is not the value.
     pub fn invalid(&self) -> Option<(Node, InvalidValue)> {
-        let invalid = |(index, reply): (usize, &Option<RegisterReply>)| match reply {
+        if self.are_enough() {
+            return None;
+        }
+        let mut replies = self.0.iter().enumerate();
+        replies.find_map(|(index, reply)| match reply {
             Some(RegisterReply::Invalid(value)) => Some((Node::new(index), *value)),
             _ => None,
-        };
-        self.0
-            .iter()
-            .enumerate()
-            .find_map(invalid)
-            .filter(|_| !self.are_enough())
+        })
     }
 
     /// The nodes that have refused, with their marks, if they are members of this group in any
@@ -269,25 +251,16 @@ impl Replies {
     /// A mark names the run of the server as before, so a server that was started again gets no
     /// vote by this.
     pub fn behind(&self, epoch: &Epoch) -> Vec<(Node, MarkStep)> {
-        let members = self.members(epoch.group.id);
-        let behind = members.filter(|(_, _, member)| {
-            member.epoch.group.epoch < epoch.group.epoch && epoch.has(member.id)
-        });
-        let steps = behind.map(|(node, seen, member)| {
-            let new = Member {
-                epoch: epoch.clone(),
-                ..member
+        let mut steps = Vec::new();
+        for (node, seen, member) in self.members(epoch.group.id) {
+            if member.epoch.group.epoch < epoch.group.epoch && epoch.has(member.id) {
+                let seen = Arc::clone(seen);
+                let epoch = epoch.clone();
+                let new = Member { epoch, ..member }.to_bytes();
+                steps.push((node, MarkStep::Enter { seen, new }));
             }
-            .to_bytes();
-            (
-                node,
-                MarkStep::Enter {
-                    seen: Arc::clone(seen),
-                    new,
-                },
-            )
-        });
-        steps.collect()
+        }
+        steps
     }
 
     /// Is there a node that may not vote?

@@ -112,27 +112,22 @@ impl CustomCommand for RegisterRequest {
                 next,
                 value,
             } => {
-                run(
-                    &keys,
-                    &[&expected, &ballot.to_bytes(), &next.to_bytes(), value],
-                );
+                let ballot = ballot.to_bytes();
+                run(&keys, &[&expected, &ballot, &next.to_bytes(), value]);
             }
             RegisterCommand::Read { .. } | RegisterCommand::Copy => run(&keys, &[&expected]),
-            RegisterCommand::Collect(ballot) => {
-                let ballot = ballot.map(Ballot::to_bytes);
-                run(
-                    &keys,
-                    &[&expected, ballot.as_ref().map_or(&[], |ballot| &ballot[..])],
-                );
-            }
+            RegisterCommand::Collect(ballot) => match ballot {
+                Some(ballot) => run(&keys, &[&expected, &ballot.to_bytes()]),
+                None => run(&keys, &[&expected, b""]),
+            },
             RegisterCommand::Install { state, floor } => {
-                let ballot = state.as_ref().map(|(ballot, _)| Ballot::to_bytes(*ballot));
-                let ballot = ballot.as_ref().map_or(&[][..], |ballot| ballot);
-                let value = state.as_ref().map_or(&[][..], |(_, value)| value);
-                run(
-                    &keys,
-                    &[&expected, ballot, value, floor.to_string().as_bytes()],
-                );
+                let floor = floor.to_string().into_bytes();
+                match state {
+                    Some((ballot, value)) => {
+                        run(&keys, &[&expected, &ballot.to_bytes(), value, &floor]);
+                    }
+                    None => run(&keys, &[&expected, b"", b"", &floor]),
+                }
             }
             RegisterCommand::Raise(levels) => run(&keys, &[&expected, levels]),
             RegisterCommand::Mark(step) => {
@@ -201,7 +196,8 @@ impl CustomCommand for RegisterRequest {
         let command = match &self.command {
             RegisterCommand::Accept { ballot, .. } => RegisterCommand::Collect(Some(*ballot)),
             RegisterCommand::Raise(levels) => {
-                RegisterCommand::Raise(Replies::of(said).forgotten(levels.len())?)
+                let forgotten = Replies::of(said).forgotten(levels.len())?;
+                RegisterCommand::Raise(forgotten)
             }
             _ => return None,
         };
@@ -327,8 +323,11 @@ impl RegisterKeys {
     pub const MARK: &[u8] = b":redlatch:member";
     /// The same of the floor.
     pub const FLOOR: &[u8] = b":redlatch:register-floor";
+
     pub fn new(prefix: &[u8], name: &[u8]) -> Self {
-        let key = |parts: [&[u8]; 3]| Arc::from(parts.concat());
+        fn key(parts: [&[u8]; 3]) -> Arc<[u8]> {
+            Arc::from(parts.concat())
+        }
         Self {
             value: key([prefix, Self::VALUE, name]),
             promise: key([prefix, Self::PROMISE, name]),

@@ -90,16 +90,20 @@ impl FromStr for TransactionId {
     type Err = InvalidTransactionId;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let (group, random) = text.split_once('-').ok_or(InvalidTransactionId)?;
-        let is_valid = |part: &str, digits| part.len() == digits && part.bytes().all(is_digit);
-        if !is_valid(group, GROUP) || !is_valid(random, RANDOM) {
+        if !has_digits(group, GROUP) || !has_digits(random, RANDOM) {
             return Err(InvalidTransactionId);
         }
         let group = u64::from_str_radix(group, 16).map_err(|_| InvalidTransactionId)?;
         let random = u128::from_str_radix(random, 16).map_err(|_| InvalidTransactionId)?;
         Ok(Self { group, random })
     }
+}
+
+/// Is this a hexadecimal number with so many digits, in lower case and without a sign?
+fn has_digits(part: &str, count: usize) -> bool {
+    let mut bytes = part.bytes();
+    part.len() == count && bytes.all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// A text is not the id of a transaction.

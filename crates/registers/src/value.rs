@@ -108,11 +108,11 @@ impl Stored {
         let change = ChangeId::of(ballot);
         if changes.len() == REMEMBERED {
             // A client makes one change at a time: it asks for no earlier one any more.
-            let has_later = |(index, it): (usize, &ChangeId)| {
+            let earlier = changes.iter().enumerate().position(|(index, it)| {
                 let mut later = changes[index + 1..].iter().chain([&change]);
                 later.any(|later| later.owner == it.owner)
-            };
-            match changes.iter().enumerate().position(has_later) {
+            });
+            match earlier {
                 Some(earlier) => drop(changes.remove(earlier)),
                 None => forgotten = changes.remove(0).number,
             }
@@ -159,15 +159,11 @@ impl Stored {
     /// As nodes keep it.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = vec![FORMAT];
-        for number in [
-            self.version.0,
-            self.gone,
-            self.fence,
-            self.written,
-            self.forgotten,
-        ] {
-            out.extend(number.to_be_bytes());
-        }
+        out.extend(self.version.0.to_be_bytes());
+        out.extend(self.gone.to_be_bytes());
+        out.extend(self.fence.to_be_bytes());
+        out.extend(self.written.to_be_bytes());
+        out.extend(self.forgotten.to_be_bytes());
         out.push(self.changes.len() as u8);
         for change in &self.changes {
             out.extend(change.number.to_be_bytes());
@@ -190,40 +186,33 @@ impl Stored {
 
     fn read_all(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes.strip_prefix(&[FORMAT])?;
-        let mut number = || {
-            let (first, others) = rest.split_first_chunk()?;
-            rest = others;
-            Some(u64::from_be_bytes(*first))
-        };
-        let version = Version(number()?);
-        let gone = number()?;
-        let fence = number()?;
-        let written = number()?;
-        let forgotten = number()?;
+        let version = Version(take_number(&mut rest)?);
+        let gone = take_number(&mut rest)?;
+        let fence = take_number(&mut rest)?;
+        let written = take_number(&mut rest)?;
+        let forgotten = take_number(&mut rest)?;
         let (count, mut rest) = rest.split_first()?;
         let count = usize::from(*count);
-        let mut changes = Vec::with_capacity(REMEMBERED);
-        for _ in 0..count.min(REMEMBERED + 1) {
-            let (number, others) = rest.split_first_chunk()?;
-            let (owner, others) = others.split_first_chunk()?;
-            changes.push(ChangeId {
-                number: u64::from_be_bytes(*number),
-                owner: *owner,
-            });
-            rest = others;
+        if !(1..=REMEMBERED).contains(&count) {
+            return None;
         }
-        let is_whole = (1..=REMEMBERED).contains(&count);
-        let bytes = rest.into();
-        let value = Self {
+        let mut changes = Vec::with_capacity(REMEMBERED);
+        for _ in 0..count {
+            let number = take_number(&mut rest)?;
+            let (owner, others) = rest.split_first_chunk()?;
+            rest = others;
+            let owner = *owner;
+            changes.push(ChangeId { number, owner });
+        }
+        Some(Self {
             version,
             gone,
             fence,
             written,
             forgotten,
             changes,
-            bytes,
-        };
-        Some(value).filter(|_| is_whole)
+            bytes: rest.into(),
+        })
     }
 
     /// Has this ballot made one of the last changes?
@@ -240,6 +229,13 @@ impl Stored {
     pub(super) fn gone(&self) -> u64 {
         self.gone
     }
+}
+
+/// Takes the number at the beginning of these bytes off them.
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(u64::from_be_bytes(*number))
 }
 
 /// A node has a value that is not a register of this format.
@@ -265,10 +261,9 @@ impl Accepted {
     /// It is of another format.
     pub fn read(bytes: &[u8]) -> Result<Self, InvalidValue> {
         let (ballot, rest) = Ballot::read(bytes).ok_or(InvalidValue { format: None })?;
-        let value = if rest.is_empty() {
-            None
-        } else {
-            Some(Stored::read(rest)?)
+        let value = match rest {
+            [] => None,
+            bytes => Some(Stored::read(bytes)?),
         };
         Ok(Self { ballot, value })
     }
