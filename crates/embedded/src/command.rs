@@ -237,33 +237,29 @@ impl KnownCommand {
             Err(_) => args.len() >= self.arity.unsigned_abs(),
         }
     }
+
+    /// Its own word, if it is a subcommand of this command.
+    fn subcommand_of(&self, command: &Self) -> Option<&'static str> {
+        self.name.strip_prefix(command.name)?.strip_prefix('|')
+    }
 }
 
 fn find(args: &[&[u8]]) -> Result<&'static KnownCommand, CommandError> {
     let name = args.first().copied().unwrap_or_default();
-    let unknown = || unknown_command(name, args.get(1..).unwrap_or_default());
-    let place = place(name).ok_or_else(unknown)?;
-    let command = &COMMANDS[place];
-    let subcommand = |other: &'static KnownCommand| {
-        Some((
-            other,
-            other
-                .name
-                .strip_prefix(command.name)?
-                .strip_prefix('|')?
-                .as_bytes(),
-        ))
+    let Some(place) = place(name) else {
+        return Err(unknown_command(name, args.get(1..).unwrap_or_default()));
     };
+    let command = &COMMANDS[place];
     let mut subcommands = COMMANDS[place + 1..]
         .iter()
-        .map_while(subcommand)
+        .map_while(|other| Some((other, other.subcommand_of(command)?)))
         .peekable();
     match args.get(1) {
         Some(word) if subcommands.peek().is_some() => {
-            let found = subcommands.find(|(_, name)| name.eq_ignore_ascii_case(word));
-            found
-                .map(|(it, _)| it)
-                .ok_or_else(|| unknown_subcommand(command.name, word))
+            match subcommands.find(|(_, name)| name.as_bytes().eq_ignore_ascii_case(word)) {
+                Some((subcommand, _)) => Ok(subcommand),
+                None => Err(unknown_subcommand(command.name, word)),
+            }
         }
         _ => Ok(command),
     }
@@ -272,8 +268,8 @@ fn find(args: &[&[u8]]) -> Result<&'static KnownCommand, CommandError> {
 /// Where a command is in the table. `client|id` in one word is not a command.
 fn place(name: &[u8]) -> Option<usize> {
     const NAME_MAX: usize = 32;
-    let mut lower = [0; NAME_MAX];
-    let lower = lower.get_mut(..name.len())?;
+    let mut bytes = [0; NAME_MAX];
+    let lower = bytes.get_mut(..name.len())?;
     lower.copy_from_slice(name);
     lower.make_ascii_lowercase();
     let place = COMMANDS

@@ -318,8 +318,11 @@ pub(super) fn flush(call: &mut Call<'_>, database: Option<usize>) -> CommandResu
 
 /// Are these words nothing, `SYNC` or `ASYNC`?
 pub(super) fn is_flush_mode(words: &[&[u8]]) -> bool {
-    let is_mode = |it: &[u8]| it.eq_ignore_ascii_case(b"SYNC") || it.eq_ignore_ascii_case(b"ASYNC");
-    words.len() <= 1 && words.iter().all(|word| is_mode(word))
+    match words {
+        [] => true,
+        [word] => word.eq_ignore_ascii_case(b"SYNC") || word.eq_ignore_ascii_case(b"ASYNC"),
+        _ => false,
+    }
 }
 
 // The command `SCAN`: lists keys that match a pattern.
@@ -330,19 +333,20 @@ pub(super) fn is_flush_mode(words: &[&[u8]]) -> bool {
 /// `SCAN cursor [MATCH pattern] [COUNT count]`
 pub(super) fn scan(call: &mut Call<'_>) -> CommandResult {
     let (database, args) = call.parts();
-    let cursor = std::str::from_utf8(args[1])
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let cursor = cursor.ok_or_else(|| CommandError::new("ERR invalid cursor"))?;
-    let (mut pattern, mut count): (&[u8], usize) = (b"*", 10);
+    let text = std::str::from_utf8(args[1]).unwrap_or_default();
+    let Ok(cursor) = text.parse() else {
+        return refuse("ERR invalid cursor");
+    };
+    let mut pattern: &[u8] = b"*";
+    let mut count = 10;
     for option in args[2..].chunks(2) {
         match *option {
             [name, wanted] if name.eq_ignore_ascii_case(b"MATCH") => pattern = wanted,
             [name, wanted] if name.eq_ignore_ascii_case(b"COUNT") => {
-                let wanted = usize::try_from(integer(wanted)?).unwrap_or(0);
-                count = Some(wanted)
-                    .filter(|count| *count > 0)
-                    .ok_or_else(CommandError::syntax)?;
+                count = usize::try_from(integer(wanted)?).unwrap_or(0);
+                if count == 0 {
+                    return Err(CommandError::syntax());
+                }
             }
             [name, _] if name.eq_ignore_ascii_case(b"TYPE") => {
                 return refuse("ERR embedded nodes know only MATCH and COUNT of SCAN");
@@ -362,16 +366,19 @@ pub(super) fn scan(call: &mut Call<'_>) -> CommandResult {
 impl Database {
     /// About `count` keys, and the next cursor. Keys with the same hash stay together.
     fn page(&self, cursor: u64, count: usize) -> (Vec<Vec<u8>>, u64) {
-        let keys = self.entries.keys().map(|key| (hash(key), key));
-        let mut keys: Vec<_> = keys.filter(|(hash, _)| *hash >= cursor).collect();
+        let mut keys = Vec::new();
+        for key in self.entries.keys() {
+            let hash = hash(key);
+            if hash >= cursor {
+                keys.push((hash, key));
+            }
+        }
         keys.sort_unstable();
         let last = keys.get(count - 1).map_or(u64::MAX, |(hash, _)| *hash);
         let end = keys.partition_point(|(hash, _)| *hash <= last);
         let next = keys.get(end).map_or(0, |(hash, _)| *hash);
-        (
-            keys[..end].iter().map(|(_, key)| key.to_vec()).collect(),
-            next,
-        )
+        let page = keys[..end].iter().map(|(_, key)| key.to_vec());
+        (page.collect(), next)
     }
 }
 
@@ -385,13 +392,11 @@ fn hash(key: &[u8]) -> u64 {
 
 /// `TTL key`: rounded to the nearest second.
 pub(super) fn ttl(call: &mut Call<'_>) -> CommandResult {
-    let millis = remaining_ms(call);
-    let rounded = millis.saturating_add(500) / 1000;
-    Ok(OwnedReply::Integer(if millis < 0 {
-        millis
-    } else {
-        rounded
-    }))
+    let ttl = match remaining_ms(call) {
+        none if none < 0 => none,
+        millis => millis.saturating_add(500) / 1000,
+    };
+    Ok(OwnedReply::Integer(ttl))
 }
 
 /// `PTTL key`: the remaining milliseconds; -1 if the key does not expire, -2 if there is no key.
@@ -414,8 +419,9 @@ pub(super) fn expire(call: &mut Call<'_>, command: &str) -> CommandResult {
             Some(amount.saturating_sub(i64::try_from(wall_ms).unwrap_or(i64::MAX)))
         }
     };
-    let when = remaining.and_then(|remaining| remaining.checked_add(call.now_ms()));
-    let when = when.ok_or_else(|| CommandError::invalid_expire(command))?;
+    let Some(when) = remaining.and_then(|remaining| remaining.checked_add(call.now_ms())) else {
+        return Err(CommandError::invalid_expire(command));
+    };
     let (database, args) = call.parts();
     let Some(entry) = database.find(args[1]) else {
         return Ok(count(0));
@@ -442,12 +448,17 @@ pub(super) fn expire(call: &mut Call<'_>, command: &str) -> CommandResult {
 fn conditions(words: &[&[u8]]) -> Result<[bool; 4], CommandError> {
     let mut wanted = [false; 4];
     for word in words {
-        let is_this = |name: &&[u8]| word.eq_ignore_ascii_case(name);
-        let Some(index) = [&b"NX"[..], b"XX", b"GT", b"LT"].iter().position(is_this) else {
-            let word = excerpt(word, usize::MAX);
-            return refuse([b"ERR Unsupported option ", word].concat());
+        let place = match word.to_ascii_uppercase().as_slice() {
+            b"NX" => 0,
+            b"XX" => 1,
+            b"GT" => 2,
+            b"LT" => 3,
+            _ => {
+                let word = excerpt(word, usize::MAX);
+                return refuse([b"ERR Unsupported option ", word].concat());
+            }
         };
-        wanted[index] = true;
+        wanted[place] = true;
     }
     match wanted {
         [true, true, ..] | [true, _, true, _] | [true, .., true] => {

@@ -195,16 +195,13 @@ impl Keyspace {
     /// The keys that exist at `now`.
     pub fn snapshot(&self, now: Time) -> Snapshot {
         let now_ms = millis(now);
-        let live = |database: &Database| {
-            let entries = database
-                .entries
-                .iter()
-                .filter(|(_, entry)| entry.lives_at(now_ms));
-            entries
-                .map(|(key, entry)| (key.clone(), entry.clone()))
+        let databases = self.databases.iter().map(|database| {
+            let entries = database.entries.iter();
+            let live = entries.filter(|(_, entry)| entry.lives_at(now_ms));
+            live.map(|(key, entry)| (key.clone(), entry.clone()))
                 .collect()
-        };
-        Snapshot(self.databases.iter().map(live).collect())
+        });
+        Snapshot(databases.collect())
     }
 
     /// Has these keys from now on, and no others.
@@ -218,14 +215,11 @@ impl Keyspace {
     /// All keys that exist at `now`, ordered by database and name.
     pub fn live_keys(&self, now: Time) -> impl Iterator<Item = LiveKey<'_>> {
         let now_ms = millis(now);
-        self.databases
-            .iter()
-            .enumerate()
-            .flat_map(move |(database, keys)| {
-                keys.entries
-                    .iter()
-                    .filter_map(move |entry| LiveKey::new(database, entry, now_ms))
-            })
+        let databases = self.databases.iter().enumerate();
+        databases.flat_map(move |(database, keys)| {
+            let entries = keys.entries.iter();
+            entries.filter_map(move |entry| LiveKey::new(database, entry, now_ms))
+        })
     }
 
     /// One of [`live_keys`](Self::live_keys), if it exists at `now`.
@@ -293,13 +287,17 @@ impl<'a> LiveKey<'a> {
         (key, entry): (&'a Vec<u8>, &'a StoredKey),
         now_ms: i64,
     ) -> Option<Self> {
-        let until = |when| Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0));
-        let remaining = entry.expires_at_ms.map(until);
-        let value = entry.value.as_string();
-        entry.lives_at(now_ms).then_some(Self {
+        if !entry.lives_at(now_ms) {
+            return None;
+        }
+        let remaining = entry.expires_at_ms.map(|when| {
+            let millis = u64::try_from(when - now_ms).unwrap_or(0);
+            Duration::from_millis(millis)
+        });
+        Some(Self {
             database,
             key,
-            value,
+            value: entry.value.as_string(),
             remaining,
         })
     }
@@ -331,17 +329,11 @@ type Section = fn(&mut Call<'_>) -> String;
 /// `INFO [section ...]`
 pub(super) fn info(call: &mut Call<'_>) -> CommandResult {
     let asked = &call.args[1..];
-    let wants = |name: &str| {
-        let words = [name, "default", "all", "everything"];
-        let is_one = |asked: &&[u8]| {
-            words
-                .iter()
-                .any(|it| asked.eq_ignore_ascii_case(it.as_bytes()))
-        };
-        asked.is_empty() || asked.iter().any(is_one)
-    };
     let mut text = String::new();
-    for (name, section) in SECTIONS.iter().filter(|(name, _)| wants(name)) {
+    for (name, section) in SECTIONS {
+        if !asked.is_empty() && !asked.iter().any(|word| wants(word, name)) {
+            continue;
+        }
         if !text.is_empty() {
             text.push_str("\r\n");
         }
@@ -353,6 +345,14 @@ pub(super) fn info(call: &mut Call<'_>) -> CommandResult {
         ));
     }
     Ok(OwnedReply::Text(text))
+}
+
+/// Does this word ask for the section with this name?
+fn wants(word: &[u8], name: &str) -> bool {
+    let words = [name, "default", "all", "everything"];
+    words
+        .iter()
+        .any(|it| word.eq_ignore_ascii_case(it.as_bytes()))
 }
 
 fn server(call: &mut Call<'_>) -> String {
@@ -378,12 +378,10 @@ fn replication(call: &mut Call<'_>) -> String {
         ..
     } = &*call.keyspace;
     let role = if it.is_replica { "slave" } else { "master" };
-    let replicas: String = (0..it.replicas.len())
-        .map(|index| {
-            let offset = it.replicas[index];
-            format!("slave{index}:ip=::1,port=1,state=online,offset={offset},lag=0\r\n")
-        })
-        .collect();
+    let mut replicas = String::new();
+    for (index, offset) in it.replicas.iter().enumerate() {
+        replicas += &format!("slave{index}:ip=::1,port=1,state=online,offset={offset},lag=0\r\n");
+    }
     let id = it.id.as_ref().unwrap_or(&options.run_id);
     format!(
         "role:{role}\r\nconnected_slaves:{}\r\n{replicas}\
@@ -395,11 +393,14 @@ fn replication(call: &mut Call<'_>) -> String {
 
 fn keyspace(call: &mut Call<'_>) -> String {
     let now_ms = call.now_ms();
-    let describe = |index| match call.keyspace.database(index, now_ms).census() {
-        (0, _) => String::new(),
-        (keys, expiring) => format!("db{index}:keys={keys},expires={expiring},avg_ttl=0\r\n"),
-    };
-    (0..DATABASES).map(describe).collect()
+    let mut text = String::new();
+    for index in 0..DATABASES {
+        let (keys, expiring) = call.keyspace.database(index, now_ms).census();
+        if keys > 0 {
+            text += &format!("db{index}:keys={keys},expires={expiring},avg_ttl=0\r\n");
+        }
+    }
+    text
 }
 
 /// The settings that a lock client asks for. A node keeps its data in memory only, and has no limit
@@ -417,9 +418,10 @@ const SETTINGS: [(&str, &str); 5] = [
 pub(super) fn config_get(call: &mut Call<'_>) -> CommandResult {
     let mut found = Vec::new();
     for asked in &call.args[2..] {
-        let (stem, shows_name) = asked
-            .strip_suffix(b"*")
-            .map_or((*asked, false), |it| (it, true));
+        let (stem, shows_name) = match asked.strip_suffix(b"*") {
+            Some(stem) => (stem, true),
+            None => (*asked, false),
+        };
         for (name, value) in SETTINGS {
             let length = if shows_name { stem.len() } else { name.len() };
             let start = name.as_bytes().get(..length);
@@ -435,10 +437,11 @@ pub(super) fn config_get(call: &mut Call<'_>) -> CommandResult {
 /// `TIME`: seconds since 1970, and microseconds.
 pub(super) fn time(call: &mut Call<'_>) -> CommandResult {
     let micros = call.keyspace.options.wall_micros(call.now);
-    let part = |number: u64| OwnedReply::bulk(number.to_string());
+    let seconds = micros / 1_000_000;
+    let rest = micros % 1_000_000;
     Ok(OwnedReply::Array(vec![
-        part(micros / 1_000_000),
-        part(micros % 1_000_000),
+        OwnedReply::bulk(seconds.to_string()),
+        OwnedReply::bulk(rest.to_string()),
     ]))
 }
 

@@ -114,6 +114,16 @@ impl Running {
         }
     }
 
+    /// A function of Lua that is given this.
+    fn function(
+        self: &Rc<Self>,
+        lua: &Lua,
+        run: fn(&Running, &Lua, &[Value]) -> mlua::Result<Value>,
+    ) -> mlua::Result<Function> {
+        let running = Rc::clone(self);
+        lua.create_function(move |lua, words: Variadic<Value>| run(&running, lua, &words))
+    }
+
     /// Runs the command of a call of the script.
     fn command(&self, words: &[Value]) -> CommandResult {
         self.spend(INSTRUCTIONS_OF_COMMAND);
@@ -125,15 +135,12 @@ impl Running {
             now,
             declared,
         } = &mut *self.node.borrow_mut();
-        let now = *now;
-        let args = &args[..];
-        let declared = Some(&declared[..]);
         command::run_in_script(&mut Call {
             keyspace,
             session,
-            now,
-            args,
-            declared,
+            now: *now,
+            args: &args,
+            declared: Some(declared),
         })
     }
 
@@ -167,19 +174,15 @@ impl Interpreter {
         let libraries = StdLib::STRING | StdLib::TABLE | StdLib::MATH;
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         let running = Rc::new(Running::new());
-        let function = |run: fn(&Running, &Lua, &[Value]) -> mlua::Result<Value>| {
-            let running = running.clone();
-            lua.create_function(move |lua, words: Variadic<Value>| run(&running, lua, &words))
-        };
-        let call = function(|it, lua, words| match it.command(words) {
+        let call = running.function(&lua, |it, lua, words| match it.command(words) {
             Ok(reply) => to_lua(lua, reply),
             Err(failure) => it.raise(failure.0),
         })?;
-        let pcall = function(|it, lua, words| {
+        let pcall = running.function(&lua, |it, lua, words| {
             to_lua(lua, it.command(words).unwrap_or_else(OwnedReply::from))
         })?;
-        let failure = function(|it, lua, _| to_text(lua, &it.failure.borrow()))?;
-        let is_over = function(|it, _, _| Ok(Value::Boolean(it.is_over())))?;
+        let failure = running.function(&lua, |it, lua, _| to_text(lua, &it.failure.borrow()))?;
+        let is_over = running.function(&lua, |it, _, _| Ok(Value::Boolean(it.is_over())))?;
         let it = running.clone();
         let sha1hex =
             lua.create_function(move |_, words: Variadic<mlua::String>| match &words[..] {
@@ -258,25 +261,19 @@ impl Interpreter {
     }
 
     fn enter(&self, function: Function, script: &LuaCall<'_>) -> mlua::Result<CommandResult> {
-        let table = |words: Arguments<'_>| {
-            let table = self.lua.create_table_with_capacity(words.len(), 0)?;
-            words
-                .iter()
-                .try_for_each(|word| table.raw_push(self.lua.create_string(word)?))?;
-            Ok::<_, mlua::Error>(table)
-        };
-        let keys = table(script.keys)?;
-        let argv = table(script.argv)?;
-        let (is_well, value): (bool, Value) =
-            self.enter.call((function, script.sha1, keys, argv))?;
+        let keys = words_to_lua(&self.lua, script.keys)?;
+        let argv = words_to_lua(&self.lua, script.argv)?;
+        let arguments = (function, script.sha1, keys, argv);
+        let (is_well, value): (bool, Value) = self.enter.call(arguments)?;
         if is_well {
-            let unread = |_| CommandError::new("ERR the value of the script cannot be read");
-            return Ok(reply(&value, 0).map_err(unread));
+            let unread = "ERR the value of the script cannot be read";
+            return Ok(reply(&value, 0).map_err(|_| CommandError::new(unread)));
         }
-        let text = word(&value).map(|text| text.as_ref().to_vec());
-        Ok(refuse(
-            text.unwrap_or_else(|| b"ERR the script failed".to_vec()),
-        ))
+        let text = match word(&value) {
+            Some(text) => text.as_ref().to_vec(),
+            None => b"ERR the script failed".to_vec(),
+        };
+        Ok(refuse(text))
     }
 }
 
@@ -301,10 +298,10 @@ fn own_scripts() -> impl Iterator<Item = &'static engine::Script> {
 /// The SHA-1 of a text, in lower-case hexadecimal. Those of this library's scripts are known.
 pub(super) fn digest(text: &[u8]) -> String {
     let known = own_scripts().find(|script| script.source.as_bytes() == text);
-    known.map_or_else(
-        || Sha1::from(text).digest().to_string(),
-        |script| script.sha1.to_owned(),
-    )
+    match known {
+        Some(script) => script.sha1.to_owned(),
+        None => Sha1::from(text).digest().to_string(),
+    }
 }
 
 // Values of Lua from replies and the other way round, as Redis converts them.
@@ -350,14 +347,9 @@ fn word(value: &Value) -> Option<LuaText<'_>> {
 
 /// What `redis.call` returns.
 fn to_lua(lua: &Lua, reply: OwnedReply) -> mlua::Result<Value> {
-    let field = |name: &str, bytes: &[u8]| {
-        let table = lua.create_table_with_capacity(0, 1)?;
-        table.raw_set(name, lua.create_string(bytes)?)?;
-        Ok(Value::Table(table))
-    };
     match reply {
-        OwnedReply::Simple(status) => field("ok", &status),
-        OwnedReply::Error(error) => field("err", &error),
+        OwnedReply::Simple(status) => field(lua, "ok", &status),
+        OwnedReply::Error(error) => field(lua, "err", &error),
         OwnedReply::Integer(number) => Ok(Value::Integer(number)),
         OwnedReply::Bulk(bytes) => to_text(lua, &bytes),
         OwnedReply::Double(number) => to_text(lua, decimal(number).as_bytes()),
@@ -366,14 +358,28 @@ fn to_lua(lua: &Lua, reply: OwnedReply) -> mlua::Result<Value> {
         OwnedReply::Array(items) | OwnedReply::Push(items) | OwnedReply::Messages(items) => {
             list(lua, items)
         }
-        OwnedReply::Map(pairs) => list(
-            lua,
-            pairs
-                .into_iter()
-                .flat_map(|(name, value)| [name, value])
-                .collect(),
-        ),
+        OwnedReply::Map(pairs) => {
+            let pairs = pairs.into_iter();
+            let items = pairs.flat_map(|(name, value)| [name, value]);
+            list(lua, items.collect())
+        }
     }
+}
+
+/// A table with this field alone.
+fn field(lua: &Lua, name: &str, bytes: &[u8]) -> mlua::Result<Value> {
+    let table = lua.create_table_with_capacity(0, 1)?;
+    table.raw_set(name, lua.create_string(bytes)?)?;
+    Ok(Value::Table(table))
+}
+
+/// `KEYS` or `ARGV`.
+fn words_to_lua(lua: &Lua, words: Arguments<'_>) -> mlua::Result<Table> {
+    let table = lua.create_table_with_capacity(words.len(), 0)?;
+    for word in words {
+        table.raw_push(lua.create_string(word)?)?;
+    }
+    Ok(table)
 }
 
 fn to_text(lua: &Lua, bytes: &[u8]) -> mlua::Result<Value> {
@@ -430,40 +436,35 @@ pub(super) fn eval(call: &mut Call<'_>) -> CommandResult {
     let (keys, argv) = keys_and_argv(call.args)?;
     let source = call.args[1];
     let sha1 = &*load(call, source)?;
-    INTERPRETER.with(|it| {
-        it.run(
-            call,
-            &LuaCall {
-                sha1,
-                source,
-                keys,
-                argv,
-            },
-        )
-    })
+    let script = LuaCall {
+        sha1,
+        source,
+        keys,
+        argv,
+    };
+    INTERPRETER.with(|it| it.run(call, &script))
 }
+
+const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 
 /// `EVALSHA sha1 numkeys [key ...] [arg ...]`
 pub(super) fn evalsha(call: &mut Call<'_>) -> CommandResult {
-    let unknown = || CommandError::new("NOSCRIPT No matching script. Please use EVAL.");
     // A text that cannot be a digest is refused before the number of keys is parsed.
     if call.args[1].len() != 40 {
-        return Err(unknown());
+        return refuse(NO_SCRIPT);
     }
     let (keys, argv) = keys_and_argv(call.args)?;
     let sha1 = &*lower(call.args[1]);
-    let source = &*call.keyspace.scripts.get(sha1).ok_or_else(unknown)?.clone();
-    INTERPRETER.with(|it| {
-        it.run(
-            call,
-            &LuaCall {
-                sha1,
-                source,
-                keys,
-                argv,
-            },
-        )
-    })
+    let Some(source) = call.keyspace.scripts.get(sha1).cloned() else {
+        return refuse(NO_SCRIPT);
+    };
+    let script = LuaCall {
+        sha1,
+        source: &source,
+        keys,
+        argv,
+    };
+    INTERPRETER.with(|it| it.run(call, &script))
 }
 
 /// `SCRIPT LOAD source`
@@ -473,11 +474,12 @@ pub(super) fn script_load(call: &mut Call<'_>) -> CommandResult {
 
 /// `SCRIPT EXISTS sha1 [sha1 ...]`
 pub(super) fn script_exists(call: &mut Call<'_>) -> CommandResult {
-    let is_cached = |sha1: &&[u8]| call.keyspace.scripts.contains_key(&lower(sha1));
-    let known = call.args[2..]
-        .iter()
-        .map(|sha1| OwnedReply::Integer(is_cached(sha1).into()));
-    Ok(OwnedReply::Array(known.collect()))
+    let mut known = Vec::new();
+    for sha1 in &call.args[2..] {
+        let is_cached = call.keyspace.scripts.contains_key(&lower(sha1));
+        known.push(OwnedReply::Integer(is_cached.into()));
+    }
+    Ok(OwnedReply::Array(known))
 }
 
 /// `SCRIPT FLUSH [SYNC | ASYNC]`

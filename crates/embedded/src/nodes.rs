@@ -2,7 +2,6 @@
 
 use super::connection::RunningNode;
 use super::server::Server;
-use mio::net::TcpListener;
 use redlatch_protocol::time::Time;
 use redlatch_registers::{Epoch, Group, Member, MemberAddress};
 use std::time::Duration;
@@ -80,19 +79,21 @@ impl NodesBuilder {
     ///
     /// The operating system could not provide a port, a descriptor, a thread or random bytes.
     pub fn start(self, count: usize) -> io::Result<Nodes> {
-        let listeners: Vec<_> = (0..count)
-            .map(|_| Server::listen(0))
-            .collect::<io::Result<_>>()?;
-        let addresses: io::Result<Vec<_>> = listeners.iter().map(TcpListener::local_addr).collect();
-        let members = members(addresses?.iter().map(|it| format!("{it}/0")))?;
-        let start = |(listener, member): (TcpListener, _)| {
+        let mut listeners = Vec::new();
+        let mut urls = Vec::new();
+        for _ in 0..count {
+            let listener = Server::listen(0)?;
+            urls.push(format!("{}/0", listener.local_addr()?));
+            listeners.push(listener);
+        }
+        let mut nodes = Vec::new();
+        for (listener, member) in listeners.into_iter().zip(members(&urls)?) {
             let mut options = self.options(listener.local_addr()?.port())?;
-            options.member = Some(member).filter(|_| self.are_formed);
-            Server::start(listener, RunningNode::new(options))
-        };
-        let nodes: io::Result<Vec<_>> = listeners.into_iter().zip(members).map(start).collect();
+            options.member = self.are_formed.then_some(member);
+            nodes.push(Server::start(listener, RunningNode::new(options))?);
+        }
         Ok(Nodes {
-            nodes: nodes?,
+            nodes,
             settings: self,
         })
     }
@@ -177,10 +178,13 @@ impl Nodes {
     /// The URLs of all nodes, `redis://127.0.0.1:PORT`, with the password if there is one.
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
-        let user = self.settings.options.password.as_ref();
-        let user = user.map_or_else(String::new, |it| format!(":{}@", percent_encoded(&it.0)));
-        let url = |node: &Server| format!("redis://{user}127.0.0.1:{}", node.port());
-        self.nodes.iter().map(url).collect()
+        let user = match &self.settings.options.password {
+            Some(password) => format!(":{}@", percent_encoded(&password.0)),
+            None => String::new(),
+        };
+        let ports = self.nodes.iter().map(Server::port);
+        let urls = ports.map(|port| format!("redis://{user}127.0.0.1:{port}"));
+        urls.collect()
     }
 
     /// Stops a node: it closes its connections, its port refuses new ones, and its keys are lost.
@@ -225,21 +229,25 @@ impl Nodes {
 
 /// Escapes all bytes except letters, digits and `-._~` as `%XX`.
 fn percent_encoded(text: &str) -> String {
-    let encoded = |byte: u8| match byte {
-        b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
-        _ => format!("%{byte:02X}"),
-    };
-    text.bytes().map(encoded).collect()
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => encoded.push(char::from(byte)),
+            _ => encoded += &format!("%{byte:02X}"),
+        }
+    }
+    encoded
 }
 
 // The group that nodes which are started together are: they keep registers without a formation.
 
 /// The members of a group in its first epoch: the nodes at these URLs.
-fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Member>> {
-    let places = urls
-        .map(|url| Ok(MemberAddress::new(draw()?, &url)))
-        .collect::<io::Result<Vec<_>>>()?;
+fn members(urls: &[String]) -> io::Result<Vec<Member>> {
+    let mut places = Vec::new();
+    for url in urls {
+        places.push(MemberAddress::new(draw()?, url));
+    }
     let group = Group {
         id: draw()?,
         epoch: 1,
@@ -249,17 +257,13 @@ fn members(urls: impl Iterator<Item = String>) -> io::Result<Vec<Member>> {
         group,
         members: places.as_slice().into(),
     };
-    let member = |MemberAddress { id, .. }| {
-        let epoch = epoch.clone();
-        let run_id = String::new();
-        Member {
-            epoch,
-            run_id,
-            id,
-            is_durable: false,
-        }
-    };
-    Ok(places.into_iter().map(member).collect())
+    let members = places.iter().map(|place| Member {
+        epoch: epoch.clone(),
+        run_id: String::new(),
+        id: place.id,
+        is_durable: false,
+    });
+    Ok(members.collect())
 }
 
 fn draw() -> io::Result<u64> {
@@ -268,10 +272,8 @@ fn draw() -> io::Result<u64> {
 
 /// Forty random hexadecimal digits, as Redis draws at each start.
 fn random_run_id() -> io::Result<String> {
-    Ok(random_bytes::<20>()?
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    let bytes = random_bytes::<20>()?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {

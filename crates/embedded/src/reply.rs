@@ -119,20 +119,21 @@ pub(super) fn decimal(number: f64) -> String {
     let scientific = format!("{number:.16e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let without_zeroes = |text: &str| match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text.to_owned(),
-    };
     if (-4..DIGITS).contains(&exponent) {
         let decimals = usize::try_from(DIGITS - 1 - exponent).unwrap_or(0);
-        return without_zeroes(&format!("{number:.decimals$}"));
+        return without_zeroes(&format!("{number:.decimals$}")).to_owned();
     }
+    let digits = without_zeroes(digits);
     let sign = if exponent < 0 { '-' } else { '+' };
-    format!(
-        "{}e{sign}{:02}",
-        without_zeroes(digits),
-        exponent.unsigned_abs()
-    )
+    format!("{digits}e{sign}{:02}", exponent.unsigned_abs())
+}
+
+/// A decimal number without what says nothing behind its point.
+fn without_zeroes(text: &str) -> &str {
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => text,
+    }
 }
 
 /// The result of a command: a reply, or an error reply.

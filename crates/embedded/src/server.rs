@@ -198,8 +198,9 @@ impl ServerThread {
             connections: HashMap::new(),
         };
         let (control, orders) = unbounded();
-        let run = move || sockets.run(&orders);
-        let thread = thread::Builder::new().name(name).spawn(run)?;
+        let thread = thread::Builder::new()
+            .name(name)
+            .spawn(move || sockets.run(&orders))?;
         Ok(Self {
             control,
             waker,
@@ -290,20 +291,21 @@ impl Server {
         let mut thread = self.thread();
         // The old server must close the port before the new one opens it.
         drop(thread.take());
-        let mut start = || ServerThread::spawn(Self::listen(self.port)?, service()?);
-        let mut started = start();
-        for _ in 1..BIND_ATTEMPTS {
-            if !started
-                .as_ref()
-                .is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
-            {
-                break;
+        let mut attempts_left = BIND_ATTEMPTS;
+        loop {
+            attempts_left -= 1;
+            let started = Self::listen(self.port)
+                .and_then(|listener| ServerThread::spawn(listener, service()?));
+            match started {
+                Err(error) if error.kind() == ErrorKind::AddrInUse && attempts_left > 0 => {
+                    thread::sleep(BIND_PAUSE);
+                }
+                started => {
+                    *thread = Some(started?);
+                    return Ok(());
+                }
             }
-            thread::sleep(BIND_PAUSE);
-            started = start();
         }
-        *thread = Some(started?);
-        Ok(())
     }
 
     /// Returns when the server sends nothing more.

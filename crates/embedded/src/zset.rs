@@ -28,9 +28,13 @@ pub(super) fn zadd(call: &mut Call<'_>) -> CommandResult {
     if if_absent && if_present {
         return refuse("ERR XX and NX options at the same time are not compatible");
     }
-    let not_a_float = || CommandError::new("ERR value is not a valid float");
-    let scored = |pair: &[&'_ [u8]]| score(pair[0]).ok_or_else(not_a_float);
-    let scores: Vec<Score> = pairs.clone().map(scored).collect::<Result<_, _>>()?;
+    let mut scores = Vec::new();
+    for pair in pairs.clone() {
+        let Some(score) = score(pair[0]) else {
+            return refuse("ERR value is not a valid float");
+        };
+        scores.push(score);
+    }
     let (database, args) = call.parts();
     let found = database.sorted_set(args[1])?;
     let is_new = found.is_none();
@@ -126,19 +130,20 @@ pub(super) fn zrange(call: &mut Call<'_>) -> CommandResult {
     let stop = integer(call.args[3])?;
     let protocol = call.protocol();
     read(call, |set| {
-        let len = i64::try_from(set.len()).unwrap_or(i64::MAX);
-        let rank = |index: i64| {
-            if index < 0 {
-                index.saturating_add(len)
-            } else {
-                index
-            }
-        };
-        let place = |rank: i64| usize::try_from(rank).unwrap_or(0);
-        let start = place(rank(start));
-        let end = place(rank(stop).saturating_add(1));
-        options.reply(set.between(start, end), protocol)
+        let first = rank(start, set.len());
+        let end = rank(stop, set.len()).saturating_add(1);
+        let first = usize::try_from(first).unwrap_or(0);
+        let end = usize::try_from(end).unwrap_or(0);
+        options.reply(set.between(first, end), protocol)
     })
+}
+
+/// The rank of this index in a set of this length. It is negative before the first member.
+fn rank(index: i64, len: usize) -> i64 {
+    match index {
+        ..0 => index.saturating_add(i64::try_from(len).unwrap_or(i64::MAX)),
+        _ => index,
+    }
 }
 
 /// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`
@@ -156,11 +161,8 @@ pub(super) fn zrangebyscore(call: &mut Call<'_>) -> CommandResult {
 
 /// A score as Redis reads it.
 fn score(text: &[u8]) -> Option<Score> {
-    std::str::from_utf8(text)
-        .ok()?
-        .parse()
-        .ok()
-        .and_then(Score::new)
+    let number = std::str::from_utf8(text).ok()?.parse().ok()?;
+    Score::new(number)
 }
 
 /// The scores from one limit to another, both included.
@@ -172,14 +174,10 @@ struct ScoreRange {
 impl ScoreRange {
     /// From the third and fourth word. A limit behind `(` is not included: the next number is.
     fn parse(args: &[&[u8]]) -> Result<Self, CommandError> {
-        let limit = |text: &[u8], step| match text.strip_prefix(b"(") {
-            Some(text) => score(text).map(|Score(place)| Score(place + step)),
-            None => score(text),
-        };
-        let found = limit(args[2], 1)
-            .zip(limit(args[3], -1))
-            .map(|(min, max)| Self { min, max });
-        found.ok_or_else(|| CommandError::new("ERR min or max is not a float"))
+        match (limit(args[2], 1), limit(args[3], -1)) {
+            (Some(min), Some(max)) => Ok(Self { min, max }),
+            _ => refuse("ERR min or max is not a float"),
+        }
     }
 
     /// The members with these scores.
@@ -187,6 +185,14 @@ impl ScoreRange {
         let max = self.max;
         set.from(self.min)
             .take_while(move |(_, number)| Score::new(*number) <= Some(max))
+    }
+}
+
+/// The score of a limit; behind `(`, the number that is this step away.
+fn limit(text: &[u8], step: i64) -> Option<Score> {
+    match text.strip_prefix(b"(") {
+        Some(text) => score(text).map(|Score(place)| Score(place + step)),
+        None => score(text),
     }
 }
 
@@ -211,7 +217,8 @@ impl RangeOptions {
                     behind
                 }
                 (b"LIMIT", [offset, limit, behind @ ..]) if may_limit => {
-                    (options.offset, options.limit) = (integer(offset)?, integer(limit)?);
+                    options.offset = integer(offset)?;
+                    options.limit = integer(limit)?;
                     behind
                 }
                 (b"BYSCORE" | b"BYLEX" | b"REV" | b"LIMIT", _) if !may_limit => {
@@ -310,8 +317,9 @@ impl SortedSet {
 
     /// The members from `start` up to but not including `end`, counted from the nearer end.
     pub(super) fn between(&self, start: usize, end: usize) -> Vec<(&[u8], f64)> {
-        let (end, after) = (end.min(self.len()), self.len().saturating_sub(end));
+        let after = self.len().saturating_sub(end);
         if start <= after {
+            let end = end.min(self.len());
             return self.scored().take(end).skip(start).collect();
         }
         let from_last = self.scored().rev().take(self.len().saturating_sub(start));

@@ -395,10 +395,12 @@ impl Contender {
         if renewed.is_empty() && !self.plan.is_set() {
             return self.delete(self.plan.paths(&own).collect(), false, Cleanup::Deleted);
         }
-        let directory = |at: &usize| Arc::clone(&self.plan.directories[*at].path);
-        let paths = self.plan.paths(&own).chain(renewed.iter().map(directory));
-        let multi = EnsembleRequest::Multi(paths.map(MultiOperation::Delete).collect());
-        let multi = self.ask(multi);
+        let mut deletes: Vec<_> = self.plan.paths(&own).map(MultiOperation::Delete).collect();
+        for at in &renewed {
+            let directory = Arc::clone(&self.plan.directories[*at].path);
+            deletes.push(MultiOperation::Delete(directory));
+        }
+        let multi = self.ask(EnsembleRequest::Multi(deletes.into()));
         self.state = State::DeletingTogether {
             own,
             renewed,

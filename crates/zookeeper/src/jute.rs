@@ -156,8 +156,8 @@ impl<'a> Reader<'a> {
     /// The number of items of the next list, each of which takes at least `item_min` bytes. So it
     /// is bounded by the bytes that are there, and a caller may reserve room for it.
     pub fn count(&mut self, item_min: usize) -> Result<usize, JuteError> {
-        let count = self.int()?;
-        let count = usize::try_from(count).map_err(|_| JuteError::NegativeLength(count))?;
+        let length = self.int()?;
+        let count = usize::try_from(length).map_err(|_| JuteError::NegativeLength(length))?;
         match count.checked_mul(item_min) {
             Some(least) if least <= self.rest.len() => Ok(count),
             _ => Err(JuteError::Truncated),

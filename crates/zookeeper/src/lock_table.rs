@@ -200,7 +200,8 @@ impl<W> LockTable<W> {
             Some(LockStage::Held(held))
                 if is_valid(now, &held.grant, &self.valid) && !held.is_let_expire =>
             {
-                (held.end, held.grant.at) = (end, now);
+                held.end = end;
+                held.grant.at = now;
                 Outcome::Granted(held.grant.clone())
             }
             _ => Outcome::Gone,

@@ -122,11 +122,11 @@ impl ConnectReply {
         let timeout_ms = reader.int()?;
         let session = reader.long()?;
         let password = reader.buffer()?.unwrap_or_default();
-        let password = Secret(password.try_into().map_err(|_| JuteError::Truncated)?);
+        let password = password.try_into().map_err(|_| JuteError::Truncated)?;
         Ok(Self {
             timeout_ms,
             session,
-            password,
+            password: Secret(password),
         })
     }
 }
@@ -186,29 +186,27 @@ pub enum RequestKind {
 impl EnsembleRequest {
     pub fn form(&self) -> RequestForm {
         use RequestKind::{self as Kind, Bodiless};
-        let form = |opcode, kind, reach| RequestForm {
+        let server = Some(Reach::Server);
+        let leader = Some(Reach::Leader);
+        let majority = Some(Reach::Majority);
+        let (opcode, kind, reach) = match self {
+            Self::Create(it) if it.kind == CreateKind::Container => {
+                (opcode::CREATE_CONTAINER, Kind::Create, majority)
+            }
+            Self::Create(_) => (opcode::CREATE2, Kind::Create, majority),
+            Self::Delete(_) => (opcode::DELETE, Bodiless, majority),
+            Self::Exists { .. } => (opcode::EXISTS, Kind::Exists, server),
+            Self::GetData { .. } => (opcode::GET_DATA, Kind::GetData, server),
+            Self::GetChildren { .. } => (opcode::GET_CHILDREN2, Kind::GetChildren, server),
+            Self::Sync(_) => (opcode::SYNC, Kind::Sync, leader),
+            Self::Multi(parts) => (opcode::MULTI, Kind::Multi(parts.len()), majority),
+            Self::Auth(_) => (opcode::AUTH, Bodiless, None),
+            Self::CloseSession => (opcode::CLOSE_SESSION, Bodiless, majority),
+        };
+        RequestForm {
             opcode,
             kind,
-            reach: Some(reach),
-        };
-        let server = Reach::Server;
-        let majority = Reach::Majority;
-        match self {
-            Self::Create(it) if it.kind == CreateKind::Container => {
-                form(opcode::CREATE_CONTAINER, Kind::Create, majority)
-            }
-            Self::Create(_) => form(opcode::CREATE2, Kind::Create, majority),
-            Self::Delete(_) => form(opcode::DELETE, Bodiless, majority),
-            Self::Exists { .. } => form(opcode::EXISTS, Kind::Exists, server),
-            Self::GetData { .. } => form(opcode::GET_DATA, Kind::GetData, server),
-            Self::GetChildren { .. } => form(opcode::GET_CHILDREN2, Kind::GetChildren, server),
-            Self::Sync(_) => form(opcode::SYNC, Kind::Sync, Reach::Leader),
-            Self::Multi(parts) => form(opcode::MULTI, Kind::Multi(parts.len()), majority),
-            Self::Auth(_) => RequestForm {
-                reach: None,
-                ..form(opcode::AUTH, Bodiless, server)
-            },
-            Self::CloseSession => form(opcode::CLOSE_SESSION, Bodiless, majority),
+            reach,
         }
     }
 

@@ -154,11 +154,6 @@ fn is_plain(character: char) -> bool {
 /// The element of a path for this name.
 fn encode(name: &[u8]) -> String {
     let mut element = String::with_capacity(name.len());
-    let escape = |element: &mut String, bytes: &[u8]| {
-        for byte in bytes {
-            *element += &format!("%{byte:02X}");
-        }
-    };
     if matches!(name, b"." | b"..") {
         escape(&mut element, name);
         return element;
@@ -174,6 +169,12 @@ fn encode(name: &[u8]) -> String {
         escape(&mut element, chunk.invalid());
     }
     element
+}
+
+fn escape(element: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        *element += &format!("%{byte:02X}");
+    }
 }
 
 /// The key prefix and name of the lock whose directory has this name, `None` if it is not a lock's:

@@ -60,12 +60,16 @@ pub struct ListedClient {
 impl QueueListing {
     /// What must be asked first. The sync shows what was agreed on before, through whatever server.
     pub fn requests(directory: &Directory) -> Vec<EnsembleRequest> {
-        let list = |path| EnsembleRequest::GetChildren { path, watch: false };
-        let queue = Arc::clone(&directory.path);
         vec![
-            EnsembleRequest::Sync(Arc::clone(&queue)),
-            list(queue),
-            list(directory.shares()),
+            EnsembleRequest::Sync(Arc::clone(&directory.path)),
+            EnsembleRequest::GetChildren {
+                path: Arc::clone(&directory.path),
+                watch: false,
+            },
+            EnsembleRequest::GetChildren {
+                path: directory.shares(),
+                watch: false,
+            },
         ]
     }
 
@@ -76,15 +80,8 @@ impl QueueListing {
         directory: &Directory,
         answers: &[EnsembleAnswer],
     ) -> Result<Self, Failure> {
-        let list = |index: usize| {
-            let answer = answers.get(index).ok_or(Failure::Unanswered)?;
-            Ok(match absent_is_none(answer.reply())? {
-                Some(EnsembleReply::Children { names, .. }) => Some(names),
-                _ => None,
-            })
-        };
-        let queue = list(1)?;
-        let shares = list(2)?;
+        let queue = names_in(answers.get(1))?;
+        let shares = names_in(answers.get(2))?;
         Ok(Self::of_names(layout, directory, queue, shares))
     }
 
@@ -94,47 +91,42 @@ impl QueueListing {
         queue: Option<Names<'_>>,
         shares: Option<Names<'_>>,
     ) -> Self {
-        let text = String::from_utf8_lossy;
-        let contenders = queue.iter().flat_map(Names::iter);
-        let contenders = contenders.filter_map(|name| Some((layout.number(name)?, name)));
-        let queue = contenders
-            .map(|(number, name)| (number, directory.child(&text(name))))
-            .collect();
-        let path = directory.shares();
-        let shares = shares.iter().flat_map(Names::iter);
-        let shares = shares.filter_map(|name| Some((GrantedShare::of_name(name)?.slot(), name)));
-        let share = |(slot, name)| (slot, Arc::from(format!("{path}/{}", text(name))));
-        let mut shares: Vec<_> = shares.map(share).collect();
-        shares.sort_unstable();
-        let mut listing = Self { queue, shares };
+        let mut listing = Self {
+            queue: Vec::new(),
+            shares: Vec::new(),
+        };
+        for name in queue.iter().flat_map(Names::iter) {
+            if let Some(number) = layout.number(name) {
+                let path = directory.child(&String::from_utf8_lossy(name));
+                listing.queue.push((number, path));
+            }
+        }
+        let shares_path = directory.shares();
+        for name in shares.iter().flat_map(Names::iter) {
+            if let Some(share) = GrantedShare::of_name(name) {
+                let path = format!("{shares_path}/{}", String::from_utf8_lossy(name));
+                listing.shares.push((share.slot(), path.into()));
+            }
+        }
+        listing.shares.sort_unstable();
         // Numbers past their end are in no order.
         if !listing.is_undated() {
-            listing
-                .queue
-                .sort_by(|(one, _), (other, _)| one.order(*other));
+            let queue = &mut listing.queue;
+            queue.sort_by(|(one, _), (other, _)| one.order(*other));
         }
         listing
     }
 
     /// The requests for the data of those that are shown.
     pub fn details(&self) -> Vec<EnsembleRequest> {
-        let get = |path: &Arc<str>| EnsembleRequest::GetData {
+        let shares = self.shares.iter().map(|(_, path)| path);
+        let queue = self.queue.iter().map(|(_, path)| path);
+        let shown = shares.take(SHOWN_MAX).chain(queue.take(self.read_max()));
+        let details = shown.map(|path| EnsembleRequest::GetData {
             path: Arc::clone(path),
             watch: false,
-        };
-        let shares = self
-            .shares
-            .iter()
-            .take(SHOWN_MAX)
-            .map(|(_, path)| get(path));
-        shares
-            .chain(
-                self.queue
-                    .iter()
-                    .take(self.read_max())
-                    .map(|(_, path)| get(path)),
-            )
-            .collect()
+        });
+        details.collect()
     }
 
     /// Of how many contenders the data is read: of all, where it gives their order.
@@ -163,17 +155,19 @@ impl QueueListing {
     fn view_of(&self, found: &[Option<(&[u8], Stat)>]) -> LockView {
         let shown = self.shares.len().min(SHOWN_MAX).min(found.len());
         let (of_shares, of_queue) = found.split_at(shown);
-        let shares = self.shares.iter().zip(of_shares);
-        let mut holders: Vec<ListedClient> = shares
-            .filter_map(|((slot, path), found)| Some(ListedClient::new(path, *slot, (*found)?)))
-            .collect();
-        let queue = self.queue.iter().zip(of_queue);
-        let mut queue: Vec<_> = queue
-            .filter_map(|((_, path), found)| {
-                let found = (*found)?;
-                Some((found.1.created_by, ListedClient::new(path, None, found)))
-            })
-            .collect();
+        let mut holders: Vec<ListedClient> = Vec::new();
+        for ((slot, path), found) in self.shares.iter().zip(of_shares) {
+            if let Some((data, stat)) = found {
+                holders.push(ListedClient::new(path, *slot, data, stat));
+            }
+        }
+        let mut queue = Vec::new();
+        for ((_, path), found) in self.queue.iter().zip(of_queue) {
+            if let Some((data, stat)) = found {
+                let client = ListedClient::new(path, None, data, stat);
+                queue.push((stat.created_by, client));
+            }
+        }
         let is_undated = self.is_undated();
         if is_undated {
             queue.sort_by_key(|(created_by, _)| *created_by);
@@ -210,7 +204,7 @@ impl QueueListing {
 }
 
 impl ListedClient {
-    fn new(path: &Arc<str>, slot: Option<u32>, (data, stat): (&[u8], Stat)) -> Self {
+    fn new(path: &Arc<str>, slot: Option<u32>, data: &[u8], stat: &Stat) -> Self {
         let created_at_ms = u64::try_from(stat.created_at_ms).unwrap_or(0);
         Self {
             path: Arc::clone(path),
@@ -219,6 +213,15 @@ impl ListedClient {
             slot,
         }
     }
+}
+
+/// The names of this answer. `None`: the directory is not there.
+fn names_in(answer: Option<&EnsembleAnswer>) -> Result<Option<Names<'_>>, Failure> {
+    let answer = answer.ok_or(Failure::Unanswered)?;
+    Ok(match absent_is_none(answer.reply())? {
+        Some(EnsembleReply::Children { names, .. }) => Some(names),
+        _ => None,
+    })
 }
 
 /// The reply, or nothing about what does not exist.

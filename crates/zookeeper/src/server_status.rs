@@ -22,14 +22,11 @@ pub const ANSWER_MAX: usize = 16 * 1024;
 /// The most characters of a version that are kept.
 const VERSION_MAX: usize = 64;
 
+const NO_MAJORITY: &str = "the server has no majority, and serves no client";
+
 /// Adds what the answer says to the status of its server, or why it says nothing. It may leave
 /// anything out.
 pub fn add(answer: &[u8], status: &mut NodeStatus) {
-    let refused = |text: &str| NodeError::Refused {
-        text: text.to_owned(),
-        is_permanent: false,
-    };
-    let not_serving = || refused("the server has no majority, and serves no client");
     let answer = String::from_utf8_lossy(answer);
     if answer.contains("is not executed because it is not in the whitelist") {
         // It serves clients, as far as is known.
@@ -39,19 +36,13 @@ pub fn add(answer: &[u8], status: &mut NodeStatus) {
         return;
     }
     if answer.contains("not currently serving requests") {
-        status.last_error = Some(not_serving());
+        status.last_error = Some(refused(NO_MAJORITY));
         return;
     }
-    let value = |name: &str| {
-        let mut values = answer.lines().filter_map(|line| line.split_once(": "));
-        values
-            .find(|(found, _)| *found == name)
-            .map(|(_, value)| value.trim())
-    };
-    let version = value("Zookeeper version").and_then(version);
-    let zxid =
-        value("Zxid").and_then(|zxid| u64::from_str_radix(zxid.strip_prefix("0x")?, 16).ok());
-    let role = match value("Mode").unwrap_or_default() {
+    let version = value(&answer, "Zookeeper version").and_then(version);
+    let zxid = value(&answer, "Zxid").and_then(hexadecimal);
+    let mode = value(&answer, "Mode").unwrap_or_default();
+    let role = match mode {
         "standalone" => Some(Role::Standalone),
         "leader" => Some(Role::Leader),
         "follower" => Some(Role::Follower),
@@ -59,25 +50,45 @@ pub fn add(answer: &[u8], status: &mut NodeStatus) {
         _ => None,
     };
     // It has no majority, and serves clients that only read.
-    let is_read_only = value("Mode") == Some("read-only");
+    let is_read_only = mode == "read-only";
     if version.is_none() && zxid.is_none() && role.is_none() && !is_read_only {
         let text = "not the answer of a ZooKeeper server to srvr".to_owned();
         status.last_error = Some(NodeError::UnexpectedReply(text));
         return;
     }
     status.server = Some("zookeeper".to_owned());
-    (status.version, status.zxid, status.role) = (version, zxid, role);
+    status.version = version;
+    status.zxid = zxid;
+    status.role = role;
     status.is_connected = !is_read_only;
     if is_read_only {
-        status.last_error = Some(not_serving());
+        status.last_error = Some(refused(NO_MAJORITY));
     }
+}
+
+fn refused(text: &str) -> NodeError {
+    NodeError::Refused {
+        text: text.to_owned(),
+        is_permanent: false,
+    }
+}
+
+/// What the first line with this name says.
+fn value<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
+    let mut values = answer.lines().filter_map(|line| line.split_once(": "));
+    let (_, value) = values.find(|(found, _)| *found == name)?;
+    Some(value.trim())
+}
+
+fn hexadecimal(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
 /// Such as `3.8.0` of `3.8.0-${mvngit.commit.id}, built on …`. What follows the numbers is the
 /// commit.
 fn version(text: &str) -> Option<String> {
-    let is_part = |c: &char| c.is_ascii_digit() || *c == '.';
-    let version: String = text.chars().take_while(is_part).take(VERSION_MAX).collect();
+    let numbers = text.chars().take_while(|c| c.is_ascii_digit() || *c == '.');
+    let version: String = numbers.take(VERSION_MAX).collect();
     (!version.is_empty()).then_some(version)
 }
 

@@ -172,7 +172,8 @@ impl<T: Copy> EnsembleSession<T> {
         let timeout_ms = i32::try_from(self.timeout_or_wanted().as_millis()).unwrap_or(i32::MAX);
         let mut request = ConnectRequest::new(timeout_ms, self.last_zxid);
         if let Some(known) = &self.identity {
-            (request.session, request.password) = (known.id, known.password);
+            request.session = known.id;
+            request.password = known.password;
         }
         request.encode(self.flight.output.end());
         self.state = State::Greeting {

@@ -59,11 +59,10 @@ impl GrantedShare {
 }
 
 fn is_id(text: &str) -> bool {
-    let is_hyphen = |at| matches!(at, 8 | 13 | 18 | 23);
     text.len() == 36
-        && text.bytes().enumerate().all(|(at, byte)| match byte {
-            b'-' => is_hyphen(at),
-            _ => !is_hyphen(at) && matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
         })
 }
 

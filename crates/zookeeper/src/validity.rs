@@ -57,19 +57,21 @@ pub struct SessionTimeout {
 impl SessionTimeout {
     /// Of clocks that drift apart by at most this share of the time measured.
     pub fn new(timeout: Duration, drift_parts_per_billion: u32) -> Self {
-        let share = |duration: Duration| {
-            let product = duration.as_nanos() * u128::from(drift_parts_per_billion);
-            let nanos = product.div_ceil(1_000_000_000);
-            Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
-        };
+        let drift = u128::from(drift_parts_per_billion);
         // Rounded up, as a gap that is too short proves nothing.
         let quarter = timeout.saturating_add(Duration::from_nanos(3)) / 4;
         Self {
             granted: timeout,
-            usable: timeout.saturating_sub(share(timeout)),
-            half_tick_max: quarter.saturating_add(share(quarter)),
+            usable: timeout.saturating_sub(billionths(timeout, drift)),
+            half_tick_max: quarter.saturating_add(billionths(quarter, drift)),
         }
     }
+}
+
+/// So many billionths of this duration, rounded up.
+fn billionths(duration: Duration, count: u128) -> Duration {
+    let nanos = (duration.as_nanos() * count).div_ceil(1_000_000_000);
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
 /// The validity of one session, over one connection after another.

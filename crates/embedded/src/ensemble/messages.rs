@@ -124,18 +124,11 @@ impl<'a> ClientRequest<'a> {
 
     /// Reads the body of a request of this type.
     pub(super) fn decode(opcode: i32, body: &mut Reader<'a>) -> Result<Self, Refusal> {
-        let mut read = |part| -> Result<Self, JuteError> {
-            Ok(Self::Read {
-                part,
-                path: body.text()?,
-                watch: body.boolean()?,
-            })
-        };
         Ok(match opcode {
-            opcode::EXISTS => read(Part::Stat)?,
-            opcode::GET_DATA => read(Part::Data)?,
-            opcode::GET_CHILDREN => read(Part::Children)?,
-            opcode::GET_CHILDREN2 => read(Part::ChildrenAndStat)?,
+            opcode::EXISTS => Self::read(Part::Stat, body)?,
+            opcode::GET_DATA => Self::read(Part::Data, body)?,
+            opcode::GET_CHILDREN => Self::read(Part::Children, body)?,
+            opcode::GET_CHILDREN2 => Self::read(Part::ChildrenAndStat, body)?,
             opcode::SYNC => Self::Sync(body.text()?),
             opcode::PING => Self::Ping,
             opcode::MULTI => Self::Multi(read_operations(body)?),
@@ -153,6 +146,15 @@ impl<'a> ClientRequest<'a> {
                 return Err(Refusal::Unimplemented);
             }
             other => ZnodeWrite::read(other, body)?.map_or(Self::Unknown, Self::Write),
+        })
+    }
+
+    /// Reads a request for this part of a znode.
+    fn read(part: Part, body: &mut Reader<'a>) -> Result<Self, JuteError> {
+        Ok(Self::Read {
+            part,
+            path: body.text()?,
+            watch: body.boolean()?,
         })
     }
 }
@@ -228,14 +230,15 @@ fn read_acl<'a>(body: &mut Reader<'a>) -> Result<Vec<AclEntry<'a>>, JuteError> {
         return Ok(Vec::new());
     }
     let count = body.count(12)?;
-    let mut entry = || {
-        Ok(AclEntry {
+    let mut entries = Vec::with_capacity(count);
+    for _ in 0..count {
+        entries.push(AclEntry {
             permissions: body.int()?,
             scheme: body.text()?,
             id: body.text()?,
-        })
-    };
-    (0..count).map(|_| entry()).collect()
+        });
+    }
+    Ok(entries)
 }
 
 /// What a server sends: a frame with its length. `None` if it is longer than a client accepts.

@@ -76,12 +76,13 @@ impl Sessions {
     /// server is for tests.
     pub(super) fn password(&self, id: i64) -> [u8; PASSWORD_LENGTH] {
         let mut state = id as u64 ^ 0xb341_5c00;
-        let mut word = || {
+        let mut password = 0_u128;
+        for _ in 0..2 {
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed ^ (mixed >> 31)
-        };
-        ((u128::from(word()) << 64) | u128::from(word())).to_be_bytes()
+            password = (password << 64) | u128::from(mixed ^ (mixed >> 31));
+        }
+        password.to_be_bytes()
     }
 
     /// The session was heard of.

@@ -26,15 +26,18 @@ pub(super) fn check_path(path: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     let rest = path.strip_prefix('/').ok_or(Refusal::BadArguments)?;
-    let is_name = |name: &str| !matches!(name, "" | "." | "..");
-    let is_forbidden = |c: char| {
-        matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}')
-            || ('\u{fff0}'..='\u{ffff}').contains(&c)
-            // A pair of surrogates there, each of which is forbidden.
-            || c > '\u{ffff}'
-    };
-    let is_path = rest.split('/').all(is_name) && !rest.contains(is_forbidden);
-    is_path.then_some(()).ok_or(Refusal::BadArguments)
+    let mut names = rest.split('/');
+    if names.any(|name| matches!(name, "" | "." | "..")) || rest.contains(is_forbidden) {
+        return Err(Refusal::BadArguments);
+    }
+    Ok(())
+}
+
+fn is_forbidden(c: char) -> bool {
+    matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}')
+        || ('\u{fff0}'..='\u{ffff}').contains(&c)
+        // A pair of surrogates there, each of which is forbidden.
+        || c > '\u{ffff}'
 }
 
 impl Tree {
@@ -189,8 +192,8 @@ impl Znode {
 
     /// Appends what a server says about a znode besides its data: 68 bytes.
     pub(super) fn write_stat(&self, frame: &mut FrameWriter<'_>) {
-        let length = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
-        let children = length(self.children.len());
+        let children = int(self.children.len());
+        let data = self.data.as_ref().map_or(0, |data| data.len());
         frame.long(self.created.zxid).long(self.modified.zxid);
         frame.long(self.created.time_ms).long(self.modified.time_ms);
         // The number of all creates and deletes of children.
@@ -201,11 +204,13 @@ impl Znode {
             Lifetime::Persistent | Lifetime::Container => 0,
             Lifetime::Ephemeral(session) => session,
         });
-        frame
-            .int(length(self.data.as_ref().map_or(0, |data| data.len())))
-            .int(children);
+        frame.int(int(data)).int(children);
         frame.long(self.children_zxid);
     }
+}
+
+fn int(length: usize) -> i32 {
+    i32::try_from(length).unwrap_or(i32::MAX)
 }
 
 // Changes of the tree: one operation, or several of which all are carried out or none.
@@ -356,7 +361,8 @@ impl<'a> TreeTransaction<'a> {
         self.put(&path, Some(znode), |parent| {
             // At its maximum the counter stands still, and the stat with it, as in ZooKeeper.
             if let Some(creates) = parent.creates.checked_add(1) {
-                (parent.creates, parent.children_zxid) = (creates, zxid);
+                parent.creates = creates;
+                parent.children_zxid = zxid;
             }
         });
         self.events.push(ZnodeEvent::new(EventKind::Created, &path));
@@ -476,17 +482,21 @@ impl ZnodeAcl {
             id,
         } in entries
         {
-            let grant = |to| AclGrant {
-                permissions: *permissions,
-                to,
-            };
+            let permissions = *permissions;
             match *scheme {
-                "world" if *id == "anyone" => grants.push(grant(None)),
+                "world" if *id == "anyone" => grants.push(AclGrant {
+                    permissions,
+                    to: None,
+                }),
                 "digest" if id.split(':').count() == 2 => {
-                    grants.push(grant(Some(AclIdentity((*id).into()))));
+                    let to = Some(AclIdentity((*id).into()));
+                    grants.push(AclGrant { permissions, to });
                 }
                 "auth" if !identities.is_empty() => {
-                    grants.extend(identities.iter().cloned().map(|it| grant(Some(it))));
+                    for identity in identities {
+                        let to = Some(identity.clone());
+                        grants.push(AclGrant { permissions, to });
+                    }
                 }
                 _ => return Err(Refusal::InvalidAcl),
             }
@@ -500,11 +510,12 @@ impl ZnodeAcl {
 
     /// Fails unless one of these identities, or everybody, has this permission.
     pub(super) fn check(&self, permission: i32, identities: &[AclIdentity]) -> Result<(), Refusal> {
-        let is_for_us = |to: &AclIdentity| identities.contains(to);
-        let is_granted = |grant: &AclGrant| {
-            grant.permissions & permission != 0 && grant.to.as_ref().is_none_or(is_for_us)
-        };
-        let is_permitted = self.0.is_empty() || self.0.iter().any(is_granted);
+        let mut grants = self.0.iter();
+        let is_permitted = self.0.is_empty()
+            || grants.any(|grant| {
+                let is_for_us = grant.to.as_ref().is_none_or(|to| identities.contains(to));
+                grant.permissions & permission != 0 && is_for_us
+            });
         is_permitted.then_some(()).ok_or(Refusal::NoAuth)
     }
 }

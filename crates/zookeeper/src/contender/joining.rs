@@ -185,12 +185,13 @@ impl Contender {
 
     /// Nothing was created under this id, or not all of it is left: these znodes of a set.
     fn give_up_id(&mut self, id: ContenderId, found: &[Option<Number>]) {
-        let each = self.plan.directories.iter().zip(found);
-        let each = each.filter_map(|(directory, number)| Some((directory, (*number)?)));
         let layout = self.plan.layout;
-        let paths: VecDeque<_> = each
-            .map(|(directory, number)| directory.child(&layout.name(id, number)))
-            .collect();
+        let mut paths = VecDeque::new();
+        for (directory, number) in self.plan.directories.iter().zip(found) {
+            if let Some(number) = number {
+                paths.push_back(directory.child(&layout.name(id, *number)));
+            }
+        }
         if self.is_given_up {
             let cleanup = if paths.is_empty() {
                 Cleanup::Nothing
@@ -199,11 +200,9 @@ impl Contender {
             };
             return self.delete(paths, false, cleanup);
         }
-        self.steps.extend(
-            paths
-                .into_iter()
-                .map(|path| ContenderStep::Delete(None, path)),
-        );
+        for path in paths {
+            self.steps.push_back(ContenderStep::Delete(None, path));
+        }
         if self.given_up.len() == GIVEN_UP_MAX {
             self.given_up.remove(0);
         }
@@ -217,26 +216,30 @@ impl Contender {
         let paths: Vec<&str> = match reply {
             EnsembleReply::Created { path, .. } => vec![path],
             EnsembleReply::Results(results) => {
-                let path = |result| match result {
-                    OperationResult::Created(path) => Some(path),
-                    _ => None,
-                };
-                results.iter().map(path).collect::<Option<_>>()?
+                let mut paths = Vec::new();
+                for result in results.iter() {
+                    let OperationResult::Created(path) = result else {
+                        return None;
+                    };
+                    paths.push(path);
+                }
+                paths
             }
             _ => return None,
         };
-        let number = |path: &&str| layout.number(path.rsplit('/').next()?.as_bytes());
-        let numbers = paths.iter().map(number).collect::<Option<_>>()?;
+        let mut numbers = Vec::with_capacity(paths.len());
+        for path in &paths {
+            let name = path.rsplit('/').next()?;
+            numbers.push(layout.number(name.as_bytes())?);
+        }
         let own = Own {
             id,
             numbers,
             created_by: Some(created_by),
             at: 0,
         };
-        self.plan
-            .paths(&own)
-            .eq(paths.into_iter().map(Arc::from))
-            .then_some(own)
+        let expected = self.plan.paths(&own);
+        expected.eq(paths.into_iter().map(Arc::from)).then_some(own)
     }
 }
 

@@ -319,23 +319,27 @@ impl ContenderPlan {
     /// queue's directory.
     pub(super) fn take_share(&self, own: &Own, share: &Arc<str>, renews: bool) -> EnsembleRequest {
         let create = MultiOperation::Create(self.create(Arc::clone(share), CreateKind::Ephemeral));
-        let deletes = self
-            .paths(own)
-            .chain(renews.then(|| Arc::clone(&self.directories[0].path)));
-        EnsembleRequest::Multi(
-            [create]
-                .into_iter()
-                .chain(deletes.map(MultiOperation::Delete))
-                .collect(),
-        )
+        let mut operations = vec![create];
+        operations.extend(self.paths(own).map(MultiOperation::Delete));
+        if renews {
+            let directory = Arc::clone(&self.directories[0].path);
+            operations.push(MultiOperation::Delete(directory));
+        }
+        EnsembleRequest::Multi(operations.into())
     }
 
     /// The requests that create the locks' directories, and with `all` what is above them.
     pub(super) fn parents(&self, all: bool) -> Vec<EnsembleRequest> {
-        let above = self.above.iter().filter(|_| all);
-        let above = above.map(|path| self.directory(path, CreateKind::Persistent));
-        let each = self.directories.iter().map(|it| self.container(&it.path));
-        above.chain(each).collect()
+        let mut creates = Vec::new();
+        if all {
+            for path in self.above.iter() {
+                creates.push(self.directory(path, CreateKind::Persistent));
+            }
+        }
+        for directory in self.directories.iter() {
+            creates.push(self.container(&directory.path));
+        }
+        creates
     }
 
     /// The request that creates a directory which goes when it is empty.

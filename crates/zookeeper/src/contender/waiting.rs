@@ -59,76 +59,70 @@ impl Contender {
 
     /// The answer to what was asked in the queue.
     pub(super) fn told(&mut self, own: Own, turn: Turn, reply: Response<'_>) {
-        let reply = match self.finding(reply) {
-            Finding::Reply(reply) => Some(reply),
-            Finding::Absent => None,
-            Finding::SessionLost => return self.restart(),
-            Finding::Nothing => return self.ask_again(own, turn),
-        };
+        match self.finding(reply) {
+            Finding::Reply(reply) => self.told_of(own, turn, reply),
+            Finding::Absent => self.told_of_none(own, turn),
+            Finding::SessionLost => self.restart(),
+            Finding::Nothing => self.ask_again(own, turn),
+        }
+    }
+
+    /// What was asked for is there, and this is what is known of it.
+    fn told_of(&mut self, own: Own, turn: Turn, reply: EnsembleReply<'_>) {
         match (turn, reply) {
-            (Turn::Dating { .. }, Some(EnsembleReply::Found(stat))) => {
-                self.list(Own {
-                    created_by: Some(stat.created_by),
-                    ..own
-                });
+            (Turn::Dating { .. }, EnsembleReply::Found(stat)) => {
+                let created_by = Some(stat.created_by);
+                self.list(Own { created_by, ..own });
             }
-            (Turn::Dating { .. }, None) => self.start_over(&own),
-            (Turn::Listing { looks }, Some(EnsembleReply::Children { names, .. })) => {
+            (Turn::Listing { looks }, EnsembleReply::Children { names, .. }) => {
                 self.listed(own, looks, names);
             }
-            (Turn::Listing { .. }, None) => {
-                self.parents = Parents::Last;
-                self.start_over(&own);
-            }
-            (Turn::Comparing { others, asked, .. }, Some(EnsembleReply::Found(stat))) => {
+            (Turn::Comparing { others, asked, .. }, EnsembleReply::Found(stat)) => {
                 self.dates.insert(asked, stat.created_by);
                 self.compare(own, others);
             }
+            // It may have given up before its turn, so somebody else may be before this one.
+            (Turn::Watching { has_changed, .. }, _) if has_changed => self.list(own),
+            (Turn::Watching { before, .. }, _) => {
+                let turn = Turn::Queued { before };
+                self.state = State::InQueue { own, turn };
+            }
             (
-                Turn::Comparing {
-                    mut others, asked, ..
+                Turn::Checking {
+                    is_watched,
+                    has_changed,
+                    looks,
+                    ..
                 },
-                None,
-            ) => {
+                EnsembleReply::Children { names, .. },
+            ) => self.checked(own, is_watched && !has_changed, looks, Some(names)),
+            (turn, _) => self.ask_again(own, turn),
+        }
+    }
+
+    /// What was asked for is not there.
+    fn told_of_none(&mut self, own: Own, turn: Turn) {
+        match turn {
+            Turn::Dating { .. } => self.start_over(&own),
+            Turn::Listing { .. } => {
+                self.parents = Parents::Last;
+                self.start_over(&own);
+            }
+            Turn::Comparing {
+                mut others, asked, ..
+            } => {
                 others.retain(|name| *name != asked);
                 self.compare(own, others);
             }
-            (
-                Turn::Watching {
-                    before,
-                    has_changed: false,
-                    ..
-                },
-                Some(_),
-            ) => {
-                self.state = State::InQueue {
-                    own,
-                    turn: Turn::Queued { before },
-                };
-            }
-            // It may have given up before its turn, so somebody else may be before this one.
-            (Turn::Watching { .. }, _) => self.list(own),
-            (
-                Turn::Checking {
-                    is_watched,
-                    has_changed,
-                    looks,
-                    ..
-                },
-                Some(EnsembleReply::Children { names, .. }),
-            ) => self.checked(own, is_watched && !has_changed, looks, Some(names)),
-            (
-                Turn::Checking {
-                    is_watched,
-                    has_changed,
-                    looks,
-                    ..
-                },
-                None,
-            ) => {
-                self.checked(own, is_watched && !has_changed, looks, None);
-            }
-            (turn, _) => self.ask_again(own, turn),
+            // As where it has changed.
+            Turn::Watching { .. } => self.list(own),
+            Turn::Checking {
+                is_watched,
+                has_changed,
+                looks,
+                ..
+            } => self.checked(own, is_watched && !has_changed, looks, None),
+            Turn::Queued { .. } | Turn::Blocked => self.ask_again(own, turn),
         }
     }
 
@@ -209,9 +203,7 @@ impl Contender {
         let strays = given_up.filter_map(|id| Some((*id, find(plan.layout, names, *id)?)));
         let names = strays.map(|(id, number)| plan.layout.name(id, number));
         let paths = names.map(|name| plan.directories[at].child(&name));
-        let deletes: Vec<ContenderStep> = paths
-            .map(|path| ContenderStep::Delete(None, path))
-            .collect();
+        let deletes = paths.map(|path| ContenderStep::Delete(None, path));
         self.steps.extend(deletes);
     }
 
@@ -226,11 +218,9 @@ impl Contender {
 
     /// Asks for the next transaction that is not known; then the place follows from them.
     fn compare(&mut self, own: Own, others: Vec<String>) {
-        let unknown = others
-            .iter()
-            .find(|name| !self.dates.contains_key(*name))
-            .cloned();
-        if let Some(asked) = unknown {
+        let mut names = others.iter();
+        let unknown = names.find(|name| !self.dates.contains_key(*name));
+        if let Some(asked) = unknown.cloned() {
             let path = self.plan.directories[own.at].child(&asked);
             let stat = self.ask(EnsembleRequest::Exists { path, watch: false });
             self.state = State::InQueue {
@@ -290,10 +280,11 @@ pub(super) fn has_contender(layout: Layout, names: Names<'_>) -> bool {
 
 pub(super) fn find(layout: Layout, names: Names<'_>, id: ContenderId) -> Option<Number> {
     let prefix = layout.prefix(id);
-    names.iter().find_map(|name| {
-        let number = layout
-            .number(name)
-            .filter(|_| name.starts_with(prefix.as_bytes()))?;
+    let mut own = names
+        .iter()
+        .filter(|name| name.starts_with(prefix.as_bytes()));
+    own.find_map(|name| {
+        let number = layout.number(name)?;
         (layout.name(id, number).as_bytes() == name).then_some(number)
     })
 }
@@ -320,8 +311,9 @@ pub(super) fn place(layout: Layout, names: Names<'_>, name: &str, number: Number
     match before {
         _ if !is_listed => Position::Missing,
         _ if is_past_end => {
-            let others = names.iter().filter(|other| layout.number(other).is_some());
-            let others = others.filter(|other| *other != name.as_bytes());
+            let others = names
+                .iter()
+                .filter(|other| layout.number(other).is_some() && *other != name.as_bytes());
             match others.map(text).collect::<Vec<_>>() {
                 others if others.is_empty() => Position::First,
                 others => Position::Undated { others },

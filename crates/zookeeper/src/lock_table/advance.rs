@@ -370,7 +370,8 @@ impl<W> LockTable<W> {
     /// A lock that was given up stays until this time.
     pub fn let_expire(&mut self, now: Time, token: Token, end: Time) {
         if let Some(LockStage::Held(held)) = self.entries.get_mut(&token).map(|it| &mut it.stage) {
-            (held.end, held.is_let_expire) = (end, true);
+            held.end = end;
+            held.is_let_expire = true;
             self.set_alarm(token);
         }
         self.settle(now);
@@ -380,18 +381,13 @@ impl<W> LockTable<W> {
     /// without such a lock the session is ended.
     pub fn close(&mut self, now: Time) {
         self.end_waits(None);
-        let is_let_expire = |entry: &LockEntry<W>| match &entry.stage {
-            LockStage::Held(held) => held.is_let_expire,
-            _ => false,
-        };
-        let gone: Vec<Token> = self
-            .entries
-            .iter()
-            .filter(|(_, it)| !is_let_expire(it))
-            .map(|(token, _)| *token)
-            .collect();
-        gone.into_iter().for_each(|token| self.give_up(now, token));
-        if !self.entries.values().any(is_let_expire) {
+        let entries = self.entries.iter();
+        let gone = entries.filter(|(_, entry)| !entry.is_let_expire());
+        let gone: Vec<Token> = gone.map(|(token, _)| *token).collect();
+        for token in gone {
+            self.give_up(now, token);
+        }
+        if !self.entries.values().any(LockEntry::is_let_expire) {
             self.session.end(now);
         }
     }
@@ -399,9 +395,9 @@ impl<W> LockTable<W> {
     /// After [`close`](Self::close): is there something on the ensemble that is still to be deleted
     /// over this connection?
     pub fn is_releasing(&self) -> bool {
-        let is_releasing =
-            |entry: &LockEntry<W>| matches!(entry.stage, LockStage::Releasing { .. });
+        let mut entries = self.entries.values();
         !self.session.is_down()
-            && (self.session.is_ending() || self.entries.values().any(is_releasing))
+            && (self.session.is_ending()
+                || entries.any(|entry| matches!(entry.stage, LockStage::Releasing { .. })))
     }
 }

@@ -59,6 +59,14 @@ pub(super) struct Hold {
 }
 
 impl<W> LockEntry<W> {
+    /// Is it held, and was it left to its end?
+    pub(super) fn is_let_expire(&self) -> bool {
+        match &self.stage {
+            LockStage::Held(held) => held.is_let_expire,
+            _ => false,
+        }
+    }
+
     pub(super) fn new(
         contender: Contender,
         hold: Duration,

@@ -139,15 +139,12 @@ impl<W> LockTable<W> {
 
     /// Ends the questions whose time has passed.
     pub(super) fn end_questions(&mut self, now: Time) {
-        let is_over = |(_, question): &(&u64, &OpenQuestion<W>)| question.until <= now;
-        let over: Vec<u64> = self
-            .questions
-            .iter()
-            .filter(is_over)
-            .map(|(it, _)| *it)
-            .collect();
-        over.into_iter()
-            .for_each(|number| self.conclude(now, number));
+        let questions = self.questions.iter();
+        let over = questions.filter(|(_, question)| question.until <= now);
+        let over: Vec<u64> = over.map(|(number, _)| *number).collect();
+        for number in over {
+            self.conclude(now, number);
+        }
     }
 
     /// A server could not be connected to. Ends the questions for which all have been tried. Not
@@ -155,18 +152,18 @@ impl<W> LockTable<W> {
     pub(super) fn end_unreached_questions(&mut self, now: Time) {
         let servers = self.session.servers();
         let mut over = Vec::new();
-        for (number, question) in self
-            .questions
-            .iter_mut()
-            .filter(|(_, it)| it.checks.is_none())
-        {
+        for (number, question) in &mut self.questions {
+            if question.checks.is_some() {
+                continue;
+            }
             question.failures.unreached += 1;
             if question.failures.unreached >= servers {
                 over.push(*number);
             }
         }
-        over.into_iter()
-            .for_each(|number| self.conclude(now, number));
+        for number in over {
+            self.conclude(now, number);
+        }
     }
 
     fn conclude(&mut self, now: Time, number: u64) {

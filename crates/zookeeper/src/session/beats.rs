@@ -64,7 +64,9 @@ impl Beats {
 
     /// A new connection: only a write proves that the session lives, so one is due at once.
     pub(super) fn connected(&mut self, now: Time) {
-        (self.sent_at, self.checked_at, self.used_at) = (now, Time::ZERO, now);
+        self.sent_at = now;
+        self.checked_at = Time::ZERO;
+        self.used_at = now;
     }
 
     /// When the next beat is due. However much a busy client writes, its znodes are checked.
@@ -106,13 +108,10 @@ impl Beats {
     /// The znode whose check has failed because it is not there. Of several it is the first; the
     /// next beats find the others.
     pub(super) fn missing(checks: &[MultiOperation], results: &Results<'_>) -> Option<Arc<str>> {
-        let failed = |result| result == OperationResult::Failed(Some(EnsembleError::NoNode));
-        let found = checks
-            .iter()
-            .zip(results.iter())
-            .find(|(_, result)| failed(*result));
-        match found {
-            Some((MultiOperation::Check(path), _)) => Some(Arc::clone(path)),
+        let no_node = OperationResult::Failed(Some(EnsembleError::NoNode));
+        let at = results.iter().position(|result| result == no_node)?;
+        match checks.get(at) {
+            Some(MultiOperation::Check(path)) => Some(Arc::clone(path)),
             _ => None,
         }
     }

@@ -41,17 +41,14 @@ impl<T: Copy> EnsembleSession<T> {
                 None => self.closed(now, Problem::SessionGone),
             };
         }
-        let timeout = Duration::from_millis(u64::from(reply.timeout_ms.unsigned_abs()));
-        let timeout = SessionTimeout::new(timeout, self.options.drift_parts_per_billion);
-        let id = reply.session;
-        let password = reply.password;
-        let begun = || SessionIdentity {
-            id,
-            password,
+        let granted = Duration::from_millis(u64::from(reply.timeout_ms.unsigned_abs()));
+        let timeout = SessionTimeout::new(granted, self.options.drift_parts_per_billion);
+        let identity = self.identity.get_or_insert_with(|| SessionIdentity {
+            id: reply.session,
+            password: reply.password,
             validity: Validity::new(timeout),
-        };
-        let identity = self.identity.get_or_insert_with(begun);
-        identity.password = password;
+        });
+        identity.password = reply.password;
         identity.validity.connected(sent_at, now, timeout);
         self.state = State::Ready { since: now };
         self.beats.connected(now);
@@ -76,12 +73,12 @@ impl<T: Copy> EnsembleSession<T> {
             return self.closed(now, Problem::WrongXid(header.xid));
         };
         self.last_zxid = self.last_zxid.max(header.zxid);
-        let reply = match header
-            .error
-            .is_none()
-            .then(|| EnsembleReply::decode(kind, body))
-            .transpose()
-        {
+        // A reply with an error has no body.
+        let decoded = match header.error {
+            None => EnsembleReply::decode(kind, body).map(Some),
+            Some(_) => Ok(None),
+        };
+        let reply = match decoded {
             Ok(reply) => reply,
             Err(error) => return self.closed(now, Problem::Protocol(error)),
         };
