@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::{Builder, Error, LockClient, LockGuard};
+use support::eventually;
 use support::locks::{LIMIT, calls, without_restart_guard};
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
@@ -95,6 +96,9 @@ fn a_lock_beyond_the_capacity_is_refused_before_it_is_requested_and_the_others_a
         }
         assert!(guards.len() < 100, "there is a limit");
     };
+    // A majority was enough for each: the last ones may be on their way to this server.
+    let are_sent = || calls(&servers[0], "set") >= guards.len() as u64;
+    assert!(eventually(LIMIT, are_sent));
     let sets = calls(&servers[0], "set");
     let Error::TooManyKeptAlive {
         kept,

@@ -207,7 +207,7 @@ fn extend(rig: &mut Rig) {
 fn keep_alive(rig: &mut Rig) {
     let settings = without_restart_guard(rig.servers.urls()).node_timeout(LIMIT / 50);
     let client = settings.build().expect("the settings are good");
-    let ttl = Duration::from_millis(1_500);
+    let ttl = Duration::from_secs(3);
     let guard = client
         .request("keep")
         .ttl(ttl)
