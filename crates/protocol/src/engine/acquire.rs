@@ -11,6 +11,7 @@
 mod attempts;
 mod place;
 mod queueing;
+mod sets;
 
 use super::Wait;
 use super::{Backoff, Before, Entropy, HeldLock, Input, Jitter, LockAttributes, Votes};

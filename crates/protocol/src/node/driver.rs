@@ -2,10 +2,9 @@
 //! sends, writes and processes deadlines. It is the same over the sockets of `net` and over those
 //! of the simulator, for rounds over Redis nodes and for the session with a ZooKeeper ensemble.
 
-use super::Phase;
 use super::node_error::NodeError;
 use super::session::Whereabouts;
-use super::warning::Host;
+use super::{Host, Phase};
 use crate::engine::{Node, NodeSet};
 use crate::time::Time;
 use std::sync::Arc;

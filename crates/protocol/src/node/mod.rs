@@ -10,10 +10,13 @@
 
 pub mod command;
 mod driver;
+mod durability;
+mod escapes;
 mod examination;
 mod flight;
 mod group;
 pub mod handshake;
+mod host;
 mod node_error;
 mod pending_releases;
 mod report;
@@ -30,11 +33,13 @@ mod warning;
 mod wrong_server;
 
 pub use driver::{Conversation, Driver, Next, Sockets};
-pub use examination::{ClockDifference, ClockReading, CrashLoss, Durability, Fsync};
-pub use examination::{Memory, Persistence, Role};
+pub use durability::Durability;
+pub use examination::{ClockDifference, ClockReading, CrashLoss, Fsync, Memory};
+pub use examination::{Persistence, Role};
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use group::{Checked, GroupOptions, MARKER, Reign, ReignAnswer, tag_of};
 pub use handshake::{Credentials, Identity};
+pub use host::Host;
 pub use node_error::{NodeError, OTHER_PROCESS, OtherProtocol, Phase, TlsError, TlsErrorKind};
 pub use pending_releases::PENDING_MAX;
 pub use report::{CHANGES_MAX, ChangeRecorder, Changes, NodeAnswer, NodeChange, NodeReport};
@@ -46,7 +51,7 @@ pub use server_error::{ServerError, ServerErrorKind, is_unseen};
 pub use session::{Answer, Session, SessionOptions, Whereabouts};
 pub use shared_request::SharedRequest;
 pub use stale_connections::{STALE_MAX, StaleConnections};
-pub use warning::{Host, NodeWarning, Standards, judge};
+pub use warning::{NodeWarning, Standards, judge};
 pub use wrong_server::WrongServer;
 
 /// Identifies a round that a caller waits for. No two rounds ever have the same ticket, so an

@@ -6,8 +6,12 @@
 //!
 //! `W` identifies the waiter of a round.
 
+mod custom;
 mod deadlines;
 mod entry;
+mod numbers;
+mod outcome;
+mod permits;
 mod propagation;
 mod waits;
 mod withdrawn_votes;
@@ -21,7 +25,7 @@ use super::{Host, Phase};
 use crate::engine::{Node, QueueWait, Request, Token, Vote};
 use crate::time::Time;
 use entry::Entry;
-pub use entry::RoundOutcome;
+pub use outcome::RoundOutcome;
 use propagation::Propagation;
 use std::collections::VecDeque;
 use std::sync::Arc;

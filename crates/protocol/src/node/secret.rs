@@ -14,7 +14,7 @@
 //! * Upper and lower case are the same. A text that quotes a password in escapes (`\x73`, `%73`) is
 //!   not shown at all.
 
-use super::server_error::Unescaped;
+use super::escapes::Unescaped;
 use std::borrow::Cow;
 
 /// The replacement of a text, or of its part after the code.

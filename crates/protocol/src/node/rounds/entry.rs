@@ -1,17 +1,17 @@
 //! One round: its request, its waiter, and the votes so far.
 
+use super::RoundOutcome;
 use super::propagation::LockSpread;
 use crate::engine::{
-    Command, Counters, Node, NodeSet, QueueState, Request, Said, Share, Tally, Verdict, Vote,
-    Votes, quorum, until_quorum,
+    Command, Counters, Node, NodeSet, QueueState, Request, Said, Tally, Verdict, Vote, Votes,
+    quorum, until_quorum,
 };
 use crate::node::command::NodeReply;
 use crate::node::node_error::NodeError;
-use crate::node::report::{NodeAnswer, NodeReport, NodeStatus};
+use crate::node::report::{NodeAnswer, NodeReport};
 use crate::node::session::{Answer, Session};
 use crate::node::{SharedRequest, Ticket};
 use crate::time::Time;
-use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ impl<W> Entry<W> {
     }
 
     /// What was replied, with the nodes that have.
-    fn replied(&self) -> impl Iterator<Item = (Node, &NodeReply)> {
+    pub(super) fn replied(&self) -> impl Iterator<Item = (Node, &NodeReply)> {
         let replies = (0..).map(Node::new).zip(&self.replies);
         replies.filter_map(|(node, reply)| Some((node, reply.as_ref()?)))
     }
@@ -307,113 +307,6 @@ impl<W> Entry<W> {
             }
         };
         sessions.iter().enumerate().map(report).collect()
-    }
-}
-
-// The outcome of a round.
-
-/// The outcome of a round, or of a wait in the nodes' queue, whose votes say which nodes reserve
-/// the lock.
-#[derive(Debug)]
-pub struct RoundOutcome {
-    pub votes: Votes,
-    /// What each node replied. Empty if no error can follow from the votes: a majority granted the
-    /// request, or an attempt failed only because the lock is held. Never empty if two nodes are
-    /// one server.
-    pub reports: Vec<NodeReport>,
-    /// What each node has said to a custom command. `None` if it gave no reply that counts.
-    pub said: Vec<Option<Said>>,
-    /// Do all nodes tell the watcher when what a custom command has read changes?
-    pub is_watched: bool,
-    /// The state of every node, after a ping.
-    pub statuses: Vec<NodeStatus>,
-}
-
-impl RoundOutcome {
-    pub fn of(votes: Votes) -> Self {
-        let reports = Vec::new();
-        let said = Vec::new();
-        let statuses = Vec::new();
-        Self {
-            votes,
-            reports,
-            said,
-            is_watched: false,
-            statuses,
-        }
-    }
-
-    /// Of a round without replies. Its request may have been written, or may still be written.
-    pub fn without_replies(names: &[Arc<str>], error: &NodeError) -> Self {
-        let mut votes = Votes::new(Tally::new(names.len()));
-        let all = NodeSet::all(names.len());
-        votes.sent = all;
-        votes.tally.failed = all;
-        let failed = || NodeAnswer::Failed(error.clone());
-        let report = |name: &Arc<str>| NodeReport::new(Arc::clone(name), failed());
-        Self {
-            reports: names.iter().map(report).collect(),
-            said: vec![None; names.len()],
-            statuses: NodeStatus::of_unreachable(names, error),
-            ..Self::of(votes)
-        }
-    }
-}
-
-// The votes for a permit: which one the nodes granted.
-//
-// Each node chooses a permit that is free there, so a minority may grant another one than the
-// majority. Such a vote is a refusal, and the node is told the right permit before the caller has
-// it: see `propagation.rs`. For this the round waits for every node that is not silent. If it ended
-// with the majority, the other permit would stay taken on that node until somebody read its
-// answer, which may be never: each of several nodes could have another permit free, and nobody
-// would get the one that is free.
-
-impl<W> Entry<W> {
-    fn permits(&self) -> impl Iterator<Item = (Node, u32)> {
-        self.replied()
-            .filter_map(|(node, reply)| Some((node, reply.permit?)))
-    }
-
-    pub(super) fn granted_permit(&self, node: Node) -> Option<u32> {
-        self.replies[node.index()].as_ref()?.permit
-    }
-
-    /// The permit that most nodes granted; of several, the first.
-    pub(super) fn permit(&self) -> Option<u32> {
-        let votes = |permit| self.permits().filter(|(_, it)| *it == permit).count();
-        let most = |permit: &u32| (votes(*permit), Reverse(*permit));
-        self.permits().map(|(_, permit)| permit).max_by_key(most)
-    }
-
-    /// Do the votes decide the round? See [`Tally::is_settled`]. One that grants a permit also
-    /// needs the votes of the other nodes that are not silent.
-    pub(super) fn is_settled(&self, sessions: &[Session]) -> bool {
-        let share = || self.request.as_deref().and_then(Request::share);
-        let takes_permit = || share().map_or(0, Share::permits) > 0 && self.is_claim();
-        let may_wait = || takes_permit() && self.is_confirmed();
-        self.tally.is_settled() && !(may_wait() && self.awaited(sessions) > 0)
-    }
-
-    /// Votes for different permits are not votes for the same lock: only those for one permit are
-    /// grants, the others are refusals.
-    pub(super) fn count_permits(&mut self) {
-        let best = self.permit();
-        let mut tally = self.tally;
-        for (node, permit) in self.permits() {
-            let Tally {
-                granted, refused, ..
-            } = &mut tally;
-            let is_best = Some(permit) == best;
-            let (from, to) = if is_best {
-                (refused, granted)
-            } else {
-                (granted, refused)
-            };
-            from.remove(node);
-            to.insert(node);
-        }
-        self.tally = tally;
     }
 }
 

@@ -1,9 +1,10 @@
 //! Tests of the warnings, with literal statuses.
 
 use super::*;
-use crate::node::GroupOptions;
-use crate::node::NodeError;
 use crate::node::examination::{ClockReading, FailoverSettings, Fsync, Persistence};
+use crate::node::{GroupOptions, Host, NodeError, NodeStatus, Role};
+use crate::time::Time;
+use core::net::IpAddr;
 
 const GUARDED: Standards = Standards {
     restart_guard: true,

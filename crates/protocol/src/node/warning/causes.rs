@@ -1,0 +1,161 @@
+//! What in the answers of nodes is a cause for a warning.
+
+use super::NodeWarning;
+use crate::node::{ClockDifference, CrashLoss, NodeStatus, Role, sentinels};
+use crate::time::Time;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the warnings about nodes depend on besides the nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct Standards {
+    /// Is `Builder::restart_guard` on?
+    pub restart_guard: bool,
+    /// The drift allowance of the longest ttl.
+    pub allowed: Duration,
+}
+
+/// Fills in what follows from the answers of all nodes: by how much the clocks differ, and the
+/// warnings. The wall clock shows `wall_micros` at `now`.
+pub fn judge(statuses: &mut [NodeStatus], standards: Standards, now: Time, wall_micros: u64) {
+    let count = statuses.len();
+    for index in 0..count {
+        let (earlier, rest) = statuses.split_at_mut(index);
+        let status = &mut rest[0];
+        status.clock = status
+            .clock_reading
+            .map(|it| it.difference(now, wall_micros));
+        status.warnings = of_server(status, standards);
+        // With three nodes or more, the others go on.
+        status
+            .warnings
+            .extend(sentinels::warnings(status, count < 3));
+        status.warnings.extend(same_host(earlier, status));
+        let is_alone = count > 1 && status.role == Some(Role::Standalone);
+        status
+            .warnings
+            .extend(is_alone.then_some(NodeWarning::Standalone));
+    }
+}
+
+fn of_server(status: &NodeStatus, standards: Standards) -> Vec<NodeWarning> {
+    let memory = &status.memory;
+    let max = memory.max.filter(|max| *max > 0);
+    // Without a limit, the policy never applies.
+    let policy = memory
+        .policy
+        .as_ref()
+        .filter(|policy| max.is_some() && *policy != "noeviction");
+    let evicts = policy.map(|policy| NodeWarning::Evicts {
+        policy: policy.clone(),
+    });
+    let is_short = |(used, max): &(u64, u64)| *used >= *max - *max / 10;
+    // A server that evicts is not short of memory.
+    let short = memory
+        .used
+        .zip(max)
+        .filter(|it| policy.is_none() && is_short(it));
+    let short = short.map(|(used, max)| NodeWarning::MemoryShort { used, max });
+    let replication = match status.role {
+        _ if status.group_options.is_some() => None,
+        Some(Role::Replica) => Some(NodeWarning::Replica),
+        Some(Role::Master { replicas: 0 }) | None => None,
+        // Of an ensemble, one is not judged without the others.
+        Some(Role::Standalone | Role::Leader | Role::Follower | Role::Observer) => None,
+        Some(Role::Master { replicas }) => Some(NodeWarning::HasReplicas { count: replicas }),
+    };
+    let is_cluster = status.is_cluster == Some(true) && status.group_options.is_none();
+    let cluster = is_cluster.then_some(NodeWarning::Cluster);
+    let allowed = standards.allowed;
+    let is_off = |clock: &ClockDifference| clock.by > allowed.saturating_add(clock.error);
+    let clock = status
+        .clock
+        .filter(is_off)
+        .map(|clock| NodeWarning::ClockOff { clock, allowed });
+    let loss = status
+        .persistence
+        .crash_loss()
+        .filter(|_| !standards.restart_guard);
+    let loss = loss.filter(|loss| *loss != CrashLoss::Nothing);
+    let forgets = loss.map(|loss| NodeWarning::Forgets { loss });
+    let of_server = [evicts, short, replication, cluster, clock, forgets];
+    of_server
+        .into_iter()
+        .flatten()
+        .chain(of_group(status))
+        .collect()
+}
+
+/// How long after the last acknowledgement that was in time a master still takes writes, besides
+/// `min-replicas-max-lag`: it counts whole seconds, and looks once a second.
+const LAG_GRAIN: Duration = Duration::from_secs(2);
+
+/// What about a replicated group makes its bound wrong, or costs needless waits.
+fn of_group(status: &NodeStatus) -> Vec<NodeWarning> {
+    let (Some(options), Some(Role::Master { replicas })) = (&status.group_options, status.role)
+    else {
+        return Vec::new();
+    };
+    let settings = status.failover;
+    let bound = options.bound;
+    let named = options.replicas.filter(|named| *named != replicas);
+    let differ = named.map(|named| NodeWarning::ReplicasDiffer {
+        named,
+        connected: replicas,
+    });
+    // What a majority vouches for needs no bound of the servers.
+    let is_bounded_by_servers = options.replicas.is_none();
+    let is_cluster = status.is_cluster == Some(true);
+    let known = replicas.max(replicas_known(status));
+    let lag = settings
+        .min_replicas
+        .zip(settings.max_lag)
+        .map(|(wanted, lag)| {
+            let is_enough = wanted >= u64::from(known.div_ceil(2)) && !lag.is_zero();
+            is_enough.then_some(lag + LAG_GRAIN)
+        });
+    let (setting, needed) = match is_cluster {
+        true => ("cluster-node-timeout", settings.cluster_timeout.map(Some)),
+        false => ("min-replicas-max-lag", lag.filter(|_| known > 0)),
+    };
+    let of_bound = needed
+        .filter(|_| is_bounded_by_servers)
+        .and_then(|needed| match needed {
+            None => Some(NodeWarning::NoBound { replicas: known }),
+            Some(needed) if needed > bound => Some(NodeWarning::BoundShort {
+                setting,
+                needed,
+                bound,
+            }),
+            Some(_) => None,
+        });
+    let moves = settings.replica_migration == Some(true) && is_cluster;
+    let moves = (moves && options.replicas.is_some()).then_some(NodeWarning::ReplicasMove);
+    let after = settings.backlog_ttl.filter(|after| !after.is_zero());
+    let backlog = after.map(|after| NodeWarning::BacklogEnds { after });
+    let is_refused = settings.may_wait == Some(false) && options.replicas.is_some();
+    let wait = is_refused.then_some(NodeWarning::WaitRefused);
+    [of_bound, differ, moves, wait, backlog]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// How many replicas the group has that may be away now: after a failover the former master is, and
+/// may still grant locks.
+fn replicas_known(status: &NodeStatus) -> u32 {
+    let answers = status.sentinels.iter().flat_map(|it| &it.answers);
+    let listed = answers.map(|it| it.replicas).max().unwrap_or(0);
+    listed.max(u32::from(status.persistence.has_replicated == Some(true)))
+}
+
+/// Is the node on the machine of an earlier one? The same server is an error, and no warning.
+fn same_host(earlier: &[NodeStatus], status: &NodeStatus) -> Option<NodeWarning> {
+    let host = status.host?;
+    let is_same = |other: &&NodeStatus| other.host.is_some_and(|other| other.is_same(host));
+    let first = earlier.iter().find(is_same)?;
+    Some(NodeWarning::SameHost {
+        url: Arc::clone(&first.url),
+        is_here: host.is_here,
+    })
+}
