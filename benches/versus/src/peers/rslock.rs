@@ -107,10 +107,10 @@ fn hold(duration: Duration) {
 /// rslock as a program of blocking threads would use it.
 pub fn threads(urls: &[String]) -> Cycle {
     let runtime = multi_thread();
-    let manager = manager(urls, 1);
+    let impatient = manager(urls, 1);
     let patient = manager(urls, u32::MAX);
     Box::new(move |resource, waits, while_held| {
-        let manager = if waits { &patient } else { &manager };
+        let manager = if waits { &patient } else { &impatient };
         let lock = runtime.block_on(manager.lock(resource, TTL));
         let lock = lock.unwrap_or_else(|error| panic!("rslock takes the lock: {error}"));
         while_held(Note::default());
