@@ -2,6 +2,7 @@
 //!
 //! - `calls.rs`: each call, on real servers, with participants in memory.
 //! - `postgres.rs`: what the guide says of PostgreSQL, on a real server.
+//! - `records.rs`: what of them is on the nodes, and is swept.
 //! - `replaced.rs`: two processes of one side, of which one is stopped while the other goes on.
 //! - `rounds.rs`: how many rounds each step takes.
 //!
@@ -13,6 +14,7 @@
 mod calls;
 mod group;
 mod postgres;
+mod records;
 mod replaced;
 mod rounds;
 mod shelf;

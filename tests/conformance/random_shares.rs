@@ -2,7 +2,25 @@
 
 use super::{Generator, Words};
 use redlatch_protocol::inspect;
-use redlatch_protocol::node::script;
+use redlatch_protocol::node::script::{self, Script};
+
+/// Those about shares, the frequent ones several times, and others that meet shares.
+const SCRIPTS: [Script; 14] = [
+    script::SHARE,
+    script::SHARE,
+    script::SHARE,
+    script::SHARE,
+    script::SHARE,
+    script::KEEP_SHARED,
+    script::KEEP_SHARED,
+    script::RELEASE_SHARED,
+    script::RELEASE_SHARED,
+    script::RELEASE_READER,
+    script::RELEASE_READER,
+    inspect::REMOVE,
+    script::FENCE,
+    inspect::INSPECT,
+];
 
 impl Generator {
     /// A command about one lock, most often about its shares.
@@ -49,23 +67,7 @@ impl Generator {
 
     /// One of the scripts about shares, or another that meets shares.
     pub(super) fn share(&mut self, wait: &mut bool) -> Words {
-        let scripts = [
-            script::SHARE,
-            script::SHARE,
-            script::SHARE,
-            script::SHARE,
-            script::SHARE,
-            script::KEEP_SHARED,
-            script::KEEP_SHARED,
-            script::RELEASE_SHARED,
-            script::RELEASE_SHARED,
-            script::RELEASE_READER,
-            script::RELEASE_READER,
-            inspect::REMOVE,
-            script::FENCE,
-            inspect::INSPECT,
-        ];
-        let script = scripts[self.below(scripts.len() as u64) as usize];
+        let script = SCRIPTS[self.below(SCRIPTS.len() as u64) as usize];
         let mut words = self.call(script);
         let key = self.pick(&["k1", "k1", "k1", "k2"]);
         let is_counted = match script {

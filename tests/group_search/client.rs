@@ -159,13 +159,7 @@ impl Session {
             (Command::Touch { .. }, Answer::Failed) => {}
             (Command::Claim { .. } | Command::Keep { .. }, Answer::Vote(granted)) => {
                 let is_extension = matches!(sent.command, Command::Keep { .. });
-                let has_written = match scheme.mistake {
-                    Some(Mistake::VouchedByRefusal) => true,
-                    Some(Mistake::VouchedByAnyExtension) => *granted,
-                    // An extension for less than the key lives anyway writes nothing.
-                    _ => *granted && !is_extension,
-                };
-                if has_written {
+                if has_written(scheme, *granted, is_extension) {
                     self.wrote_at = Some(sent.at);
                 }
                 let counts = *granted && self.is_old(scheme, now, is_extension);
@@ -407,5 +401,15 @@ impl Client {
         if is_granted || count(Vote::Open) == 0 {
             self.attempt = None;
         }
+    }
+}
+
+/// Does the answer to a vote show that the server has written?
+fn has_written(scheme: &Scheme, granted: bool, is_extension: bool) -> bool {
+    match scheme.mistake {
+        Some(Mistake::VouchedByRefusal) => true,
+        Some(Mistake::VouchedByAnyExtension) => granted,
+        // An extension for less than the key lives anyway writes nothing.
+        _ => granted && !is_extension,
     }
 }

@@ -26,6 +26,7 @@ mod expect;
 mod group;
 mod node;
 mod scheme;
+mod search;
 mod world;
 
 use expect::{broken, broken_by_search, broken_from, sound, sound_walks};

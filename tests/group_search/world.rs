@@ -4,8 +4,6 @@ use crate::client::{Attempt, Client, Sent, Session, Vote, nonce_of};
 use crate::group::{Group, NEVER};
 use crate::node::{Command, Node};
 use crate::scheme::{Faults, Mistake, Scheme};
-use models::explore::{Model, hash};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct World {
@@ -60,96 +58,6 @@ pub(crate) enum Step {
     ElectAgain(usize, usize),
 }
 
-/// Two clients hold the lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TwoHolders;
-
-/// A scheme, and what runs the commands of its servers.
-pub(crate) struct Search {
-    pub(crate) scheme: Scheme,
-    pub(crate) node: Node,
-}
-
-impl Search {
-    pub(crate) fn new(scheme: Scheme) -> Self {
-        Self {
-            scheme,
-            node: Node::new(&scheme),
-        }
-    }
-}
-
-impl Model for Search {
-    type World = World;
-    type Step = Step;
-    type Violation = TwoHolders;
-
-    fn first(&mut self) -> World {
-        let Scheme {
-            groups,
-            servers,
-            clients,
-            faults,
-            ..
-        } = self.scheme;
-        let epoch = u8::from(self.scheme.has_epochs);
-        let run = |group| (1 + group * servers) as u8;
-        World {
-            now: self.scheme.start(),
-            groups: (0..groups)
-                .map(|group| Group::new(servers, run(group), epoch, &mut self.node))
-                .collect(),
-            clients: vec![Client::new(groups); clients],
-            late: Vec::new(),
-            names: run(groups),
-            tokens: 0,
-            left: faults,
-        }
-    }
-
-    fn steps(&mut self, world: &World) -> Vec<Step> {
-        let mut steps = Vec::new();
-        if world.now < self.scheme.start() + self.scheme.ticks {
-            steps.push(Step::Tick);
-        }
-        for group in 0..world.groups.len() {
-            world.steps_of_group(group, &self.scheme, &mut steps);
-        }
-        for client in 0..world.clients.len() {
-            world.steps_of_client(client, &self.scheme, &mut steps);
-        }
-        steps.extend((0..world.late.len()).map(Step::Late));
-        steps
-    }
-
-    fn take(&mut self, world: &mut World, step: &Step) -> Result<(), TwoHolders> {
-        world.take(*step, &self.scheme, &mut self.node);
-        if world.holders() > 1 {
-            Err(TwoHolders)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// The order of clients makes no difference.
-    fn key(&self, world: &World) -> u64 {
-        let mut clients: Vec<u64> = world.clients.iter().map(hash).collect();
-        clients.sort_unstable();
-        let mut hasher = DefaultHasher::new();
-        let World {
-            now,
-            groups,
-            late,
-            names,
-            tokens,
-            left,
-            ..
-        } = world;
-        (now, groups, clients, late, names, tokens, left).hash(&mut hasher);
-        hasher.finish()
-    }
-}
-
 impl World {
     pub(crate) fn holders(&self) -> usize {
         self.clients
@@ -158,7 +66,7 @@ impl World {
             .count()
     }
 
-    fn steps_of_group(&self, group: usize, scheme: &Scheme, steps: &mut Vec<Step>) {
+    pub(crate) fn steps_of_group(&self, group: usize, scheme: &Scheme, steps: &mut Vec<Step>) {
         let Group {
             servers, current, ..
         } = &self.groups[group];
@@ -201,7 +109,7 @@ impl World {
         steps.extend((left.evictions > 0 && is_marked).then_some(Step::Evict(group)));
     }
 
-    fn steps_of_client(&self, index: usize, scheme: &Scheme, steps: &mut Vec<Step>) {
+    pub(crate) fn steps_of_client(&self, index: usize, scheme: &Scheme, steps: &mut Vec<Step>) {
         let client = &self.clients[index];
         for (group, session) in client.sessions.iter().enumerate() {
             let servers = &self.groups[group].servers;
@@ -253,7 +161,7 @@ impl World {
         }
     }
 
-    fn take(&mut self, step: Step, scheme: &Scheme, node: &mut Node) {
+    pub(crate) fn take(&mut self, step: Step, scheme: &Scheme, node: &mut Node) {
         let now = self.now;
         let left = &mut self.left;
         match step {

@@ -67,18 +67,10 @@ fn read_lock(mut keys: Keys, index: usize, is_mute: bool) -> Lock {
         Some((Value::Set(members), _)) => members.clone(),
         _ => Vec::new(),
     };
-    let holders = set(HOLDERS).into_iter().map(|(member, ends)| {
-        let (slot, value) = read_member(&member).expect("a member");
-        let slot = slot.map(|slot| slot as u8);
-        let token = Token::read(value);
-        let end = match ends {
-            ..NOW => End::Over,
-            ends if ends <= NOW + CLAIM => End::Soon,
-            _ => End::Later,
-        };
-        Share { slot, token, end }
-    });
-    let mut holders: Vec<Share> = holders.collect();
+    let mut holders: Vec<Share> = set(HOLDERS)
+        .into_iter()
+        .map(|(member, ends)| share(&member, ends))
+        .collect();
     holders.sort_unstable();
     let permits = set(PERMITS)
         .into_iter()
@@ -122,6 +114,19 @@ fn read_lock(mut keys: Keys, index: usize, is_mute: bool) -> Lock {
     };
     assert_eq!(write_lock(&lock, is_mute), keys, "{lock:?}");
     lock
+}
+
+/// The share of this member of the set of holders, which ends then.
+fn share(member: &[u8], ends: u64) -> Share {
+    let (slot, value) = read_member(member).expect("a member");
+    let slot = slot.map(|slot| slot as u8);
+    let token = Token::read(value);
+    let end = match ends {
+        ..NOW => End::Over,
+        ends if ends <= NOW + CLAIM => End::Soon,
+        _ => End::Later,
+    };
+    Share { slot, token, end }
 }
 
 fn key(keys: &Keys) -> Key {
@@ -171,22 +176,7 @@ fn write_lock(lock: &Lock, is_mute: bool) -> Keys {
     let mut keys = Keys::new();
     let has_holders = lock.holders.iter().any(|share| share.end == End::Later);
     let shares_left = if has_holders { LONG } else { CLAIM };
-    let value = match lock.key {
-        Key::Free => None,
-        Key::Held(token) => Some((token.name(), LONG)),
-        Key::Reserved(id, time) => {
-            let grace = if time.has_grace { "1000" } else { "0" };
-            Some(([RESERVED, &id.name(), grace.as_bytes()].concat(), time.left))
-        }
-        Key::Left(token, time) => {
-            let grace: &[u8] = if time.has_grace { b"1000:" } else { b"0:" };
-            Some((
-                [b"redlatch:left:", grace, &token.name()].concat(),
-                time.left,
-            ))
-        }
-        Key::Shared => Some((SHARED.to_vec(), shares_left)),
-    };
+    let value = value_of(lock.key, shares_left);
     keys.extend(value.map(|(value, left)| (Vec::new(), (Value::Text(value), left))));
     let mut set = |name: &str, members: Vec<(Vec<u8>, u64)>, left: u64| {
         put_set(&mut keys, name, members, left);
@@ -246,6 +236,26 @@ fn write_lock(lock: &Lock, is_mute: bool) -> Keys {
         keys.insert(FLOOR.into(), (Value::Text(digits), LONG));
     }
     keys
+}
+
+/// The value of a lock's own key, and how long it lives.
+fn value_of(key: Key, shares_left: u64) -> Option<(Vec<u8>, u64)> {
+    match key {
+        Key::Free => None,
+        Key::Held(token) => Some((token.name(), LONG)),
+        Key::Reserved(id, time) => {
+            let grace = if time.has_grace { "1000" } else { "0" };
+            Some(([RESERVED, &id.name(), grace.as_bytes()].concat(), time.left))
+        }
+        Key::Left(token, time) => {
+            let grace: &[u8] = if time.has_grace { b"1000:" } else { b"0:" };
+            Some((
+                [b"redlatch:left:", grace, &token.name()].concat(),
+                time.left,
+            ))
+        }
+        Key::Shared => Some((SHARED.to_vec(), shares_left)),
+    }
 }
 
 fn put_set(keys: &mut Keys, name: &str, mut members: Vec<(Vec<u8>, u64)>, left: u64) {

@@ -145,6 +145,13 @@ impl Mistake {
                 "if grace and (left <= 0 or first ~= waiter) then",
             ),
             Self::CallerIsLate => change(&[QUEUE], "return late == caller", "return true"),
+            _ => self.changes_about_sets(),
+        }
+    }
+
+    fn changes_about_sets(self) -> Vec<Change> {
+        let change = |scripts, from, to| vec![Change { scripts, from, to }];
+        match self {
             Self::WholeSetIsRenewed => change(
                 &[QUEUE],
                 "if ends then\ncall('PEXPIRE'",

@@ -113,21 +113,9 @@ impl Options {
         let faults = faults(random, broken_assumption);
         let drift = drift(random, broken_assumption);
         let wait_for_all = random.chance(150);
-        // With `wait_for_all`, a client waits that long for nodes that are down: a ttl must be
-        // longer.
-        let timeout_max = if wait_for_all {
-            ttl.0.min(ttl.1) / 4
-        } else {
-            u64::MAX
-        };
-        let node_timeout = random.pick(&[5_u64, 20, 50, 50, 50, 200]).min(timeout_max);
+        let node_timeout = node_timeout(random, wait_for_all, ttl);
         let with_twins = broken_assumption == BrokenAssumption::NoneWithTwins;
-        let sizes: &[_] = if with_twins {
-            &[3, 3, 4, 5]
-        } else {
-            &[1, 2, 3, 3, 3, 4, 5, 5, 6, 7]
-        };
-        let nodes = random.pick(sizes);
+        let nodes = nodes(random, with_twins);
         let mut options = Self {
             broken_assumption,
             mistake,
@@ -144,7 +132,7 @@ impl Options {
             walls_apart: random.pick(&[0, 1_000, 100_000_000]),
             ttl,
             ttls_differ: false,
-            node_timeout: Duration::from_millis(node_timeout),
+            node_timeout,
             wait_for_all,
             restart_guard: broken_assumption == BrokenAssumption::None && random.chance(250),
             hides_info: false,
@@ -260,6 +248,27 @@ impl Options {
     pub(crate) fn longest_life(&self) -> u64 {
         self.ttl.1 * MILLIS * 12 / 10 + 2 * MILLIS
     }
+}
+
+fn node_timeout(random: &mut Random, wait_for_all: bool, ttl: (u64, u64)) -> Duration {
+    // With `wait_for_all`, a client waits that long for nodes that are down: a ttl must be
+    // longer.
+    let timeout_max = if wait_for_all {
+        ttl.0.min(ttl.1) / 4
+    } else {
+        u64::MAX
+    };
+    let millis = random.pick(&[5_u64, 20, 50, 50, 50, 200]);
+    Duration::from_millis(millis.min(timeout_max))
+}
+
+fn nodes(random: &mut Random, with_twins: bool) -> usize {
+    let sizes: &[_] = if with_twins {
+        &[3, 3, 4, 5]
+    } else {
+        &[1, 2, 3, 3, 3, 4, 5, 5, 6, 7]
+    };
+    random.pick(sizes)
 }
 
 fn drift(random: &mut Random, broken_assumption: BrokenAssumption) -> i64 {

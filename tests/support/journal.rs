@@ -42,98 +42,71 @@ impl Entry {
             .map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
         let about = resource.or(event.url().map(str::to_owned));
         let about = about.expect("an event is about a resource, a register or a node");
-        let entry = Self {
+        Self {
             name: event.name(),
             about,
             text: shown(event),
-            ..Self::default()
-        };
-        match *event {
-            Event::Attempt {
-                number,
-                outcome,
-                took,
-                ..
-            } => Self {
-                attempts: number,
-                outcome: Some(outcome),
-                span: took,
-                ..entry
+            attempts: attempts(event),
+            span: span(event),
+            validity: validity(event),
+            outcome: match *event {
+                Event::Attempt { outcome, .. } => Some(outcome),
+                _ => None,
             },
-            Event::Quarantined { left, .. } => Self {
-                span: left,
-                ..entry
+            released: match *event {
+                Event::Released { outcome, .. } => outcome,
+                _ => None,
             },
-            Event::Woken { waited, .. } => Self {
-                span: waited,
-                ..entry
-            },
-            Event::Acquired {
-                attempts,
-                waited,
-                validity,
-                ..
-            } => Self {
-                attempts,
-                span: waited,
-                validity,
-                ..entry
-            },
-            Event::Contended {
-                attempts, waited, ..
-            }
-            | Event::Failed {
-                attempts, waited, ..
-            } => Self {
-                attempts,
-                span: waited,
-                ..entry
-            },
-            Event::Extended { took, validity, .. } | Event::NotExtended { took, validity, .. } => {
-                Self {
-                    span: took,
-                    validity,
-                    ..entry
-                }
-            }
-            Event::Lost { held, .. } => Self {
-                span: held,
-                ..entry
-            },
-            Event::Released {
-                held,
-                outcome,
-                remaining,
-                ..
-            } => Self {
-                span: held,
-                validity: remaining,
-                released: outcome,
-                ..entry
-            },
-            Event::LetExpire {
-                held, remaining, ..
-            } => Self {
-                span: held,
-                validity: remaining,
-                ..entry
-            },
-            Event::NodeSlow { silent, .. } => Self {
-                span: silent,
-                ..entry
-            },
-            Event::RegisterRead { rounds, took, .. }
-            | Event::RegisterChanged { rounds, took, .. } => Self {
-                attempts: rounds.into(),
-                span: took,
-                ..entry
-            },
-            Event::RegisterFailed { took, .. } => Self {
-                span: took,
-                ..entry
-            },
-            _ => entry,
         }
+    }
+}
+
+fn attempts(event: &Event<'_>) -> u64 {
+    match *event {
+        Event::Attempt { number, .. } => number,
+        Event::Acquired { attempts, .. }
+        | Event::Contended { attempts, .. }
+        | Event::Failed { attempts, .. } => attempts,
+        Event::RegisterRead { rounds, .. } | Event::RegisterChanged { rounds, .. } => rounds.into(),
+        _ => 0,
+    }
+}
+
+fn span(event: &Event<'_>) -> Duration {
+    match *event {
+        Event::Attempt { took: span, .. }
+        | Event::Quarantined { left: span, .. }
+        | Event::Woken { waited: span, .. }
+        | Event::Acquired { waited: span, .. }
+        | Event::Contended { waited: span, .. }
+        | Event::Failed { waited: span, .. }
+        | Event::Extended { took: span, .. }
+        | Event::NotExtended { took: span, .. }
+        | Event::Lost { held: span, .. }
+        | Event::Released { held: span, .. }
+        | Event::LetExpire { held: span, .. }
+        | Event::NodeSlow { silent: span, .. }
+        | Event::RegisterRead { took: span, .. }
+        | Event::RegisterChanged { took: span, .. }
+        | Event::RegisterFailed { took: span, .. } => span,
+        _ => Duration::ZERO,
+    }
+}
+
+fn validity(event: &Event<'_>) -> Duration {
+    match *event {
+        Event::Acquired { validity, .. }
+        | Event::Extended { validity, .. }
+        | Event::NotExtended { validity, .. }
+        | Event::Released {
+            remaining: validity,
+            ..
+        }
+        | Event::LetExpire {
+            remaining: validity,
+            ..
+        } => validity,
+        _ => Duration::ZERO,
     }
 }
 

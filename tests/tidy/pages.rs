@@ -26,6 +26,14 @@ struct Page {
     code: BTreeSet<String>,
 }
 
+/// The label of a link that has one.
+fn reference(link_type: LinkType, id: &str) -> Option<String> {
+    match link_type {
+        LinkType::Inline | LinkType::Autolink | LinkType::Email => None,
+        _ => Some(id.to_owned()),
+    }
+}
+
 impl Page {
     fn read(source: &Source) -> Page {
         let broken = RefCell::new(Vec::new());
@@ -66,11 +74,8 @@ impl Page {
                         ..
                     },
                 ) => {
-                    let reference = match link_type {
-                        LinkType::Inline | LinkType::Autolink | LinkType::Email => None,
-                        _ => Some(id.to_string()),
-                    };
-                    page.links.push((dest_url.to_string(), reference));
+                    page.links
+                        .push((dest_url.to_string(), reference(link_type, &id)));
                 }
                 Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(info))) => {
                     page.blocks.push((info.to_string(), String::new()));

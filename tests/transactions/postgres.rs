@@ -278,6 +278,14 @@ fn a_client_may_die_at_each_step() {
     assert_eq!(died, 12);
 }
 
+/// How many transactions are prepared on both sides.
+fn prepared(sides: &mut [Stock; 2]) -> usize {
+    sides
+        .iter_mut()
+        .map(|side| side.prepared().unwrap().len())
+        .sum()
+}
+
 #[test]
 fn what_is_prepared_outlives_the_server_and_its_clients() {
     let Some(mut server) = Postgres::start() else {
@@ -286,12 +294,6 @@ fn what_is_prepared_outlives_the_server_and_its_clients() {
     let (servers, first) = formed(3);
     let clients = [first, client(&servers)];
     let mut sides = sides(&server);
-    let prepared = |sides: &mut [Stock; 2]| {
-        sides
-            .iter_mut()
-            .map(|side| side.prepared().unwrap().len())
-            .sum::<usize>()
-    };
     // Both have voted, and neither has committed.
     sides
         .iter()
@@ -323,6 +325,16 @@ fn what_is_prepared_outlives_the_server_and_its_clients() {
         );
     }
     assert_ended(&clients[0], &mut sides, [7, 13]);
+}
+
+#[test]
+fn what_waits_for_the_other_side_when_the_server_dies_is_rolled_back_later() {
+    let Some(mut server) = Postgres::start() else {
+        return;
+    };
+    let (servers, first) = formed(3);
+    let clients = [first, client(&servers)];
+    let mut sides = sides(&server);
     // Berlin waits for Paris when the server dies, and cannot roll back.
     let id = clients[0]
         .transactions()
@@ -358,7 +370,7 @@ fn what_is_prepared_outlives_the_server_and_its_clients() {
         sides[0].start_again(&client(&servers)),
         [(id, Decision::Aborted)]
     );
-    assert_ended(&clients[0], &mut sides, [7, 13]);
+    assert_ended(&clients[0], &mut sides, [10, 10]);
 }
 
 #[test]

@@ -40,4 +40,6 @@ mod waiting;
 mod zookeeper;
 // Linux: the certificates are made by a crate that the tests have there only.
 #[cfg(target_os = "linux")]
+mod groups_over_tls;
+#[cfg(target_os = "linux")]
 mod tls;

@@ -132,15 +132,7 @@ fn as_a_parent() {
     expect_child_to_succeed();
     assert_eq!((plain.ensure_held(), kept.ensure_held()), (Ok(()), Ok(())));
     plain.extend(LONG).unwrap();
-    for (url, key) in urls
-        .iter()
-        .flat_map(|url| ["plain", "kept", "served"].map(|key| (url, key)))
-    {
-        assert!(
-            ask(url, &["PTTL", key]).integer() > 0,
-            "{key} is gone from {url}"
-        );
-    }
+    expect_keys(&urls);
     thread::sleep((KEPT + Duration::from_millis(500)).saturating_sub(forked.elapsed()));
     assert_eq!(kept.ensure_held(), Ok(()), "it is extended");
     let after: Vec<_> = urls.iter().map(|url| identities(url)).collect();
@@ -150,6 +142,19 @@ fn as_a_parent() {
     }
     take(&served, "meanwhile", LONG).release().unwrap();
     assert_eq!(losses.load(Ordering::SeqCst), 0);
+}
+
+/// All three locks are on all servers.
+fn expect_keys(urls: &[&str]) {
+    for (url, key) in urls
+        .iter()
+        .flat_map(|url| ["plain", "kept", "served"].map(|key| (url, key)))
+    {
+        assert!(
+            ask(url, &["PTTL", key]).integer() > 0,
+            "{key} is gone from {url}"
+        );
+    }
 }
 
 /// The reply of the server at `url`.

@@ -41,12 +41,7 @@ impl Node {
                 show_reply(&reply)
             )
         });
-        for Holder { left, .. } in command.keys.iter().flat_map(|key| self.holders(now, key)) {
-            if left > context.options.ttl.1 {
-                let text = format!("node {}: a key that lives for {left} ms", self.index);
-                context.checker.report_violation(Invariant::Residue, text);
-            }
-        }
+        self.expect_no_residue(context, now, command);
         if command.kind == Kind::Queue {
             let waiter = argument(words, 0);
             command
@@ -77,11 +72,33 @@ impl Node {
             is_granted: is_granted(&reply),
             permit: permit(words, &reply),
         });
+        self.judge_late(context, connection, command, &keys);
+        reply
+    }
+
+    /// No key lives for longer than the longest ttl.
+    fn expect_no_residue(&self, context: &mut Context, now: Time, command: &Command<'_>) {
+        for Holder { left, .. } in command.keys.iter().flat_map(|key| self.holders(now, key)) {
+            if left > context.options.ttl.1 {
+                let text = format!("node {}: a key that lives for {left} ms", self.index);
+                context.checker.report_violation(Invariant::Residue, text);
+            }
+        }
+    }
+
+    /// What a command did although its client did not wait for it any more.
+    fn judge_late(
+        &self,
+        context: &mut Context,
+        connection: usize,
+        command: &Command<'_>,
+        keys: &[(Keeping, Keeping)],
+    ) {
         let is_avoidable = self.is_avoidable(context, connection);
         if is_avoidable && command.kind == Kind::Take {
             context
                 .checker
-                .expect_wanted(self.index, command.token, &keys);
+                .expect_wanted(self.index, command.token, keys);
         }
         let is_late = context.network.connections[connection].is_abandoned;
         if is_late && !is_avoidable && !matches!(command.kind, Kind::Remove | Kind::Queue) {
@@ -90,7 +107,6 @@ impl Node {
                 .into_iter()
                 .for_each(|token| context.checker.allow_leftover(token));
         }
-        reply
     }
 
     /// Runs a command, or what a mistake makes of it.

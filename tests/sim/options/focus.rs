@@ -172,7 +172,6 @@ impl Options {
 
     /// Some mistakes show only in few histories: makes these more frequent.
     fn aim(&mut self, random: &mut Random) {
-        let readers = Sharing::readers_only(1);
         match self.mistake {
             Some(Mistake::ExtensionShortens | Mistake::KillIgnored) => self.focus_on_late(random),
             Some(Mistake::LooksAtEndsOnly) => self.focus_on_strays(random),
@@ -210,6 +209,17 @@ impl Options {
                 self.queueing.waiter_lease = Ttl::from_duration(Duration::from_millis(100));
                 self.queueing.abilities.fill(Ability::All);
             }
+            Some(Mistake::ClockStopsInSuspend) => {
+                self.resources = 1;
+                self.faults = vec![Fault::Pause];
+            }
+            _ => self.aim_at_shares(random),
+        }
+    }
+
+    fn aim_at_shares(&mut self, random: &mut Random) {
+        let readers = Sharing::readers_only(1);
+        match self.mistake {
             Some(Mistake::SharesIgnored | Mistake::PermitsReused) => {
                 (self.clients, self.resources, self.patient_permille) = (4, 1, 600);
                 self.sharing = Sharing {
@@ -242,10 +252,6 @@ impl Options {
             Some(Mistake::ReadersRefused) => {
                 self.focus_on_order(random);
                 self.sharing = Sharing::readers_only(self.resources);
-            }
-            Some(Mistake::ClockStopsInSuspend) => {
-                self.resources = 1;
-                self.faults = vec![Fault::Pause];
             }
             _ => {}
         }

@@ -4,6 +4,7 @@
 
 pub mod columns;
 mod memory;
+mod plans;
 mod table;
 mod tls;
 mod values;

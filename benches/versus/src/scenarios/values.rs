@@ -4,7 +4,7 @@ use super::columns::{
     CPU, FAIRNESS, LONGEST, P50, P50_RATIO, P99, RATE, RATIO, RECEIVED, REPLIED, SCRIPT_TIME,
     SCRIPTS, SERVERS_CPU, UNKNOWN, WORST_FAIRNESS,
 };
-use super::table::{PLAN, WITH_HEALTHY, ms, on, row};
+use super::plans::{PLAN, WITH_HEALTHY, ms, on, row};
 use super::{On, Plan, Row};
 use crate::peers::{client, registers};
 use crate::work::Kind;
