@@ -3,7 +3,8 @@
 
 use crate::expect::tell;
 use crate::scheme::{Faults, Mistake, Scheme};
-use crate::world::{Search, Step, World};
+use crate::search::Search;
+use crate::world::{Step, World};
 use Step::{
     Acknowledge, Ask, Begin, Close, Connect, Deliver, ElectAgain, Execute, Extend, Hear, Promote,
     Read, Sync, Tick,

@@ -1,7 +1,8 @@
 //! What the tests expect, and how they walk.
 
 use crate::scheme::{Mistake, Scheme};
-use crate::world::{Search, Step, TwoHolders, World};
+use crate::search::{Search, TwoHolders};
+use crate::world::{Step, World};
 use models::explore::{Found, Model, Order, explore, shorten};
 use models::{Chance, budget, number, seeds};
 use std::fmt;

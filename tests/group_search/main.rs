@@ -4,7 +4,8 @@
 //! on for a while or for ever, servers start again with or without their keys, are elected again
 //! untold, or execute nothing for any time; markers are flushed and evicted; connections end, and
 //! what was written on them is carried out later; a vote and the check behind it are two steps, and
-//! their answers are read later still (`group.rs`, `world.rs`). Time is whole ticks, one for all.
+//! their answers are read later still (`group.rs`, `world.rs`; the steps from each state,
+//! `search.rs`). Time is whole ticks, one for all.
 //!
 //! What a server does, the library's own Lua does on an embedded node (`node.rs`). What its answers
 //! mean, the library's own rule says, `Reign`; what `node/session/trust/reign.rs` does with that, a

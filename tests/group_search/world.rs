@@ -11,10 +11,10 @@ pub(crate) struct World {
     pub(crate) groups: Vec<Group>,
     pub(crate) clients: Vec<Client>,
     /// What lies in the sockets of connections that have ended: in which group and server.
-    late: Vec<(usize, usize, Command)>,
+    pub(crate) late: Vec<(usize, usize, Command)>,
     /// Runs and reigns so far, and tokens.
-    names: u8,
-    tokens: u8,
+    pub(crate) names: u8,
+    pub(crate) tokens: u8,
     pub(crate) left: Faults,
 }
 
