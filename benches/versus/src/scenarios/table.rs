@@ -2,7 +2,7 @@
 
 use super::plans::{
     AWAY, BESIDE_FROZEN, BY_PROCESSES, BY_THREADS, FENCED, FROZEN, GROUP, MANY_CLIENTS, PERMITS,
-    READING, SHARED, SOLO, TLS, TLS_SHARED, crowd, on,
+    READING, SHARED, SOLO, TLS, TLS_SHARED, crowd,
 };
 use super::values::{REGISTERS, TRANSACTIONS};
 use super::{Context, Plan, Scenario, Stage, Storage};
