@@ -5,9 +5,9 @@ use super::{library, root};
 use std::fs;
 
 /// What may be found in 10,000 lines of code.
-const TUPLE_BINDINGS_MAX: usize = 9;
-const NAMED_CLOSURES_MAX: usize = 86;
-const SHADOWED_NAMES_MAX: usize = 24;
+const TUPLE_BINDINGS_MAX: usize = 5;
+const NAMED_CLOSURES_MAX: usize = 40;
+const SHADOWED_NAMES_MAX: usize = 15;
 
 /// `cfg`s in the file with the loop of every call, where a reader begins.
 const LOOP_CFGS_MAX: usize = 4;
