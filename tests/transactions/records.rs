@@ -1,5 +1,5 @@
-//! The records of transactions on the nodes: where they begin, how many may be in one, and that what
-//! is over is swept.
+//! The records of transactions on the nodes: where they begin, how many may be in one, and that
+//! what is over is swept.
 
 use std::thread;
 use std::time::Duration;
