@@ -116,12 +116,11 @@ impl AcquireArguments {
     pub(crate) fn complete(&mut self, file: LockDefaults, client: &ClientSettings) {
         let ttl = file.ttl(client.max_ttl);
         self.wait = self.wait.or(file.wait);
-        let of_client = || client.owner.clone().map(OsString::from_vec);
         self.owner = self
             .owner
             .take()
             .or(file.owner.map(OsString::from))
-            .or_else(of_client);
+            .or_else(|| client.owner.clone().map(OsString::from_vec));
         self.ttl = self.ttl.or(Some(ttl.min(self.max_hold.unwrap_or(ttl))));
     }
 
@@ -225,8 +224,10 @@ fn wait(
     log: &Log,
 ) -> Result<Option<LockGuard>, Error> {
     let owner = owner(arguments);
-    let request = request(client, arguments, &owner);
-    let request = if is_fenced { request.fenced() } else { request };
+    let mut request = request(client, arguments, &owner);
+    if is_fenced {
+        request = request.fenced();
+    }
     if arguments.no_wait {
         return request.try_lock();
     }

@@ -38,8 +38,10 @@ pub(crate) fn bench(nodes: &NodeArguments, arguments: &BenchArguments) -> Result
     let handoffs = handoff(&clients, &name, (arguments.handoffs, held), &stop)?;
     let all = [acquire, release, handoffs];
     if arguments.json {
-        let of = |histogram: &Histogram| (histogram.name.replace(' ', "_"), histogram.to_json());
-        let mut figures: serde_json::Map<_, _> = all.iter().map(of).collect();
+        let mut figures = serde_json::Map::new();
+        for histogram in &all {
+            figures.insert(histogram.name.replace(' ', "_"), histogram.to_json());
+        }
         figures.insert("failed_rounds".to_owned(), json!(failed));
         output::print(&format!("{}\n", json!(figures)))?;
     } else {
@@ -53,8 +55,8 @@ pub(crate) fn bench(nodes: &NodeArguments, arguments: &BenchArguments) -> Result
         }
     }
     if let Some(path) = &arguments.svg {
-        let error = |error| Failure::new(exit::FAILED, &format!("{}: {error}", path.display()));
-        fs::write(path, chart::svg(&all)).map_err(|why: std::io::Error| error(why))?;
+        fs::write(path, chart::svg(&all))
+            .map_err(|error| Failure::new(exit::FAILED, &format!("{}: {error}", path.display())))?;
     }
     Ok(exit::SUCCESS)
 }

@@ -30,8 +30,11 @@ pub(crate) fn doctor(nodes: &NodeArguments, arguments: &DoctorArguments) -> Resu
     let is_group = keep_registers(&statuses);
     for status in &statuses {
         findings.extend(node::of(status, node_timeout, is_group));
-        let of_node = |finding: &&Finding| finding.node.as_deref() == Some(&*status.url);
-        findings.extend(rights.iter().filter(of_node).cloned());
+        for finding in &rights {
+            if finding.node.as_deref() == Some(&*status.url) {
+                findings.push(finding.clone());
+            }
+        }
     }
     findings.extend(rights.into_iter().filter(|finding| finding.node.is_none()));
     let (quorum, code) = quorum(&statuses, &findings);
@@ -64,20 +67,17 @@ fn quorum(statuses: &[NodeStatus], findings: &[Finding]) -> (Finding, u8) {
     let count = statuses.len();
     let is_ensemble = statuses.iter().any(|node| ensemble::is_member(&node.url));
     let needed = ensemble::needed(statuses);
-    let is_sound = |node: &&NodeStatus| {
-        let is_error = |it: &&Finding| it.level == Level::Error;
-        !findings
+    let mut sound = 0;
+    let mut granting = 0;
+    for node in statuses {
+        let is_sound = findings
             .iter()
-            .filter(is_error)
-            .any(|it| it.node.as_deref() == Some(&*node.url))
-    };
-    let sound: Vec<_> = statuses.iter().filter(is_sound).collect();
-    let granting = sound
-        .iter()
-        .filter(|node| node.quarantine.is_none())
-        .count();
+            .all(|it| it.level != Level::Error || it.node.as_deref() != Some(&*node.url));
+        sound += usize::from(is_sound);
+        granting += usize::from(is_sound && node.quarantine.is_none());
+    }
     let about = format!("{granting} of {count} nodes grant locks, and a lock needs {needed}");
-    let (level, hint, code) = if sound.len() < needed {
+    let (level, hint, code) = if sound < needed {
         (Level::Error, "; mend the nodes above", exit::NO_QUORUM)
     } else if granting < needed {
         (

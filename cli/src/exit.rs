@@ -131,8 +131,10 @@ pub(crate) const OF_THE_COMMAND: &str =
 
 /// The table as text, for `--help`.
 pub(crate) fn help() -> String {
-    let line = |(code, meaning): (&str, &str)| format!("  {code:<7}{meaning}\n");
-    let lines: String = TABLE.into_iter().map(line).collect();
+    let mut lines = String::new();
+    for (code, meaning) in TABLE {
+        lines += &format!("  {code:<7}{meaning}\n");
+    }
     format!("Exit codes:\n{lines}\n{OF_THE_COMMAND}")
 }
 

@@ -192,7 +192,8 @@ pub(crate) fn holder_name(holder: &Holder) -> String {
 }
 
 fn node_table(nodes: &[NodeView]) -> String {
-    let row = |node: &NodeView| {
+    let mut rows = Vec::new();
+    for node in nodes {
         let holders: Vec<String> = match &node.holder {
             Ok(holder) => holder.iter().chain(&node.shares).map(holder_text).collect(),
             Err(error) => vec![exit::words(error)],
@@ -206,16 +207,10 @@ fn node_table(nodes: &[NodeView]) -> String {
         if let Some(left) = node.quarantine {
             text += &format!("; {}", quarantine_text(left));
         }
-        vec![
-            node.url.to_string(),
-            if node.agrees { "yes" } else { "-" }.to_owned(),
-            text,
-        ]
-    };
-    table::render(
-        &["NODE", "AGREES", "HOLDER"],
-        &nodes.iter().map(row).collect::<Vec<_>>(),
-    )
+        let agrees = if node.agrees { "yes" } else { "-" };
+        rows.push(vec![node.url.to_string(), agrees.to_owned(), text]);
+    }
+    table::render(&["NODE", "AGREES", "HOLDER"], &rows)
 }
 
 fn waiter_table(seen: &Inspection) -> String {
@@ -224,45 +219,28 @@ fn waiter_table(seen: &Inspection) -> String {
     if is_of_ensemble(seen) {
         headings.truncate(3);
     }
-    let row = |(index, waiter): (usize, &QueuedWaiter)| {
+    let mut rows = Vec::new();
+    for (index, waiter) in seen.waiters.iter().enumerate() {
+        let waited = SystemTime::now().duration_since(waiter.since).ok();
+        let wanted = match waiter.is_for_share() {
+            true => "a share",
+            false => "the lock",
+        };
         let mut row = vec![
             (index + 1).to_string(),
             cell(waiter.owner()),
-            cell(
-                SystemTime::now()
-                    .duration_since(waiter.since)
-                    .ok()
-                    .map(duration::show),
-            ),
-            if waiter.is_for_share() {
-                "a share"
-            } else {
-                "the lock"
-            }
-            .to_owned(),
+            cell(waited.map(duration::show)),
+            wanted.to_owned(),
             waiter.nodes.to_string(),
         ];
         row.truncate(headings.len());
-        row
-    };
-    let rows: Vec<_> = seen.waiters.iter().enumerate().map(row).collect();
+        rows.push(row);
+    }
     table::render(&headings, &rows)
 }
 
 fn to_json(name: &OsStr, seen: &Inspection) -> Value {
     let (state, holders) = state_json(&seen.state);
-    let node = |node: &NodeView| {
-        json!({
-            "url": &*node.url,
-            "agrees": node.agrees,
-            "reserved": node.is_reserved,
-            "not_a_lock": node.not_a_lock.map(|kind| kind.to_string()),
-            "quarantine_seconds": node.quarantine.map(seconds),
-            "holder": node.holder.as_ref().ok().and_then(Option::as_ref).map(holder_json),
-            "shares": node.shares.iter().map(holder_json).collect::<Vec<_>>(),
-            "error": node.holder.as_ref().err().map(exit::words),
-        })
-    };
     json!({
         "name": exact(name.as_bytes()),
         "state": state,
@@ -271,7 +249,20 @@ fn to_json(name: &OsStr, seen: &Inspection) -> Value {
         "holders": holders.iter().map(holder_json).collect::<Vec<_>>(),
         "holder_count": seen.holder_count,
         "waiters": seen.waiter_count,
-        "nodes": seen.nodes.iter().map(node).collect::<Vec<_>>(),
+        "nodes": seen.nodes.iter().map(node_json).collect::<Vec<_>>(),
+    })
+}
+
+fn node_json(node: &NodeView) -> Value {
+    json!({
+        "url": &*node.url,
+        "agrees": node.agrees,
+        "reserved": node.is_reserved,
+        "not_a_lock": node.not_a_lock.map(|kind| kind.to_string()),
+        "quarantine_seconds": node.quarantine.map(seconds),
+        "holder": node.holder.as_ref().ok().and_then(Option::as_ref).map(holder_json),
+        "shares": node.shares.iter().map(holder_json).collect::<Vec<_>>(),
+        "error": node.holder.as_ref().err().map(exit::words),
     })
 }
 

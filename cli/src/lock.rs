@@ -133,8 +133,8 @@ fn granted_text(arguments: &LockArguments, guard: &LockGuard) -> String {
         return format!("{object}\n");
     }
     let numbers = token.into_iter().chain(guard.slot().map(u64::from));
-    let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
-    format!("{}\n", numbers.join(" "))
+    let words: Vec<String> = numbers.map(|number| number.to_string()).collect();
+    format!("{}\n", words.join(" "))
 }
 
 /// Returns when the lock is to be released, or is lost, and whether it is lost.

@@ -122,9 +122,10 @@ impl Log {
 
     /// The lock is given up as lost, if no event has told it yet.
     pub(crate) fn lost(&self, text: &str) {
-        let is_new = |lines: &&Arc<Lines>| !lines.is_lost.swap(true, Ordering::Relaxed);
-        if let Some(lines) = self.0.as_ref().filter(is_new) {
-            lines.write("lost", text, json!({}));
+        if let Some(lines) = &self.0 {
+            if !lines.is_lost.swap(true, Ordering::Relaxed) {
+                lines.write("lost", text, json!({}));
+            }
         }
     }
 }

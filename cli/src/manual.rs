@@ -86,9 +86,11 @@ pub(crate) fn man(names: &[String]) -> Result<u8, Failure> {
     command = command.disable_help_subcommand(true);
     command.build();
     for name in names {
-        let found = command.find_subcommand(name);
-        let unknown = || Failure::usage(&format!("{}: no such command", name.escape_debug()));
-        command = found.ok_or_else(unknown)?.clone();
+        let Some(found) = command.find_subcommand(name) else {
+            let text = format!("{}: no such command", name.escape_debug());
+            return Err(Failure::usage(&text));
+        };
+        command = found.clone();
     }
     let page = page(command).map_err(|error| Failure::system("the manual", &error))?;
     print(&page)
@@ -132,13 +134,11 @@ fn page(mut command: clap::Command) -> io::Result<Vec<u8>> {
 
 /// A section of terms, each with its meaning.
 fn section(name: &str, terms: &[(&str, &str)]) -> String {
-    let item = |(term, meaning): &(&str, &str)| {
-        format!(".TP\n\\fB{}\\fR\n{}\n", escaped(term), escaped(meaning))
-    };
-    format!(
-        ".SH \"{name}\"\n{}",
-        terms.iter().map(item).collect::<String>()
-    )
+    let mut section = format!(".SH \"{name}\"\n");
+    for (term, meaning) in terms {
+        section += &format!(".TP\n\\fB{}\\fR\n{}\n", escaped(term), escaped(meaning));
+    }
+    section
 }
 
 /// Text in which nothing is a request of roff.

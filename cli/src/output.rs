@@ -59,23 +59,26 @@ pub(crate) fn watch(
 /// The first lines of the text, as many as the terminal shows at once: the rest would move them out
 /// of sight.
 fn first_screen(text: &str) -> String {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
-    let size = size.map(|size| (usize::from(size.ws_row), usize::from(size.ws_col)));
-    let (rows, columns) = size
-        .filter(|size| size.0 > 0 && size.1 > 0)
-        .unwrap_or((24, 80));
-    fitting(text, rows - 1, columns)
+    let (rows, columns) = match rustix::termios::tcgetwinsize(io::stdout()) {
+        Ok(size) if size.ws_row > 0 && size.ws_col > 0 => (size.ws_row, size.ws_col),
+        _ => (24, 80),
+    };
+    fitting(text, usize::from(rows) - 1, usize::from(columns))
 }
 
 /// The first lines of the text that take no more than this many rows of a terminal; one at least.
 fn fitting(text: &str, rows: usize, columns: usize) -> String {
     let mut used = 0;
-    let fits = |line: &&str| {
+    let mut shown = String::new();
+    for line in text.split_inclusive('\n') {
         let is_first = used == 0;
         used += table::width(line.trim_end()).div_ceil(columns).max(1);
-        is_first || used <= rows
-    };
-    text.split_inclusive('\n').take_while(fits).collect()
+        if !is_first && used > rows {
+            break;
+        }
+        shown += line;
+    }
+    shown
 }
 
 /// Writes a line to stderr. If nobody can read it, that is no reason to stop.
@@ -131,13 +134,13 @@ pub(crate) fn stderr_width() -> usize {
 /// The beginning of the text that takes no more than this many columns.
 pub(crate) fn cut(text: &str, columns: usize) -> &str {
     let mut used = 0;
-    let is_beyond = |(_, character): &(usize, char)| {
+    for (end, character) in text.char_indices() {
         used += character.width().unwrap_or(0);
-        used > columns
-    };
-    text.char_indices()
-        .find(is_beyond)
-        .map_or(text, |(end, _)| &text[..end])
+        if used > columns {
+            return &text[..end];
+        }
+    }
+    text
 }
 
 /// How many columns the terminal has that stdout is. `None` if it is none, or does not tell.

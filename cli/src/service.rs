@@ -40,11 +40,12 @@ impl Service {
     /// Without the variable, this program is no service, and nothing is told.
     pub(crate) fn new(is_asked_for: bool, arguments: &AcquireArguments) -> Self {
         let name = env::var_os(VARIABLE).filter(|name| is_asked_for && !name.is_empty());
-        let outbox = name.and_then(|name| {
-            let outbox = Outbox::new(&name);
-            outbox
-                .inspect_err(|error| output::note(&warning(error)))
-                .ok()
+        let outbox = name.and_then(|name| match Outbox::new(&name) {
+            Ok(outbox) => Some(outbox),
+            Err(error) => {
+                output::note(&warning(&error));
+                None
+            }
         });
         Self {
             outbox: outbox.map(Arc::new),

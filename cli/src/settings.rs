@@ -75,9 +75,13 @@ struct Settings {
 
 /// The nodes' URLs, or lists of them.
 fn urls(settings: &ClientSettings) -> Vec<String> {
-    let list = |name: &String| Some(env::var_os(name)?.to_string_lossy().into_owned());
-    let lists = settings.nodes_from_env.iter().filter_map(list);
-    settings.nodes.iter().cloned().chain(lists).collect()
+    let mut urls = settings.nodes.clone();
+    for name in &settings.nodes_from_env {
+        if let Some(list) = env::var_os(name) {
+            urls.push(list.to_string_lossy().into_owned());
+        }
+    }
+    urls
 }
 
 fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
@@ -128,18 +132,7 @@ fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
     if let Some(timeout) = arguments.session_timeout {
         ensemble::set_session_timeout(&mut client, timeout)?;
     }
-    let of_file = client.key_prefix.take();
-    let of_variable = env::var_os(PREFIX_VARIABLE).filter(|value| !value.is_empty());
-    let of_variable = of_variable.map(OsString::into_vec);
-    let prefix = match arguments.config {
-        Some(_) => of_file.or(of_variable),
-        None => of_variable.or(of_file),
-    };
-    client.key_prefix = arguments
-        .key_prefix
-        .clone()
-        .map(String::into_bytes)
-        .or(prefix);
+    client.key_prefix = key_prefix(arguments, client.key_prefix.take());
     if arguments.no_restart_guard {
         client.restart_guard = Some(false);
     }
@@ -154,19 +147,31 @@ fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
     })
 }
 
+/// That of the arguments, of the variable or of the file. A file that the user named counts before
+/// the variable.
+fn key_prefix(arguments: &NodeArguments, of_file: Option<Vec<u8>>) -> Option<Vec<u8>> {
+    if let Some(prefix) = &arguments.key_prefix {
+        return Some(prefix.clone().into_bytes());
+    }
+    let value = env::var_os(PREFIX_VARIABLE).filter(|value| !value.is_empty());
+    let of_variable = value.map(OsString::into_vec);
+    match arguments.config {
+        Some(_) => of_file.or(of_variable),
+        None => of_variable.or(of_file),
+    }
+}
+
 fn no_nodes(unseen: &[String]) -> Failure {
-    let paths = default_paths().map(|path| path.display().to_string());
-    // With why it was not looked for.
-    let shown = |path: String| {
-        unseen
-            .iter()
-            .find(|it| it.starts_with(&path))
-            .cloned()
-            .unwrap_or(path)
-    };
+    let mut paths = Vec::new();
+    for path in default_paths() {
+        let path = path.display().to_string();
+        // With why it was not looked for.
+        let why = unseen.iter().find(|it| it.starts_with(&path));
+        paths.push(why.cloned().unwrap_or(path));
+    }
+    let paths = paths.join(", ");
     Failure::usage(&format!(
-        "no nodes: name them with --node, in {VARIABLE} or in a file ({})",
-        paths.map(shown).collect::<Vec<_>>().join(", ")
+        "no nodes: name them with --node, in {VARIABLE} or in a file ({paths})"
     ))
 }
 

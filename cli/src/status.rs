@@ -57,8 +57,9 @@ fn to_table(statuses: &[NodeStatus]) -> String {
 
 /// The servers of a ZooKeeper ensemble.
 fn server_table(statuses: &[NodeStatus]) -> String {
-    let row = |node: &NodeStatus| {
-        vec![
+    let mut rows = Vec::new();
+    for node in statuses {
+        rows.push(vec![
             node.url.to_string(),
             if node.is_connected { "yes" } else { "no" }.to_owned(),
             cell(node.role.and_then(role)),
@@ -66,8 +67,8 @@ fn server_table(statuses: &[NodeStatus]) -> String {
             cell(node.zxid.map(zxid)),
             cell(node.round_trip.map(duration::show)),
             cell(node.last_error.as_ref().map(exit::words)),
-        ]
-    };
+        ]);
+    }
     let headings = [
         "SERVER",
         "UP",
@@ -77,7 +78,7 @@ fn server_table(statuses: &[NodeStatus]) -> String {
         "ROUND TRIP",
         "LAST ERROR",
     ];
-    table::render(&headings, &statuses.iter().map(row).collect::<Vec<_>>())
+    table::render(&headings, &rows)
 }
 
 fn node_table(statuses: &[NodeStatus]) -> String {
@@ -93,8 +94,9 @@ fn node_table(statuses: &[NodeStatus]) -> String {
         "QUARANTINE",
         "LAST ERROR",
     ];
-    let row = |node: &NodeStatus| {
-        vec![
+    let mut rows = Vec::new();
+    for node in statuses {
+        rows.push(vec![
             node.url.to_string(),
             if node.is_connected { "yes" } else { "no" }.to_owned(),
             cell(version(node)),
@@ -103,9 +105,8 @@ fn node_table(statuses: &[NodeStatus]) -> String {
             cell(node.clock.map(clock_text)),
             cell(node.quarantine.map(duration::show)),
             cell(node.last_error.as_ref().map(exit::words)),
-        ]
-    };
-    let mut rows: Vec<_> = statuses.iter().map(row).collect();
+        ]);
+    }
     if statuses.iter().any(|node| node.group.is_some()) {
         headings.insert(REIGN, "REIGN");
         for (row, node) in rows.iter_mut().zip(statuses) {

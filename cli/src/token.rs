@@ -198,18 +198,18 @@ fn resume(
 
 /// The token of the argument, or else of the variable. No text shows any of it.
 pub(crate) fn read(argument: Option<&str>) -> Result<LockToken, Failure> {
-    let of_variable = || env::var_os(VARIABLE).filter(|value| !value.is_empty());
-    let Some(text) = argument.map(OsString::from).or_else(of_variable) else {
+    let text = match argument {
+        Some(argument) => Some(OsString::from(argument)),
+        None => env::var_os(VARIABLE).filter(|value| !value.is_empty()),
+    };
+    let Some(text) = text else {
         return Err(Failure::usage(&format!(
             "no token: name it with --token, or in {VARIABLE}"
         )));
     };
     // What stands behind a token is what `redlatch acquire` has printed behind it.
-    let word = text.to_string_lossy();
-    let word = word
-        .split_ascii_whitespace()
-        .next()
-        .unwrap_or_default()
-        .parse::<LockToken>();
-    word.map_err(|error| Failure::usage(&format!("the token: {error}")))
+    let text = text.to_string_lossy();
+    let word = text.split_ascii_whitespace().next().unwrap_or_default();
+    word.parse()
+        .map_err(|error| Failure::usage(&format!("the token: {error}")))
 }

@@ -49,15 +49,15 @@ fn to_text(rows: &[Row], limited: &[Row]) -> String {
     if limited.is_empty() {
         return text;
     }
-    let line = |row: &Row| {
-        vec![
+    let mut lines = Vec::new();
+    for row in limited {
+        lines.push(vec![
             shown(row.lock.as_ref()),
             row.seen.waiter_count.to_string(),
             table::cell(row.longest_wait().map(duration::show)),
             state_text(&row.seen),
-        ]
-    };
-    let lines: Vec<_> = limited.iter().map(line).collect();
+        ]);
+    }
     text += "\n";
     text + &table::render(&["LOCK", "WAITERS", "LONGEST WAIT", "STATE"], &lines)
 }

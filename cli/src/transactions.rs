@@ -34,24 +34,19 @@ fn to_text(found: &[Transaction]) -> String {
     if found.is_empty() {
         return format!("{count}\n");
     }
-    let row = |it: &Transaction| {
-        let awaited: Vec<String> = it
-            .awaited
-            .iter()
-            .map(|name| shown(name.as_bytes()))
-            .collect();
-        vec![
+    let mut rows = Vec::new();
+    for it in found {
+        let names = it.awaited.iter();
+        let awaited: Vec<String> = names.map(|name| shown(name.as_bytes())).collect();
+        rows.push(vec![
             it.id.to_string(),
             state(it).to_owned(),
             duration::show(it.age),
             awaited.join(", "),
-        ]
-    };
-    let rows: Vec<_> = found.iter().map(row).collect();
-    format!(
-        "{count}\n\n{}",
-        table::render(&["TRANSACTION", "STATE", "AGE", "WAITS FOR"], &rows)
-    )
+        ]);
+    }
+    let table = table::render(&["TRANSACTION", "STATE", "AGE", "WAITS FOR"], &rows);
+    format!("{count}\n\n{table}")
 }
 
 fn to_json(it: &Transaction) -> Value {

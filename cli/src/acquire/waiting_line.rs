@@ -194,20 +194,21 @@ fn cause(seen: &Inspection) -> Cause {
 fn text(seen: &Inspection, owner: &[u8]) -> String {
     // Our place is the last with our label, in case another has the same.
     let mut labels = seen.waiters.iter();
-    let place = labels.rposition(|waiter| waiter.owner().is_some_and(|name| name == owner));
-    let place = match place {
-        Some(place) => format!("{} in line, ", ordinal(place + 1)),
+    let index = labels.rposition(|waiter| waiter.owner().is_some_and(|name| name == owner));
+    let place = match index {
+        Some(index) => format!("{} in line, ", ordinal(index + 1)),
         // It is behind those that are listed.
         None if seen.waiter_count > seen.waiters.len() => {
             format!("one of {} in line, ", seen.waiter_count)
         }
         None => String::new(),
     };
-    let holder = |holder: &redlatch::Holder| format!("held by {}", holder_name(holder));
     let state = match &seen.state {
-        LockState::Held(one) => holder(one),
-        LockState::Shared(all) if all.len() == 1 => holder(&all[0]),
-        LockState::Shared(_) => format!("held by {} at a time", seen.holder_count),
+        LockState::Held(one) => format!("held by {}", holder_name(one)),
+        LockState::Shared(all) => match &all[..] {
+            [one] => format!("held by {}", holder_name(one)),
+            _ => format!("held by {} at a time", seen.holder_count),
+        },
         LockState::NotALock(kind) => not_a_lock_text(*kind),
         LockState::Free => "free, not granted yet".to_owned(),
         LockState::Reserved => "about to be granted".to_owned(),

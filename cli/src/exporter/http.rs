@@ -164,8 +164,8 @@ fn left(deadline: Instant) -> io::Result<Duration> {
 }
 
 fn respond(request: &Request<'_, '_>, page: &Page) -> Vec<u8> {
-    let path = request.path.unwrap_or_default();
-    let path = path.split_once('?').map_or(path, |(path, _)| path);
+    let target = request.path.unwrap_or_default();
+    let path = target.split_once('?').map_or(target, |(path, _)| path);
     let is_metrics = match path {
         "/metrics" => true,
         "/" => false,

@@ -171,6 +171,10 @@ fn offset(clock: ClockDifference) -> f64 {
     if clock.is_ahead { by } else { -by }
 }
 
+fn label(node: &NodeStatus) -> (&'static str, String) {
+    ("node", node.url.to_string())
+}
+
 #[derive(Default)]
 struct Page {
     registry: Registry,
@@ -178,10 +182,11 @@ struct Page {
 
 impl Page {
     fn add_nodes(&mut self, nodes: &[NodeStatus]) {
-        let label = |node: &NodeStatus| ("node", node.url.to_string());
         for (name, help, value) in OF_NODES {
-            let sample = |node| value(node).map(|it| (vec![label(node)], it));
-            self.add(name, help, nodes.iter().filter_map(sample));
+            let samples = nodes
+                .iter()
+                .filter_map(|node| Some((vec![label(node)], value(node)?)));
+            self.add(name, help, samples);
         }
         let warnings = nodes.iter().flat_map(|node| {
             let of_node = node.warnings().iter();
@@ -213,9 +218,11 @@ impl Page {
 
     fn add_locks(&mut self, locks: &LockSnapshot) {
         for (name, help, value) in OF_LOCKS {
-            let label = |row: &Row| vec![("lock", shown(row.lock.as_ref()))];
-            let sample = |row| value(row).map(|it| (label(row), it));
-            self.add(name, help, locks.rows.iter().filter_map(sample));
+            let samples = locks.rows.iter().filter_map(|row| {
+                let label = ("lock", shown(row.lock.as_ref()));
+                Some((vec![label], value(row)?))
+            });
+            self.add(name, help, samples);
         }
         let help = "Names that match, and of which there are no metrics, since there are too many \
                     or they are too long";

@@ -72,15 +72,15 @@ fn to_table(nodes: &[NodeStatus]) -> String {
     let epoch = epoch(nodes)
         .map(|epoch| format!(" in epoch {epoch}"))
         .unwrap_or_default();
-    let row = |node: &NodeStatus| {
-        vec![
+    let mut rows = Vec::new();
+    for node in nodes {
+        rows.push(vec![
             node.url.to_string(),
             cell(is_member(node).map(yes_or_no)),
             cell(is_durable(node).map(yes_or_no)),
             cell(why_not(node)),
-        ]
-    };
-    let rows: Vec<_> = nodes.iter().map(row).collect();
+        ]);
+    }
     let table = table::render(&["NODE", "VOTE", "DURABLE", "WHY NOT"], &rows);
     format!("{votes} of {count} nodes have a vote{epoch}\n\n{table}")
 }
@@ -120,8 +120,10 @@ fn why_not(node: &NodeStatus) -> Option<String> {
 }
 
 fn no_answer(node: &NodeStatus) -> String {
-    let unknown = || "it may not be asked: the user needs EVALSHA and the keys".to_owned();
-    node.last_error.as_ref().map_or_else(unknown, exit::words)
+    match &node.last_error {
+        Some(error) => exit::words(error),
+        None => "it may not be asked: the user needs EVALSHA and the keys".to_owned(),
+    }
 }
 
 pub(super) fn repair(client: &LockClient, arguments: &RepairArguments) -> Result<u8, Failure> {

@@ -51,12 +51,12 @@ impl Child {
         variables: &[(&str, Option<OsString>)],
         has_descriptor: bool,
     ) -> Result<Self, Failure> {
-        let descriptor = has_descriptor.then(Descriptor::open).transpose();
-        let descriptor = descriptor.map_err(|error| Failure::system("no pipe", &error))?;
-        let (descriptor, reading_end, inherited) = match descriptor {
+        let opened = has_descriptor.then(Descriptor::open).transpose();
+        let opened = match opened.map_err(|error| Failure::system("no pipe", &error))? {
             Some((descriptor, end, inherited)) => (Some(descriptor), Some(end), Some(inherited)),
             None => (None, None, None),
         };
+        let (descriptor, reading_end, inherited) = opened;
         let (mut command, held_stop) = exec::command(words);
         super::set_variables(&mut command, variables);
         let has_own_group = !is_in_foreground();
@@ -183,12 +183,10 @@ impl Child {
         // While its number is its own.
         let is_unstarted = processes::has_name(self.pid, exec::UNSTARTED);
         let status = self.process.wait();
-        let code = status.map(code_of);
-        let code = code.map_err(|error| Failure::system("waiting for the command", &error))?;
-        if is_unstarted {
-            Err(Failure::silent(code))
-        } else {
-            Ok(code)
+        match status {
+            Ok(status) if is_unstarted => Err(Failure::silent(code_of(status))),
+            Ok(status) => Ok(code_of(status)),
+            Err(error) => Err(Failure::system("waiting for the command", &error)),
         }
     }
 }

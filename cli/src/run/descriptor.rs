@@ -34,9 +34,9 @@ impl Descriptor {
     pub(crate) fn open() -> io::Result<(Self, ReadingEnd, OwnedFd)> {
         let (reader, writer) = rustix::pipe::pipe()?;
         fcntl_setfd(&reader, FdFlags::CLOEXEC)?;
-        let moved = fcntl_dupfd_cloexec(&writer, NUMBER_MIN);
-        let moved = moved.or_else(|_| fcntl_dupfd_cloexec(&writer, NUMBER_LOW));
-        let writer = moved.unwrap_or(writer);
+        let writer = fcntl_dupfd_cloexec(&writer, NUMBER_MIN)
+            .or_else(|_| fcntl_dupfd_cloexec(&writer, NUMBER_LOW))
+            .unwrap_or(writer);
         fcntl_setfd(&writer, FdFlags::empty())?;
         let file = File::from(reader);
         let pipe = format!("pipe:[{}]", file.metadata()?.ino());

@@ -5,7 +5,7 @@
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
 use std::collections::HashSet;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::{fs, iter};
 
@@ -59,16 +59,17 @@ impl Process {
             .flatten()
         {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            let children = children
+            let numbers = children
                 .split_whitespace()
                 .filter_map(|pid| pid.parse().ok());
-            for pid in children.filter_map(Pid::from_raw) {
-                let stat = read_stat(&pid.as_raw_nonzero());
-                let stat = stat.filter(|stat| stat.parent == parent.get());
-                found.extend(stat.map(|stat| Self {
-                    pid,
-                    start: stat.start,
-                }));
+            for pid in numbers.filter_map(Pid::from_raw) {
+                match read_stat(&pid.as_raw_nonzero()) {
+                    Some(stat) if stat.parent == parent.get() => found.push(Self {
+                        pid,
+                        start: stat.start,
+                    }),
+                    _ => {}
+                }
             }
         }
         // Otherwise they are those of a stranger.
@@ -85,21 +86,27 @@ pub(crate) fn with_descriptor(file: &OsStr) -> Vec<Process> {
     if !has_own_proc() {
         return Vec::new();
     }
-    let has_it = |pid: Pid| {
-        let open = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()));
-        let mut open = open.into_iter().flatten().flatten();
-        open.any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == file))
-    };
-    let number = |name: OsString| name.to_str()?.parse().ok();
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = processes
-        .filter_map(|entry| number(entry.file_name()))
-        .filter_map(Pid::from_raw);
-    let pids = pids.filter(|pid| *pid != getpid() && has_it(*pid));
-    // The process that has it must be the one whose start is known.
-    pids.filter_map(Process::of)
-        .filter(|process| has_it(process.pid))
-        .collect()
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.parse().ok());
+        let Some(pid) = number.and_then(Pid::from_raw) else {
+            continue;
+        };
+        if pid == getpid() || !has_descriptor(pid, file) {
+            continue;
+        }
+        // The process that has it must be the one whose start is known.
+        found.extend(Process::of(pid).filter(|_| has_descriptor(pid, file)));
+    }
+    found
+}
+
+/// Has this process this file among its descriptors?
+fn has_descriptor(pid: Pid, file: &OsStr) -> bool {
+    let open = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()));
+    let mut entries = open.into_iter().flatten().flatten();
+    entries.any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == file))
 }
 
 /// These processes, what they have started, and so on: each once.

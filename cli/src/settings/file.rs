@@ -19,8 +19,7 @@ pub(super) struct File {
 
 /// The file that the user named.
 pub(super) fn named(path: &Path) -> Result<File, Failure> {
-    let missing = || Failure::usage(&format!("{}: no such file", path.display()));
-    read(path)?.ok_or_else(missing)
+    read(path)?.ok_or_else(|| Failure::usage(&format!("{}: no such file", path.display())))
 }
 
 /// The first of these that exists. `unseen` gets those of which that cannot be known, and why: a
@@ -52,8 +51,8 @@ fn read(path: &Path) -> Result<Option<File>, Failure> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(Failure::usage(&format!("{}: {error}", path.display()))),
     };
-    let wrong = |what| Failure::usage(&format!("{}: {what}", path.display()));
-    let mut file = parse(&text).map_err(wrong)?;
+    let mut file =
+        parse(&text).map_err(|what| Failure::usage(&format!("{}: {what}", path.display())))?;
     if is_open_to_all && file.settings.nodes.iter().any(|url| has_password(url)) {
         super::warn_of_open_file(path, "a password");
     }
@@ -103,20 +102,23 @@ fn parse(text: &str) -> Result<File, String> {
     let lock = table
         .remove("lock")
         .map_or(Ok(LockDefaults::default()), LockDefaults::deserialize);
-    // Without the text of the file, an error does not show it either.
-    // The name of a field may be a line that is out of place.
-    let shown = |error: toml::de::Error| match error.to_string() {
-        text if text.contains("://") => "a field that is not known".to_owned(),
-        text => text.trim_end().replace('\n', " "),
-    };
-    let lock = lock.map_err(|error| format!("lock: {}", shown(error)))?;
-    let settings = ClientSettings::deserialize(table).map_err(shown)?;
+    let lock = lock.map_err(|error| format!("lock: {}", shown(&error)))?;
+    let settings = ClientSettings::deserialize(table).map_err(|error| shown(&error))?;
     let tls = TlsArguments::of_file(&settings);
     Ok(File {
         settings,
         lock,
         tls,
     })
+}
+
+/// Without the text of the file, an error does not show it either. But the name of a field may be a
+/// line that is out of place.
+fn shown(error: &toml::de::Error) -> String {
+    match error.to_string() {
+        text if text.contains("://") => "a field that is not known".to_owned(),
+        text => text.trim_end().replace('\n', " "),
+    }
 }
 
 #[cfg(test)]

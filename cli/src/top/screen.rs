@@ -65,7 +65,9 @@ impl Screen {
     pub(super) fn take(&mut self, seen: Result<Vec<Row>, String>) {
         match seen {
             Ok(rows) => {
-                (self.rows, self.is_listed, self.failure) = (rows, true, None);
+                self.rows = rows;
+                self.is_listed = true;
+                self.failure = None;
                 self.sort();
             }
             Err(text) => self.failure = Some(text),
@@ -121,7 +123,8 @@ impl Screen {
                 self.offset = 0;
             }
             KeyCode::Esc if self.open.is_some() => {
-                (self.open, self.offset) = (None, 0);
+                self.open = None;
+                self.offset = 0;
             }
             KeyCode::Char(letter) => self.sort_by(letter),
             _ => {}

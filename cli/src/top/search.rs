@@ -170,9 +170,10 @@ impl Ages {
             let LockState::Held(holder) = &row.seen.state else {
                 continue;
             };
-            let before = self.before.get(&row.lock);
-            let before = before.filter(|(before, _)| row.seen.is_same_grant(before));
-            let first = before.map_or(now, |(_, first)| *first);
+            let first = match self.before.get(&row.lock) {
+                Some((before, first)) if row.seen.is_same_grant(before) => *first,
+                _ => now,
+            };
             let known = holder
                 .since
                 .map(|since| since.elapsed().unwrap_or_default());
