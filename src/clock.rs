@@ -27,8 +27,8 @@ pub(crate) fn now() -> Time {
     // Both clocks count from the boot, so neither field is negative.
     let seconds = u64::try_from(spec.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(spec.tv_nsec).unwrap_or(0);
-    let nanos = seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
-    FIRST.after(Duration::from_nanos(nanos))
+    let since_boot = seconds.saturating_mul(1_000_000_000).saturating_add(nanos);
+    FIRST.after(Duration::from_nanos(since_boot))
 }
 
 /// The time now. Never goes back within one process.

@@ -75,8 +75,8 @@ impl Core {
     /// The operating system refuses a poll, or a thread for the connections.
     pub(crate) fn new(settings: Settings) -> Result<Self, ConfigError> {
         let owner_process = Arc::new(OwnerProcess::here());
-        let listener = settings.listener.as_ref();
-        let listener = listener.map(|listener| listener.of_client(&owner_process));
+        let given = settings.listener.as_ref();
+        let listener = given.map(|listener| listener.of_client(&owner_process));
         let changes = listener.as_ref().map(Listener::node_changes);
         let prefix = settings.key_prefix.len();
         let emit = listener
@@ -115,12 +115,13 @@ impl Core {
         };
         let token = CancelToken::new();
         let limit = settings.handoff_limit;
-        let process = &owner_process;
-        let wait_queues = || Arc::new(WaitQueues::new(limit, token.clone(), Arc::clone(process)));
-        let queues = [wait_queues(), wait_queues(), wait_queues()];
+        let process = Arc::clone(&owner_process);
+        // Of locks, of sets, and of shares.
+        let queues: [Arc<WaitQueues>; 3] = std::array::from_fn(|_| {
+            Arc::new(WaitQueues::new(limit, token.clone(), Arc::clone(&process)))
+        });
         let [wait_queues, set_wait_queues, share_queues] = queues.clone();
         let joint_shares = Arc::new(JointShares::new(share_queues));
-        let process = Arc::clone(process);
         let waits = Arc::downgrade(&backend);
         let cancellation = Cancellation::new(token.clone(), queues, waits, process);
         Ok(Self {
@@ -168,9 +169,11 @@ impl Core {
         whole
             .filter(|whole| rules.drift.validity(*whole) > least)
             .ok_or_else(|| {
-                let shortest = rules.drift.shortest_ttl(least);
-                let shortest = shortest.map_or(Duration::MAX, Ttl::as_duration);
-                TtlError::TooShort { ttl, shortest }
+                let enough = rules.drift.shortest_ttl(least);
+                TtlError::TooShort {
+                    ttl,
+                    shortest: enough.map_or(Duration::MAX, Ttl::as_duration),
+                }
             })
     }
 }
@@ -249,9 +252,9 @@ impl Drop for Core {
             // shares the poll with its parent: removing a socket here removes it there. The
             // threads of the parent do not exist here, a handle may refer to another one, and any
             // of them may have been half way through a change, or hold a mutex.
-            let queues = (self.wait_queues.clone(), self.set_wait_queues.clone());
-            let queues = (queues, self.joint_shares.clone(), self.guard_list.clone());
-            keep_inherited((queues, Arc::clone(&self.backend)));
+            keep_inherited((self.wait_queues.clone(), self.set_wait_queues.clone()));
+            keep_inherited((self.joint_shares.clone(), self.guard_list.clone()));
+            keep_inherited(Arc::clone(&self.backend));
         }
     }
 }

@@ -379,8 +379,8 @@ impl LockGuard {
         }
         self.core.notifier.start()?;
         let resource: Arc<[u8]> = self.resource().as_bytes().into();
-        let callback = move |reason| callback(LockLost::new(resource, reason));
-        if self.held.on_lost(self.number(), Box::new(callback)) {
+        let at_loss = Box::new(move |reason| callback(LockLost::new(resource, reason)));
+        if self.held.on_lost(self.number(), at_loss) {
             self.core.notifier.watch_for_loss(Arc::clone(&self.held));
         }
         Ok(())

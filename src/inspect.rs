@@ -173,32 +173,30 @@ impl Inspection {
             return Err(reports);
         }
         let mut values: BTreeMap<&[u8], Vec<&KeySnapshot>> = BTreeMap::new();
-        let may_be_held = |snapshot: &&KeySnapshot| {
+        for snapshot in snapshots.iter().flatten() {
             let kind = NotALock::of(snapshot);
-            !is_reserved(snapshot) && matches!(kind, None | Some(NotALock::NoTtl))
-        };
-        for snapshot in snapshots.iter().flatten().filter(may_be_held) {
+            let may_be_held = matches!(kind, None | Some(NotALock::NoTtl));
             if let Some(value) = &snapshot.value {
-                values.entry(value).or_default().push(snapshot);
+                if may_be_held && !is_reserved(snapshot) {
+                    values.entry(value).or_default().push(snapshot);
+                }
             }
         }
-        // A lock whose key has lost its ttl on a minority is one anyway.
-        let is_lock = |value: &[u8], holders: &[&KeySnapshot]| {
-            value == SHARED || remaining_of_majority(holders, needed).is_some()
-        };
-        let most = values
-            .iter()
-            .find(|(value, holders)| holders.len() >= needed && is_lock(value, holders));
-        let free = snapshots
-            .iter()
-            .flatten()
+        let most = values.iter().find(|(value, holders)| {
+            // A lock whose key has lost its ttl on a minority is one anyway.
+            let is_lock = **value == SHARED || remaining_of_majority(holders, needed).is_some();
+            is_lock && holders.len() >= needed
+        });
+        let answered = snapshots.iter().flatten();
+        let free = answered
+            .clone()
             .filter(|snapshot| snapshot.value.is_none())
             .count();
-        let reserved = snapshots
-            .iter()
-            .flatten()
+        let reserved = answered
+            .clone()
             .filter(|snapshot| is_reserved(snapshot))
             .count();
+        let others: Vec<NotALock> = answered.filter_map(NotALock::of).collect();
         let left = snapshots.iter().filter_map(|snapshot| match snapshot {
             Some(snapshot) => snapshot.quarantine,
             None => Some(Duration::MAX), // It may be down for ever.
@@ -206,11 +204,6 @@ impl Inspection {
         let quarantine = until_quorum(snapshots.len(), left);
         // Those that have no key may have forgotten a lock that is held.
         let is_doubtful = quarantine.is_some() && !values.is_empty();
-        let others: Vec<NotALock> = snapshots
-            .iter()
-            .flatten()
-            .filter_map(NotALock::of)
-            .collect();
         let state = match most {
             Some((value, _)) if *value == SHARED => shares::state(snapshots, needed),
             Some((value, holders)) => {
@@ -438,12 +431,10 @@ impl QueuedWaiter {
     }
 
     fn new(waiter: &WaiterSnapshot, nodes: usize) -> Self {
-        let owner = Some(&waiter.owner).filter(|owner| !owner.is_empty());
-        let owner = owner.map(|owner| Label(owner.clone()));
-        let is_for_share = waiter.permits.is_some();
+        let owner = &waiter.owner;
         Self {
-            owner,
-            is_for_share,
+            owner: (!owner.is_empty()).then(|| Label(owner.clone())),
+            is_for_share: waiter.permits.is_some(),
             since: wall_time(waiter.since),
             nodes,
         }
@@ -452,11 +443,11 @@ impl QueuedWaiter {
 
 /// The waiters of all nodes: those that a majority has, in their order, and then the others.
 fn waiters_of(snapshots: &[Option<KeySnapshot>]) -> Vec<QueuedWaiter> {
-    let lists = snapshots
+    let lists: Vec<&[WaiterSnapshot]> = snapshots
         .iter()
         .flatten()
-        .map(|snapshot| &*snapshot.waiters);
-    let lists: Vec<&[WaiterSnapshot]> = lists.collect();
+        .map(|snapshot| &*snapshot.waiters)
+        .collect();
     let mut found: BTreeMap<Token, QueuedWaiter> = BTreeMap::new();
     for list in &lists {
         let names: BTreeMap<Token, &WaiterSnapshot> =
@@ -494,13 +485,14 @@ fn count_waiters(snapshots: &[Option<KeySnapshot>]) -> usize {
 /// majority of the nodes, the one with the lowest number is the first of a majority of the lists:
 /// so these keep the order of their numbers, whichever nodes lack some of them.
 fn merged(lists: &[&[WaiterSnapshot]], is_wanted: impl Fn(&Token) -> bool) -> Vec<Token> {
-    let names = |list: &&[WaiterSnapshot]| {
-        let mut names: Vec<Token> = list.iter().map(|waiter| waiter.name).collect();
-        names.retain(&is_wanted);
-        names.reverse(); // the first one is at the end, to be popped
-        names
-    };
-    let mut lists: Vec<Vec<Token>> = lists.iter().map(names).collect();
+    let mut lists: Vec<Vec<Token>> = lists
+        .iter()
+        .map(|list| {
+            let names = list.iter().rev().map(|waiter| waiter.name);
+            // The first one is at the end, to be popped.
+            names.filter(&is_wanted).collect()
+        })
+        .collect();
     let mut order = Vec::new();
     let mut taken = BTreeSet::new();
     loop {

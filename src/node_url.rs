@@ -173,19 +173,16 @@ impl NodeUrl {
     /// The nodes for which this URL stands: one, or each of these slots of a cluster.
     pub(crate) fn nodes(self) -> Vec<Self> {
         match &self.address {
-            Address::Cluster { seeds, slots } => {
-                let address = |slot: &u16| Address::Cluster {
-                    seeds: seeds.clone(),
-                    slots: vec![*slot],
-                };
-                slots
-                    .iter()
-                    .map(|slot| Self {
-                        address: address(slot),
-                        ..self.clone()
-                    })
-                    .collect()
-            }
+            Address::Cluster { seeds, slots } => slots
+                .iter()
+                .map(|slot| Self {
+                    address: Address::Cluster {
+                        seeds: seeds.clone(),
+                        slots: vec![*slot],
+                    },
+                    ..self.clone()
+                })
+                .collect(),
             _ => vec![self],
         }
     }
@@ -282,10 +279,12 @@ impl fmt::Display for NodeUrl {
             .failover
             .as_ref()
             .is_some_and(|failover| failover.has_one_name);
-        let is_said = |name: &&str| has_one || *name != host::certified(host);
-        let name = self.server_name.as_deref().filter(is_said);
-        let name = name.map(|name| percent_encode(name.as_bytes(), b":"));
-        options.extend(name.map(|name| format!("server_name={name}")));
+        if let Some(name) = self.server_name.as_deref() {
+            if has_one || name != host::certified(host) {
+                let name = percent_encode(name.as_bytes(), b":");
+                options.push(format!("server_name={name}"));
+            }
+        }
         let mark = if options.is_empty() { "" } else { "?" };
         write!(f, "{mark}{}", options.join("&"))
     }
@@ -477,8 +476,10 @@ impl Options {
                     .is_some()
             }
             "server_name" => {
-                let name = std::str::from_utf8(&value).ok().and_then(host::server_name);
-                let name = name.ok_or(NodeUrlErrorKind::BadServerName)?;
+                let text = std::str::from_utf8(&value).ok();
+                let name = text
+                    .and_then(host::server_name)
+                    .ok_or(NodeUrlErrorKind::BadServerName)?;
                 self.has_one_name = true;
                 self.server_name.replace(name).is_some()
             }
@@ -533,21 +534,19 @@ impl Options {
             server_name,
             ..
         } = self;
-        let is_other = self.sentinel_user.is_some() || self.sentinel_password.is_some();
-        let given = |value: Option<Vec<u8>>| value.filter(|value| !value.is_empty());
-        let sentinel = is_other.then(|| Login {
-            user: given(self.sentinel_user),
-            password: given(self.sentinel_password),
+        let has_login = self.sentinel_user.is_some() || self.sentinel_password.is_some();
+        let sentinel = has_login.then(|| Login {
+            user: self.sentinel_user.filter(|user| !user.is_empty()),
+            password: self
+                .sentinel_password
+                .filter(|password| !password.is_empty()),
         });
-        let replicas = self.replicas;
-        let has_one_name = self.has_one_name;
-        let failover = Failover {
-            replicas,
-            sentinel,
-            has_one_name,
-        };
         let failover = match self.failover {
-            Some(true) => Some(failover),
+            Some(true) => Some(Failover {
+                replicas: self.replicas,
+                sentinel,
+                has_one_name: self.has_one_name,
+            }),
             _ if self.replicas.is_some() => return Err(NodeUrlErrorKind::ReplicasAlone),
             _ => None,
         };

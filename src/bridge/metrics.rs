@@ -162,8 +162,11 @@ fn key(event: &Event<'_>, name: &'static str, labels: &'static [&'static str]) -
         ]),
         _ => {}
     }
-    let value = |label: &&'static str| Label::new(*label, label_value(event, label));
-    Key::from_parts(name, labels.iter().map(value).collect::<Vec<_>>())
+    let labels: Vec<Label> = labels
+        .iter()
+        .map(|label| Label::new(*label, label_value(event, label)))
+        .collect();
+    Key::from_parts(name, labels)
 }
 
 /// The field of this name as a label. Without one, the outcome of a call is its error, or else the

@@ -34,8 +34,7 @@ impl LockRequest<'_> {
         let mut recorder = EventRecorder::begin(&core.events, resource);
         let result = acquisition.run(Some(&mut recorder));
         if !matches!(result, Err(Error::Ttl(_) | Error::HeldByThisThread)) {
-            let validity = |guard: &LockGuard| guard.remaining();
-            recorder.emit_result(result.as_ref().map(Option::as_ref), validity);
+            recorder.emit_result(result.as_ref().map(Option::as_ref), LockGuard::remaining);
         }
         result
     }
@@ -43,8 +42,8 @@ impl LockRequest<'_> {
     /// What the lock has besides its first key, which takes the other keys out of the request.
     fn attributes(&mut self) -> Result<LockAttributes, ResourceError> {
         let keys = self.keys.as_mut().map_err(|error| *error)?;
-        let owner = self.settings.owner.take();
-        let owner = owner.unwrap_or_else(|| self.client.core.owner.clone());
+        let given = self.settings.owner.take();
+        let owner = given.unwrap_or_else(|| self.client.core.owner.clone());
         let length = owner.len();
         let most = OWNER_MAX;
         if length > most {
@@ -329,15 +328,11 @@ impl Acquisition<'_> {
         if spec.wait == Wait::No || core.events.is_in_callback() {
             return Ok(());
         }
-        let is_over = || {
-            spec.wait
-                .deadline()
-                .is_some_and(|deadline| deadline <= clock::now())
-        };
         // Of a plain lock, the wait queue knows as much as makes an error.
         let is_plain = spec.share().is_none() && spec.keys().nth(1).is_none();
         let is_wanted = !is_plain || core.guard_list.is_used() || core.events.has_listener();
-        if !is_wanted || is_over() {
+        let deadline = spec.wait.deadline();
+        if !is_wanted || deadline.is_some_and(|deadline| deadline <= clock::now()) {
             return Ok(());
         }
         let Some(own) = core.own_hold(spec.keys().map(|key| &**key), spec.share(), spec.thread)

@@ -218,13 +218,8 @@ impl OncePer<'_> {
             return Ok(not_due.into_run());
         }
         let ttl = run_ttl(&self.request, self.schedule);
-        let wait = self
-            .request
-            .client
-            .core
-            .rules
-            .node_timeout
-            .saturating_add(WAIT);
+        let node_timeout = self.request.client.core.rules.node_timeout;
+        let wait = Wait::Until(clock::now().after(node_timeout.saturating_add(WAIT)));
         let under_lock = |lock: &LockGuard| -> Result<OncePerRun<T>, E> {
             // Again: for how long the lock was waited for, or this process stopped, must not make
             // the period shorter.
@@ -250,7 +245,6 @@ impl OncePer<'_> {
             recorded.map_err(|error| Error::from(OncePerError::NotRecorded(Box::new(error))))?;
             Ok(OncePerRun::Ran(value))
         };
-        let wait = Wait::Until(clock::now().after(wait));
         let ran =
             self.request
                 .clone()
@@ -269,11 +263,11 @@ impl OncePer<'_> {
 fn run_ttl(request: &LockRequest<'_>, schedule: RunSchedule) -> Duration {
     let rules = &request.client.core.rules;
     let settings = &request.settings;
-    let validity = settings.min_validity.unwrap_or(rules.min_validity);
-    let validity = validity.max(rules.node_timeout.saturating_mul(3));
+    let least = settings.min_validity.unwrap_or(rules.min_validity);
+    let kept_alive = rules.node_timeout.saturating_mul(3);
     let shortest = rules
         .drift
-        .shortest_ttl(validity)
+        .shortest_ttl(least.max(kept_alive))
         .map_or(Duration::MAX, Ttl::as_duration);
     settings
         .ttl
@@ -331,18 +325,14 @@ impl LastRun {
             }
             _ => None,
         };
-        let later = || {
-            let is_ours = words.first() == Some(&name);
-            words
-                .get(1)
-                .filter(|_| is_ours)?
-                .parse()
-                .ok()
-                .filter(|format| *format > 1)
-        };
         read.ok_or_else(|| RegisterError::OtherFormat {
             url: None,
-            format: later(),
+            format: match words[..] {
+                [first, format, ..] if first == name => {
+                    format.parse().ok().filter(|format| *format > 1)
+                }
+                _ => None,
+            },
         })
     }
 }

@@ -220,8 +220,8 @@ impl Register {
     ) -> Result<Result<Version, Stale>, RegisterError> {
         check_length(new.len())?;
         self.report_change(|draft| {
-            let by = draft.current().and_then(Stored::fence);
-            let by = by.and_then(|by| FencingToken::try_from(by).ok());
+            let fence = draft.current().and_then(Stored::fence);
+            let by = fence.and_then(|number| FencingToken::try_from(number).ok());
             match by.filter(|by| *by > token) {
                 Some(by) => Ok(Err(Stale { token, by })),
                 None => write(draft, new.to_vec(), Some(token.as_u64())).map(Ok),
@@ -407,9 +407,10 @@ impl Register {
     /// Creates it with this value, in one round. Nobody else may give it one before: see
     /// [`Change::create`](crate::registers::Change::create).
     pub(in crate::client) fn create(&self, value: &[u8]) -> Result<(), RegisterError> {
-        let body = |draft: &mut Draft| put(draft, Some(value.to_vec()));
-        self.run_with(&Arc::default(), Change::create, body)
-            .map(|_| ())
+        self.run_with(&Arc::default(), Change::create, |draft: &mut Draft| {
+            put(draft, Some(value.to_vec()))
+        })
+        .map(|_| ())
     }
 
     /// Raises the last bytes of the value in place, if no other ballot is promised, and reads it.

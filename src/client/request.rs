@@ -210,8 +210,8 @@ impl LockKeys {
 
 impl fmt::Debug for LockRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys = self.keys.iter().flat_map(LockKeys::iter);
-        let keys: Vec<String> = keys.map(|key| key.escape_ascii().to_string()).collect();
+        let all = self.keys.iter().flat_map(LockKeys::iter);
+        let keys: Vec<String> = all.map(|key| key.escape_ascii().to_string()).collect();
         f.debug_struct("LockRequest")
             .field("keys", &keys)
             .field("settings", &self.settings)

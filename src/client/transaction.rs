@@ -140,9 +140,11 @@ impl Transactions<'_> {
         // In the order in which an id moves: none is missed that another process commits meanwhile.
         let prepared = participant.prepared().map_err(RecoverError::Disk)?;
         let mut ids = participant.committed().map_err(RecoverError::Disk)?;
-        let only_prepared = prepared.into_iter().filter(|id| !ids.contains(id));
-        let only_prepared: Vec<_> = only_prepared.collect();
-        ids.extend(only_prepared);
+        for id in prepared {
+            if !ids.contains(&id) {
+                ids.push(id);
+            }
+        }
         let mut decided = Vec::new();
         let mut unresolved = Vec::new();
         for id in ids {
@@ -163,9 +165,10 @@ impl Transactions<'_> {
 
     /// Aborts what waits for a vote of this participant, whose disk knows of nothing.
     fn abort_unknown(&self, name: &str) -> Result<(), TransactionError> {
-        let waits = |it: &Transaction| !it.is_committed && it.awaited.iter().any(|one| one == name);
-        for transaction in self.list()?.into_iter().filter(waits) {
-            self.abort(&transaction.id)?;
+        for transaction in self.list()? {
+            if !transaction.is_committed && transaction.awaited.iter().any(|one| one == name) {
+                self.abort(&transaction.id)?;
+            }
         }
         Ok(())
     }
@@ -314,8 +317,9 @@ impl RecordRegister<'_> {
 
 /// The record in a register. `None`: the register has no value, or all have finished.
 fn read(bytes: Option<&[u8]>) -> Result<Option<Record>, RegisterError> {
-    let invalid = |InvalidRecord { format, .. }| RegisterError::OtherFormat { url: None, format };
-    bytes.map_or(Ok(None), Record::read).map_err(invalid)
+    bytes
+        .map_or(Ok(None), Record::read)
+        .map_err(|InvalidRecord { format, .. }| RegisterError::OtherFormat { url: None, format })
 }
 
 // Listing the transactions that are not at their end.
@@ -375,13 +379,13 @@ impl Transactions<'_> {
 
 impl Transaction {
     fn new(id: TransactionId, record: &Record, now: u64) -> Self {
-        let all = || record.participants();
-        let awaited = all().filter(|(_, is_marked)| !is_marked);
+        let participants = record.participants();
+        let awaited = record.participants().filter(|(_, is_marked)| !is_marked);
         Self {
             id,
             is_committed: record.is_committed(),
             age: Duration::from_micros(now.saturating_sub(record.begun())),
-            participants: all().map(|(name, _)| name.to_owned()).collect(),
+            participants: participants.map(|(name, _)| name.to_owned()).collect(),
             awaited: awaited.map(|(name, _)| name.to_owned()).collect(),
         }
     }

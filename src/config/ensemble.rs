@@ -80,14 +80,17 @@ impl ClientSettings {
             .map(|(_, host)| host.server_name.as_deref())
             .collect();
         let targets = self.tls_targets(&names)?;
-        let server = |(&(url, host), tls): (&(&EnsembleUrl, &EnsembleHost), _)| EnsembleServer {
-            name: url.server(host).into(),
-            address: host.address(),
-            tls,
-        };
+        let servers = hosts
+            .iter()
+            .zip(targets)
+            .map(|((url, host), tls)| EnsembleServer {
+                name: url.server(host).into(),
+                address: host.address(),
+                tls,
+            });
         let first = &urls[0];
         Ok(EnsembleSettings {
-            servers: hosts.iter().zip(targets).map(server).collect(),
+            servers: servers.collect(),
             root: first.root.clone(),
             layout: first.layout,
             credentials: first.credentials.clone(),
@@ -164,10 +167,9 @@ fn check_hosts(hosts: &[(&EnsembleUrl, &EnsembleHost)]) -> Result<(), ConfigErro
             .find(|(_, host)| host.same_server(second))
         {
             // As they were written: in their canonical form two spellings would look like one.
-            let shown = |host: &EnsembleHost| host.written.clone();
             return Err(ConfigError::Duplicate {
-                first: shown(first),
-                second: shown(second),
+                first: first.written.clone(),
+                second: second.written.clone(),
             });
         }
     }

@@ -10,12 +10,11 @@ const HOST_MAX: usize = 240;
 
 /// This host and process, for people: `host:pid`.
 pub(crate) fn this_process() -> String {
-    let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let host = host.or_else(|| env::var("HOSTNAME").ok());
-    let host = host
-        .or_else(|| env::var("COMPUTERNAME").ok())
+    let name = fs::read_to_string("/proc/sys/kernel/hostname")
+        .or_else(|_| env::var("HOSTNAME"))
+        .or_else(|_| env::var("COMPUTERNAME"))
         .unwrap_or_default();
-    let host = host.trim();
+    let host = name.trim();
     let is_name = (1..=HOST_MAX).contains(&host.len());
     format!(
         "{}:{}",

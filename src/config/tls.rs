@@ -153,20 +153,24 @@ impl TlsSettings {
             Some(config) => (Arc::clone(config), true),
             None => (Arc::new(self.client_config()?), false),
         };
-        let target = |name: &Option<&str>| {
-            let Some(name) = *name else { return Ok(None) };
+        let mut targets = Vec::with_capacity(names.len());
+        for name in names {
+            let Some(name) = *name else {
+                targets.push(None);
+                continue;
+            };
             let config = if is_ready {
                 Arc::clone(&config)
             } else {
                 with_own_sessions(&config)
             };
-            let target = TlsTarget::new(config, name);
-            let error = || TlsSettingsError::ServerName {
-                name: name.to_owned(),
+            let Some(target) = TlsTarget::new(config, name) else {
+                let name = name.to_owned();
+                return Err(TlsSettingsError::ServerName { name });
             };
-            target.map(Some).ok_or_else(error)
-        };
-        names.iter().map(target).collect()
+            targets.push(Some(target));
+        }
+        Ok(targets)
     }
 
     /// Is nothing set but perhaps a ready configuration?
@@ -322,8 +326,8 @@ fn read_within(path: &Path, limit: Duration) -> io::Result<Vec<u8>> {
     use std::io::Read;
 
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let open = || rustix::fs::open(path, flags, Mode::empty());
-    let mut file = File::from(rustix::io::retry_on_intr(open)?);
+    let opened = rustix::io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()));
+    let mut file = File::from(opened?);
     let deadline = clock::now().after(limit);
     let mut bytes = Vec::new();
     let mut chunk = [0; 8192];
@@ -362,12 +366,13 @@ fn read_within(path: &Path, _limit: Duration) -> io::Result<Vec<u8>> {
 }
 
 fn check_size(bytes: &[u8]) -> io::Result<()> {
-    let error = || io::Error::new(ErrorKind::InvalidData, "it has more than 16 MiB");
     if bytes.len() > FILE_MAX {
-        Err(error())
-    } else {
-        Ok(())
+        return Err(io::Error::new(
+            ErrorKind::InvalidData,
+            "it has more than 16 MiB",
+        ));
     }
+    Ok(())
 }
 
 #[cfg(all(test, target_os = "linux"))]

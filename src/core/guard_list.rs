@@ -52,8 +52,8 @@ impl GuardList {
         }
         let now = clock::now();
         let guards = self.lock();
-        let held = guards.get(key).into_iter().flatten();
-        let held = held.filter(|entry| entry.is_held(now));
+        let of_key = guards.get(key).into_iter().flatten();
+        let held = of_key.filter(|entry| entry.is_held(now));
         let Some(Share::Permit { of, .. }) = share else {
             let conflicting = held.filter(|entry| share.is_none() || entry.share() != share);
             return conflicting.map(|entry| entry.taker).collect();

@@ -72,8 +72,13 @@ impl Core {
 
 /// The name of a set of keys in the wait queues: no two sets have the same.
 pub(crate) fn name_of_set(keys: impl Iterator<Item: AsRef<[u8]>>) -> Arc<[u8]> {
-    let with_length = |key: &[u8]| [&key.len().to_le_bytes()[..], key].concat();
-    keys.flat_map(|key| with_length(key.as_ref())).collect()
+    let mut name = Vec::new();
+    for key in keys {
+        let key = key.as_ref();
+        name.extend_from_slice(&key.len().to_le_bytes());
+        name.extend_from_slice(key);
+    }
+    name.into()
 }
 
 /// Is this the name of a set with that key?

@@ -40,14 +40,12 @@ impl fmt::Display for FieldValue<'_> {
             Flag(flag) => flag.fmt(f),
             Reason(_, text) | Text(text) => text.fmt(f),
             Reports(reports) => {
-                let is_quarantined = |report: &&NodeReport| {
-                    matches!(
-                        report.answer,
-                        NodeAnswer::Failed(NodeError::Quarantined { .. })
-                    )
-                };
-                for (index, report) in reports.iter().filter(is_quarantined).enumerate() {
-                    write!(f, "{}{}", if index == 0 { "" } else { ", " }, report.url)?;
+                let mut before = "";
+                for report in reports {
+                    if let NodeAnswer::Failed(NodeError::Quarantined { .. }) = report.answer {
+                        write!(f, "{before}{}", report.url)?;
+                        before = ", ";
+                    }
                 }
                 Ok(())
             }

@@ -311,16 +311,13 @@ impl LockGuard {
             return Ok(false);
         };
         let since = self.since;
-        let emit = move |lost: LockLost| {
-            let held = clock::now().since(since);
-            let reason = lost.reason();
+        self.on_lost(move |lost| {
             listener.emit(&Event::Lost {
                 resource: lost.resource(),
-                held,
-                reason,
+                held: clock::now().since(since),
+                reason: lost.reason(),
             });
-        };
-        self.on_lost(emit)?;
+        })?;
         self.is_loss_emitted = true;
         Ok(true)
     }

@@ -21,17 +21,25 @@ pub(crate) struct OtherData {
 impl OtherData {
     /// `None` also if too few nodes have answered to know.
     pub(crate) fn of(snapshots: &[Option<KeySnapshot>]) -> Option<Self> {
-        let too_many = |count: usize| count > snapshots.len() - quorum(snapshots.len());
-        let found = snapshots.iter().enumerate();
-        let found = found.filter_map(|(index, it)| Some((index, it.as_ref()?)));
-        let found: Vec<_> = found.filter(|(_, it)| NotALock::of(it).is_some()).collect();
-        let reason = NotALock::of(found.first()?.1)?;
-        let lasting = found.iter().filter(|(_, snapshot)| lasts(snapshot)).count();
-        let is_lasting = too_many(lasting);
-        let nodes: Vec<usize> = found.into_iter().map(|(index, _)| index).collect();
-        too_many(nodes.len()).then_some(Self {
-            reason,
-            is_lasting,
+        let mut nodes = Vec::new();
+        let mut lasting = 0;
+        let mut reason = None;
+        for (index, snapshot) in snapshots.iter().enumerate() {
+            let Some(snapshot) = snapshot else { continue };
+            if let Some(found) = NotALock::of(snapshot) {
+                reason.get_or_insert(found);
+                nodes.push(index);
+                lasting += usize::from(lasts(snapshot));
+            }
+        }
+        // So many may have it that the others can still grant the lock.
+        let most = snapshots.len() - quorum(snapshots.len());
+        if nodes.len() <= most {
+            return None;
+        }
+        Some(Self {
+            reason: reason?,
+            is_lasting: lasting > most,
             nodes,
         })
     }

@@ -41,11 +41,12 @@ pub(super) fn state(snapshots: &[Option<KeySnapshot>], needed: usize) -> LockSta
     for HolderSnapshot { member, left } in shared.flat_map(|snapshot| &snapshot.holders) {
         found.entry(member).or_default().push(*left);
     }
-    let of_majority = |(member, mut left): (&[u8], Vec<i64>)| {
+    let mut holders = Vec::new();
+    for (member, mut left) in found {
         left.sort_unstable_by(|one, other| other.cmp(one));
-        read(member, *left.get(needed - 1)?)
-    };
-    let mut holders: Vec<Holder> = found.into_iter().filter_map(of_majority).collect();
+        let of_majority = left.get(needed - 1);
+        holders.extend(of_majority.and_then(|left| read(member, *left)));
+    }
     holders.sort_by_key(|holder| (holder.slot, holder.remaining));
     if holders.is_empty() {
         LockState::Undecided
@@ -175,10 +176,14 @@ impl OtherProgram {
         }
         let is_made_of = |of: fn(&u8) -> bool| value.iter().all(of);
         let is_hexadecimal = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-        let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
         Some(match value.len() {
             22 if is_made_of(u8::is_ascii_alphanumeric) => Self::RedlockPy,
-            24 if is_made_of(is_base64) => Self::PythonRedisLock,
+            24 if is_made_of(|byte| {
+                matches!(byte, b'+' | b'/') || byte.is_ascii_alphanumeric()
+            }) =>
+            {
+                Self::PythonRedisLock
+            }
             32 if is_made_of(is_hexadecimal)
                 && value[12] == b'1'
                 && matches!(value[16], b'8'..=b'b') =>

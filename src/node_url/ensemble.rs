@@ -174,8 +174,10 @@ fn parse(url: &str) -> Result<EnsembleUrl, NodeUrlErrorKind> {
     }
     let mut options = Options::default();
     options.credentials(credentials)?;
-    let hosts: Result<Vec<_>, _> = hosts.split(',').map(parse_host).collect();
-    let mut hosts = hosts?;
+    let mut hosts = hosts
+        .split(',')
+        .map(parse_host)
+        .collect::<Result<Vec<_>, _>>()?;
     // After the hosts, because an error here may name an option: if a port is not a number, a host
     // may be missing, and all of this may be a password.
     let (path, query) = super::split_query(path_and_query);
@@ -187,11 +189,9 @@ fn parse(url: &str) -> Result<EnsembleUrl, NodeUrlErrorKind> {
     options.query(query, known)?;
     if is_tls {
         for server in &mut hosts {
-            let name = options.server_name.as_deref();
-            let name = name
-                .unwrap_or_else(|| host::certified(&server.host))
-                .to_owned();
-            server.server_name = Some(name);
+            let given = options.server_name.as_deref();
+            let name = given.unwrap_or_else(|| host::certified(&server.host));
+            server.server_name = Some(name.to_owned());
         }
     }
     Ok(EnsembleUrl {
@@ -215,9 +215,12 @@ fn parse_host(written: &str) -> Result<EnsembleHost, NodeUrlErrorKind> {
 
 fn parse_root(path: &str) -> Result<Root, NodeUrlErrorKind> {
     let path = percent_decode(path).ok_or(NodeUrlErrorKind::BadPercentEscape)?;
-    let bad = |reason: String| NodeUrlErrorKind::BadRoot { reason };
-    let path = String::from_utf8(path).map_err(|_| bad("the path is not UTF-8".to_owned()))?;
-    Root::new(&path).map_err(|error| bad(error.to_string()))
+    let path = String::from_utf8(path).map_err(|_| NodeUrlErrorKind::BadRoot {
+        reason: "the path is not UTF-8".to_owned(),
+    })?;
+    Root::new(&path).map_err(|error| NodeUrlErrorKind::BadRoot {
+        reason: error.to_string(),
+    })
 }
 
 /// User, colon, password, if there are both.

@@ -85,11 +85,11 @@ pub(super) fn parse(rest: &str, kind: Kind, is_tls: bool) -> Result<NodeUrl, Nod
     } else {
         super::PORT_DEFAULT
     };
-    let hosts = hosts
-        .split(',')
-        .map(|written| host::with_port(written, port));
-    let hosts = hosts.map(|host| host.map(|(host, port)| Place { host, port }));
-    let hosts: Vec<_> = hosts.collect::<Result<_, _>>()?;
+    let mut places = Vec::new();
+    for written in hosts.split(',') {
+        let (host, port) = host::with_port(written, port)?;
+        places.push(Place { host, port });
+    }
     let (path, query) = super::split_query(path_and_query);
     let known: &[_] = match kind {
         Kind::Sentinel => &[
@@ -108,13 +108,13 @@ pub(super) fn parse(rest: &str, kind: Kind, is_tls: bool) -> Result<NodeUrl, Nod
         .collect();
     options.query(query, &known)?;
     if is_tls && options.server_name.is_none() {
-        options.server_name = Some(host::certified(&hosts[0].host).to_owned());
+        options.server_name = Some(host::certified(&places[0].host).to_owned());
     }
     let address = match kind {
         Kind::Sentinel => {
             let group = group_name(path, &mut options)?;
             Address::Sentinel {
-                sentinels: hosts,
+                sentinels: places,
                 group,
             }
         }
@@ -128,7 +128,7 @@ pub(super) fn parse(rest: &str, kind: Kind, is_tls: bool) -> Result<NodeUrl, Nod
                 (Some(_), Some(_)) => return Err(NodeUrlErrorKind::RepeatedOption("slots")),
             };
             Address::Cluster {
-                seeds: hosts,
+                seeds: places,
                 slots,
             }
         }
@@ -161,9 +161,9 @@ fn group_name(path: &str, options: &mut Options) -> Result<String, NodeUrlErrorK
 
 /// The slots of this many nodes.
 fn evenly_spread(nodes: u16) -> Vec<u16> {
-    let part = |index| (2 * index + 1) * u32::from(SLOTS) / (2 * u32::from(nodes));
-    (0..u32::from(nodes))
-        .map(|index| part(index) as u16)
+    let nodes = u32::from(nodes);
+    (0..nodes)
+        .map(|index| ((2 * index + 1) * u32::from(SLOTS) / (2 * nodes)) as u16)
         .collect()
 }
 
@@ -175,11 +175,15 @@ pub(super) fn nodes(value: &[u8]) -> Option<u16> {
 
 /// Slots, between commas, each once.
 pub(super) fn slots(value: &[u8]) -> Option<Vec<u16>> {
-    let text = std::str::from_utf8(value).ok()?;
-    let slot = |text| super::number(text).filter(|slot: &u16| *slot < SLOTS && !text.is_empty());
-    let slots: Vec<u16> = text.split(',').map(slot).collect::<Option<_>>()?;
-    let is_once = (1..slots.len()).all(|index| !slots[..index].contains(&slots[index]));
-    is_once.then_some(slots)
+    let mut slots = Vec::new();
+    for text in std::str::from_utf8(value).ok()?.split(',') {
+        let slot = super::number(text).filter(|slot| *slot < SLOTS)?;
+        if text.is_empty() || slots.contains(&slot) {
+            return None;
+        }
+        slots.push(slot);
+    }
+    Some(slots)
 }
 
 /// A number of replicas of which, with the master, a majority can be lost to a failover and be

@@ -68,8 +68,10 @@ fn split_zone(text: &str) -> Result<(&str, Option<&str>), NodeUrlErrorKind> {
         return Ok((text, None));
     };
     let zone = zone.strip_prefix("25").unwrap_or(zone);
-    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    if zone.is_empty() || !zone.bytes().all(is_part) {
+    let is_unreserved = zone
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
+    if zone.is_empty() || !is_unreserved {
         return Err(NodeUrlErrorKind::BadHost);
     }
     Ok((address, Some(zone)))
@@ -113,13 +115,13 @@ fn without_dot(host: &str) -> &str {
 }
 
 fn is_name(name: &str) -> bool {
-    let is_label = |label: &str| {
-        (1..=LABEL_MAX).contains(&label.len())
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
-    };
     name.len() <= NAME_MAX && name.split('.').all(is_label) && !ends_in_number(name)
+}
+
+fn is_label(label: &str) -> bool {
+    let mut bytes = label.bytes();
+    (1..=LABEL_MAX).contains(&label.len())
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
 /// `127.1`, `2130706433` and `0x7f.1` are no names: resolvers take them for addresses. One that

@@ -132,14 +132,16 @@ impl RunMemory for ByRegister<'_> {
             .as_ref()
             .map(|value| LastRun::read(value.bytes()))
             .transpose()?;
-        let next = self.schedule.next(last.as_ref(), &now);
-        let next = next.map(|next| next.begun(self.retries_failed));
-        Ok(next
-            .map(|next| NextRun { before, next })
-            .map_err(|(next, left)| {
-                let left = Duration::from_micros(left);
-                NotDue { next, left }
-            }))
+        Ok(match self.schedule.next(last.as_ref(), &now) {
+            Ok(next) => Ok(NextRun {
+                before,
+                next: next.begun(self.retries_failed),
+            }),
+            Err((next, left)) => Err(NotDue {
+                next,
+                left: Duration::from_micros(left),
+            }),
+        })
     }
 
     fn claim(&self, run: NextRun) -> Result<Option<Self::Claim>, Error> {

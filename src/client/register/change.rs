@@ -115,13 +115,12 @@ impl Register {
         body: &mut dyn FnMut(&mut Draft),
     ) -> Result<Committed, RegisterError> {
         let mut contributions = None;
-        let mut draw_up = |draft: &mut Draft| {
+        let result = self.run_change(nodes, combiner, begin, &mut |draft: &mut Draft| {
             body(draft);
             // Not before: if that panics, the threads that wait go on without this one.
             let contributions = contributions.get_or_insert_with(|| combiner.contributions());
             contributions.iter().for_each(|it| it.change(draft));
-        };
-        let result = self.run_change(nodes, combiner, begin, &mut draw_up);
+        });
         for contribution in contributions.into_iter().flatten() {
             contribution.end(result.clone());
         }

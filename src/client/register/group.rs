@@ -310,12 +310,10 @@ impl Iterator for RegisterList<'_> {
             }
         }
         let with_reserved = self.with_reserved;
-        let is_listed = |found: &Result<FoundLock, _>| {
-            found
-                .as_ref()
-                .map_or(true, |lock| with_reserved || !is_reserved(lock.as_ref()))
-        };
-        let found = self.keys.as_mut()?.find(is_listed)?;
+        let found = self.keys.as_mut()?.find(|found| match found {
+            Ok(lock) => with_reserved || !is_reserved(lock.as_ref()),
+            Err(_) => true,
+        })?;
         Some(found.map_err(of_keys).and_then(|lock| self.named(&lock)))
     }
 }

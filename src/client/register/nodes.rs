@@ -336,8 +336,9 @@ impl RegisterNodes<'_> {
 
     /// The members enter an epoch. Returns those that vote in it since.
     pub(super) fn enter_all(&self, inspection: &GroupInspection, epoch: &Epoch) -> Vec<Node> {
-        let keeps = |node| inspection.durability(node).keeps();
-        let mut renewals = inspection.view.renewals(epoch, keeps);
+        let mut renewals = inspection
+            .view
+            .renewals(epoch, |node| inspection.durability(node).keeps());
         renewals.retain(|(seen, member)| {
             let votes = member.epoch == *epoch && *member.run_id == *seen.run_id;
             self.enter(seen, member) && votes
@@ -366,16 +367,14 @@ impl RegisterNodes<'_> {
     /// Notes in the statuses of the nodes whether each has a vote. Of one that does not answer, or
     /// that this user may not ask, that stays unknown.
     pub(crate) fn note_votes(&self, statuses: &mut [NodeStatus]) {
-        let is_asked = |status: &NodeStatus| {
+        let mut asked = NodeSet::EMPTY;
+        for (index, status) in statuses.iter().enumerate() {
             // One that has just been waited for in vain is not waited for again.
             let is_late = matches!(status.last_error, Some(NodeError::TimedOut(_)));
-            status.is_connected && !is_late
-        };
-        let asked = statuses
-            .iter()
-            .enumerate()
-            .filter(|(_, status)| is_asked(status));
-        let asked: NodeSet = asked.map(|(index, _)| Node::new(index)).collect();
+            if status.is_connected && !is_late {
+                asked.insert(Node::new(index));
+            }
+        }
         if asked.is_empty() {
             return;
         }

@@ -45,11 +45,13 @@ impl RegisterNodes<'_> {
         // Of clients that do this at one time, each begins with the same node, and only the one
         // that comes first there goes on.
         seen.sort_by(|one, other| one.run_id.cmp(&other.run_id));
-        let place = |it: &NodeMark| Ok(MemberAddress::new(draw_number()?, &round.url(it.node)));
-        let members: Result<Vec<MemberAddress>, RegisterError> = seen.iter().map(place).collect();
+        let mut members = Vec::new();
+        for it in &seen {
+            members.push(MemberAddress::new(draw_number()?, &round.url(it.node)));
+        }
         let epoch = Epoch {
             group,
-            members: members?.into(),
+            members: members.into(),
         };
         for (it, place) in seen.iter().zip(&*epoch.members) {
             let is_durable = durability(it.node) == Durability::Whole;
@@ -85,19 +87,21 @@ impl RegisterNodes<'_> {
         }
         seen.iter()
             .try_for_each(|it| check_run(it, &round.url(it.node)))?;
-        let lacking = seen.iter().map(|it| it.node);
-        let lacking = lacking.filter_map(|it| Some((round.url(it), lacks(it)?)));
-        let lacking: Vec<_> = lacking.collect();
+        let lacking: Vec<_> = seen
+            .iter()
+            .filter_map(|it| Some((round.url(it.node), lacks(it.node)?)))
+            .collect();
         if !lacking.is_empty() {
             return Err(RegisterError::NotDurable { nodes: lacking });
         }
-        let is_other = |it: &&NodeMark| matches!(it.read(), Some(Mark::Member(_) | Mark::Unknown));
-        match seen.iter().find(is_other) {
-            Some(other) => Err(RegisterError::NodesDiffer {
-                url: round.url(other.node),
-            }),
-            None => Ok(()),
+        for it in seen {
+            if let Some(Mark::Member(_) | Mark::Unknown) = it.read() {
+                return Err(RegisterError::NodesDiffer {
+                    url: round.url(it.node),
+                });
+            }
         }
+        Ok(())
     }
 
     /// A node gives up the mark that was seen, and begins to join. Returns how it looks then, or
@@ -106,9 +110,8 @@ impl RegisterNodes<'_> {
         let mark = seen.mark.clone().unwrap_or_else(|| Arc::from([]));
         let nodes = NodeSet::from_iter([seen.node]);
         let (mut now, round) = self.mark(&MarkStep::Join { seen: mark }, nodes);
-        let has_begun = |now: &NodeMark| now.mark != seen.mark && now.joining().is_some();
         now.pop()
-            .filter(has_begun)
+            .filter(|now| now.mark != seen.mark && now.joining().is_some())
             .ok_or_else(|| why_lost(round.failure(seen.node)))
     }
 }
@@ -227,11 +230,12 @@ impl RegisterNodes<'_> {
             // All registers would be frozen for ever.
             return Err(refuse(LAST_EPOCH));
         }
-        let place = view.place_of(seen.node, MemberAddress::address(&url), replaced);
-        let place = place.map_err(|members| {
-            let url = Arc::clone(&url);
-            RegisterError::PlaceTaken { url, members }
-        })?;
+        let place = view
+            .place_of(seen.node, MemberAddress::address(&url), replaced)
+            .map_err(|members| RegisterError::PlaceTaken {
+                url: Arc::clone(&url),
+                members,
+            })?;
         let target = self.join(seen).map_err(|why| refuse(&why))?;
         Ok((target, place))
     }
@@ -267,8 +271,8 @@ impl RegisterNodes<'_> {
             .iter()
             .filter(|seen| voters.contains(seen.node));
         let sources = sources.cloned().collect();
-        let refill = Refill::new(repair.target.clone(), member, sources);
-        let mut refill = refill.ok_or_else(|| refuse(INTERRUPTED))?;
+        let mut refill = Refill::new(repair.target.clone(), member, sources)
+            .ok_or_else(|| refuse(INTERRUPTED))?;
         let (end, last) = self.refill(&mut refill)?;
         let invalid = last.as_ref().and_then(RegisterRound::invalid);
         match (end, last) {
@@ -334,23 +338,19 @@ impl RegisterNodes<'_> {
         let pattern: Arc<[u8]> = quoted.chain(infix).chain(*b"*").collect();
         let mut keys = NodeKeys::new(node);
         let mut names = Vec::new();
-        let mut note = |page: Vec<Vec<u8>>| {
-            let name = |key: &Vec<u8>| {
-                Some(Arc::from(
-                    key.strip_prefix(prefix)?
-                        .strip_prefix(RegisterKeys::PROMISE)?,
-                ))
-            };
-            names.extend(page.iter().filter_map(name));
-        };
         loop {
-            match keys.next(self.redlock, &pattern, true) {
-                KeyStep::Keys(page) => note(page),
-                KeyStep::End(page, _) => {
-                    note(page);
-                    return Ok(names);
-                }
+            let (page, is_last) = match keys.next(self.redlock, &pattern, true) {
+                KeyStep::Keys(page) => (page, false),
+                KeyStep::End(page, _) => (page, true),
                 KeyStep::GivenUp(report) => return Err(report),
+            };
+            for key in page {
+                let key = key.strip_prefix(prefix);
+                let name = key.and_then(|key| key.strip_prefix(RegisterKeys::PROMISE));
+                names.extend(name.map(Arc::from));
+            }
+            if is_last {
+                return Ok(names);
             }
         }
     }

@@ -115,12 +115,11 @@ impl<P: Participant> Side<'_, P> {
             JoinStep::LookAgain => self.look(),
             _ => {
                 let wait = self.until.since(clock::now());
-                let is_decided = |value: Option<&Value>| {
+                let record = self.record.wait_until(wait, |value| {
                     let record = read(value.map(Value::bytes));
                     let told = record.map(|record| Record::look(record.as_ref(), self.name));
                     !matches!(told, Ok(Ok(RecordState::Open)))
-                };
-                let record = self.record.wait_until(wait, is_decided)?;
+                })?;
                 Ok(Record::look(record.as_ref(), self.name)?)
             }
         }
