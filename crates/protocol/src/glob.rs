@@ -31,7 +31,8 @@ fn matches(mut pattern: &[u8], mut text: &[u8]) -> bool {
             None if pattern.is_empty() && text.is_empty() => return true,
             None => match last_star {
                 Some((behind, [_, rest @ ..])) => {
-                    (pattern, text) = (behind, rest);
+                    pattern = behind;
+                    text = rest;
                     last_star = Some((behind, rest));
                 }
                 _ => return false,
@@ -60,13 +61,20 @@ fn class(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     let mut is_member = false;
     let end = loop {
         match rest {
-            [b'\\', quoted, more @ ..] => (is_member, rest) = (is_member || *quoted == byte, more),
+            [b'\\', quoted, more @ ..] => {
+                is_member |= *quoted == byte;
+                rest = more;
+            }
             [b']', end @ ..] => break end,
             [from, b'-', to, more @ ..] => {
                 let range = *from.min(to)..=*from.max(to);
-                (is_member, rest) = (is_member || range.contains(&byte), more);
+                is_member |= range.contains(&byte);
+                rest = more;
             }
-            [member, more @ ..] => (is_member, rest) = (is_member || *member == byte, more),
+            [member, more @ ..] => {
+                is_member |= *member == byte;
+                rest = more;
+            }
             [] => break rest,
         }
     };

@@ -191,7 +191,8 @@ impl Acquire {
         self.backoff
             .get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(entropy.seed)));
         if self.began.is_none() {
-            (self.began, self.wall) = (Some(now), entropy.wall);
+            self.began = Some(now);
+            self.wall = entropy.wall;
         }
         self.attempts += 1;
         let before = self.predecessor.as_ref().map_or(Before::Nothing, |before| {

@@ -80,9 +80,10 @@ impl NodeSet {
 
     /// The nodes in ascending order.
     pub fn iter(self) -> impl Iterator<Item = Node> {
-        let rest = |left: &u64| Some(left & left.wrapping_sub(1));
-        let rests = iter::successors(Some(self.0), rest).take_while(|left| *left != 0);
-        rests.map(|left| Node(left.trailing_zeros() as u8))
+        // Each step takes the lowest node from those that are left.
+        iter::successors(Some(self.0), |left| Some(left & left.wrapping_sub(1)))
+            .take_while(|left| *left != 0)
+            .map(|left| Node(left.trailing_zeros() as u8))
     }
 }
 

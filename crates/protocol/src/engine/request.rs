@@ -451,8 +451,8 @@ impl Request {
     /// Is a lock restored on nodes that refuse this request, after a majority has granted it? They
     /// may have lost it, or may not have removed the lock before it, or have given another permit.
     pub fn is_to_restore(&self) -> bool {
-        let is_reader = || self.share().is_some_and(|share| share.permits() == 0);
-        self.is_extension() || self.is_claim() && !is_reader()
+        self.is_extension()
+            || self.is_claim() && self.share().is_none_or(|share| share.permits() > 0)
     }
 
     /// Does the answer of a node count that may have forgotten who holds the lock? No safety

@@ -80,20 +80,17 @@ fn page(number: i64, reply: &Reply<'_>, tag: &[u8]) -> Option<KeyPage> {
         .filter(|_| is_number)?
         .parse()
         .ok()?;
-    let key = |element| match element {
-        Reply::Bulk(key) => Some(key.strip_prefix(tag)?.to_vec()),
-        _ => None,
-    };
-    let keys = match keys? {
-        Reply::Null => None,
-        Reply::Array(parts) => Some(
-            elements_of_parts(&parts)?
-                .into_iter()
-                .map(key)
-                .collect::<Option<_>>()?,
-        ),
+    let parts = match keys? {
+        Reply::Null => return Some(KeyPage { next, keys: None }),
+        Reply::Array(parts) => elements_of_parts(&parts)?,
         _ => return None,
     };
+    let mut keys = Vec::with_capacity(parts.len());
+    for part in parts {
+        let Reply::Bulk(key) = part else { return None };
+        keys.push(key.strip_prefix(tag)?.to_vec());
+    }
+    let keys = Some(keys);
     Some(KeyPage { next, keys })
 }
 

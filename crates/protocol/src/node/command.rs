@@ -81,7 +81,8 @@ impl KnownScripts {
     /// CACHING` with a script that it does not know.
     pub(super) fn form(&mut self, now: Time, request: &SharedRequest, is_tracked: bool) -> Form {
         if now.since(self.since) >= REMOVALS_KNOWN_FOR {
-            (self.removing, self.since) = (0, now);
+            self.removing = 0;
+            self.since = now;
             self.source_refused = self.source_refused.take().filter(|(_, lacks)| !lacks);
         }
         if self.takes_digests == Some(false) {
@@ -132,7 +133,8 @@ impl KnownScripts {
                     return Err(NoReply::Failed(NodeError::Server(error.clone())));
                 }
                 // The server has forgotten all scripts, not only this one.
-                (self.lasting, self.removing) = (0, 0);
+                self.lasting = 0;
+                self.removing = 0;
                 self.forgets_removals |= request.is_removal();
                 read
             }
@@ -299,24 +301,26 @@ pub fn read(
     }
     let number = i64::try_from(number).unwrap_or(i64::MAX);
     let found = request.command.of_node().read(number, reply, secret);
-    let nonsense = || NoReply::Nonsense(NodeError::UnexpectedReply(describe(reply, secret)));
-    found.ok_or_else(nonsense)
+    found.ok_or_else(|| {
+        let shown = describe(reply, secret);
+        NoReply::Nonsense(NodeError::UnexpectedReply(shown))
+    })
 }
 
 fn read_error(request: &Request, error: ServerError) -> Result<NodeReply, NoReply> {
-    let failed = |error| Err(NoReply::Failed(NodeError::Server(error)));
-    match error.kind {
-        _ if error.is_unknown_script() => Err(NoReply::UnknownScript),
-        // The lock's key holds something that is not a lock, so it does not hold our token.
-        ServerErrorKind::WrongType => match request.custom() {
-            None => Ok(NodeReply::of(Vote::Refused)),
-            Some(command) => match command.of_other_type() {
-                Some((vote, said)) => Ok(NodeReply::saying(vote, said)),
-                None => failed(error),
-            },
-        },
-        _ => failed(error),
+    if error.is_unknown_script() {
+        return Err(NoReply::UnknownScript);
     }
+    if error.kind == ServerErrorKind::WrongType {
+        // The lock's key holds something that is not a lock, so it does not hold our token.
+        let Some(command) = request.custom() else {
+            return Ok(NodeReply::of(Vote::Refused));
+        };
+        if let Some((vote, said)) = command.of_other_type() {
+            return Ok(NodeReply::saying(vote, said));
+        }
+    }
+    Err(NoReply::Failed(NodeError::Server(error)))
 }
 
 // Requests about shares of a lock, and the members that stand for them in the set of its holders.
@@ -339,21 +343,15 @@ pub fn read_member(member: &[u8]) -> Option<(Option<u32>, &[u8])> {
     let colon = member.iter().position(|byte| *byte == b':')?;
     let digits = &member[..colon];
     let value = &member[colon + 1..];
+    if digits.is_empty() {
+        return Some((None, value));
+    }
     // `parse` would also accept a sign.
-    let is_number = digits.iter().all(u8::is_ascii_digit);
-    let number = || {
-        std::str::from_utf8(digits)
-            .ok()?
-            .parse()
-            .ok()
-            .filter(|_| is_number)
-    };
-    let permit = if digits.is_empty() {
-        None
-    } else {
-        Some(number()?)
-    };
-    Some((permit, value))
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let permit = std::str::from_utf8(digits).ok()?.parse().ok()?;
+    Some((Some(permit), value))
 }
 
 /// What a waiter waits for, in the value of its lease: nothing for the exclusive lock.

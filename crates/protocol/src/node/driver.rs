@@ -184,8 +184,11 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
     /// until something is written for which they matter.
     pub fn catch_up(&mut self) {
         let is_polled = self.sockets.poll(self.conversation, Some(Duration::ZERO));
-        let is_due = |deadline| self.sockets.time() >= deadline;
-        let is_late = is_polled && self.conversation.next_deadline().is_some_and(is_due);
+        let is_late = is_polled
+            && self
+                .conversation
+                .next_deadline()
+                .is_some_and(|deadline| self.sockets.time() >= deadline);
         for node in self.nodes() {
             if is_late || self.sockets.is_finished(node) {
                 self.sockets.read(self.conversation, node);
@@ -229,8 +232,8 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
         self.conversation.tick(self.sockets.time());
         // At once: after this, nobody may drive the conversation for a while.
         for node in self.nodes() {
-            let is_due = |at| self.sockets.time() >= at;
-            if self.conversation.looks_at(node).is_some_and(is_due) {
+            let looks_at = self.conversation.looks_at(node);
+            if looks_at.is_some_and(|at| self.sockets.time() >= at) {
                 self.sockets.follow(self.conversation, node);
             }
         }

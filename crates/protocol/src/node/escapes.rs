@@ -27,14 +27,6 @@ impl Unescaped {
 
 /// The bytes for which the escape at the beginning of the text stands, and its length.
 fn escape(text: &[u8]) -> Option<(Vec<u8>, usize)> {
-    let byte = |digits: &[u8], radix| Some(vec![number(digits, radix)?.try_into().ok()?]);
-    let character = |digits| {
-        Some(
-            char::from_u32(number(digits, 16)?)?
-                .to_string()
-                .into_bytes(),
-        )
-    };
     Some(match text {
         [b'%', rest @ ..] => (byte(rest.get(..2)?, 16)?, 3),
         [b'\\', b'x', rest @ ..] if number(rest.get(..2)?, 16).is_some() => {
@@ -52,6 +44,16 @@ fn escape(text: &[u8]) -> Option<(Vec<u8>, usize)> {
         [b'\\', byte, ..] if byte.is_ascii_punctuation() => (vec![*byte], 2),
         _ => return None,
     })
+}
+
+fn byte(digits: &[u8], radix: u32) -> Option<Vec<u8>> {
+    let byte = number(digits, radix)?.try_into().ok()?;
+    Some(vec![byte])
+}
+
+fn character(digits: &[u8]) -> Option<Vec<u8>> {
+    let character = char::from_u32(number(digits, 16)?)?;
+    Some(character.to_string().into_bytes())
 }
 
 /// A number of digits only.

@@ -45,12 +45,12 @@ impl Examination {
             Reply::Map(list) | Reply::Array(list) => setting(list, name),
             _ => None,
         };
-        let shown = |text: &[u8]| presentable(text, secret);
         let mut read = Self::default();
         match (question, reply) {
             (Question::MemoryLimit, _) => {
                 read.memory_limit.max = setting("maxmemory")?.and_then(number);
-                read.memory_limit.policy = setting("maxmemory-policy")?.map(shown);
+                let policy = setting("maxmemory-policy")?;
+                read.memory_limit.policy = policy.map(|text| presentable(text, secret));
             }
             (Question::Fsync, _) => {
                 read.persistence.fsync = setting("appendfsync")?.and_then(fsync);
@@ -152,12 +152,14 @@ impl Examination {
     /// The questions that are worth asking of a node, which is a group with these options.
     pub(super) fn questions(&self, group: Option<&GroupOptions>) -> Vec<Question> {
         let vouches = group.is_some_and(|options| options.replicas.is_some());
-        let of_node = |question: &Question| match question {
-            Question::Wait => vouches,
-            question => group.is_some() || !question.is_of_groups(),
-        };
-        let mut questions: Vec<_> = Question::ALL.into_iter().filter(of_node).collect();
-        questions.retain(|question| !self.refused.contains(question));
+        let mut questions = Question::ALL.to_vec();
+        questions.retain(|question| {
+            let is_of_node = match question {
+                Question::Wait => vouches,
+                question => group.is_some() || !question.is_of_groups(),
+            };
+            is_of_node && !self.refused.contains(question)
+        });
         questions
     }
 
@@ -171,29 +173,21 @@ impl Examination {
             Question::MemoryLimit => self.memory_limit = read.memory_limit,
             Question::Persistence => persistence.append_only = said.append_only,
             Question::Replication => {
-                (self.role, persistence.has_replicated) = (read.role, said.has_replicated);
+                self.role = read.role;
+                persistence.has_replicated = said.has_replicated;
                 self.hears_master = read.hears_master;
             }
             Question::Cluster => self.is_cluster = read.is_cluster,
             Question::Fsync => persistence.fsync = said.fsync,
             Question::Snapshots => persistence.snapshots = said.snapshots,
             Question::MinReplicas => {
-                let FailoverSettings {
-                    min_replicas,
-                    max_lag,
-                    ..
-                } = read.failover;
-                (self.failover.min_replicas, self.failover.max_lag) = (min_replicas, max_lag);
+                self.failover.min_replicas = read.failover.min_replicas;
+                self.failover.max_lag = read.failover.max_lag;
             }
             Question::Backlog => self.failover.backlog_ttl = read.failover.backlog_ttl,
             Question::ClusterSettings => {
-                let FailoverSettings {
-                    cluster_timeout,
-                    replica_migration,
-                    ..
-                } = read.failover;
-                self.failover.cluster_timeout = cluster_timeout;
-                self.failover.replica_migration = replica_migration;
+                self.failover.cluster_timeout = read.failover.cluster_timeout;
+                self.failover.replica_migration = read.failover.replica_migration;
             }
             Question::Wait => self.failover.may_wait = read.failover.may_wait,
             Question::Time => self.clock = read.clock.map(|it| ClockReading { between, ..it }),

@@ -38,17 +38,19 @@ pub const MARKER: &[u8] = b"redlatch:reign";
 /// does, or of four.
 pub fn tag_of(slot: u16) -> String {
     const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-    let word = |(length, number): (u32, usize)| {
-        let digit = |place| char::from(DIGITS[number / 36_usize.pow(length - place - 1) % 36]);
-        (0..length).map(digit).collect::<String>()
-    };
-    let words = [3, 4]
-        .into_iter()
-        .flat_map(|length| (0..36_usize.pow(length)).map(move |n| (length, n)));
-    let found = words
-        .map(word)
-        .find(|word| slot_of(word.as_bytes()) == slot);
-    format!("{{{}}}", found.unwrap_or_default())
+    for length in [3, 4] {
+        for number in 0..36_usize.pow(length) {
+            let digits = (0..length)
+                .rev()
+                .map(|place| number / 36_usize.pow(place) % 36);
+            let word: String = digits.map(|digit| char::from(DIGITS[digit])).collect();
+            if slot_of(word.as_bytes()) == slot {
+                return format!("{{{word}}}");
+            }
+        }
+    }
+    // Each slot has such a word.
+    "{}".to_owned()
 }
 
 /// The slot of a cluster that this key is in: CRC-16/XMODEM modulo 16,384.
@@ -371,14 +373,11 @@ impl Reign {
         answer: &Checked,
     ) -> Result<(), NodeError> {
         let grain = options.bound / WRITES;
-        let is_new = |at| {
-            self.writes
-                .back()
-                .is_none_or(|(_, last)| at >= last.after(grain))
-        };
+        let next = self.writes.back().map(|(_, last)| last.after(grain));
         // An offset of zero is none: every replica has passed it.
-        let wrote_at = wrote_at.filter(|at| is_new(*at) && answer.offset > 0);
-        self.writes.extend(wrote_at.map(|at| (answer.offset, at)));
+        let is_offset = answer.offset > 0;
+        let noted = wrote_at.filter(|at| is_offset && next.is_none_or(|next| *at >= next));
+        self.writes.extend(noted.map(|at| (answer.offset, at)));
         let by = |offset: u64| answer.replicas.iter().filter(|it| **it >= offset).count();
         let vouched = self
             .writes
@@ -411,16 +410,16 @@ impl Reign {
 
     /// Must the group vouch again for votes that are written now?
     pub fn is_to_vouch(&self, options: &GroupOptions, now: Time) -> bool {
-        let is_old = |at: Time| now > at.after(options.bound / 2);
-        options.replicas.is_some() && self.vouched_at.is_none_or(is_old)
+        let lasts_until = self.vouched_at.map(|at| at.after(options.bound / 2));
+        options.replicas.is_some() && lasts_until.is_none_or(|until| now > until)
     }
 
     /// What a user sees of it.
     pub fn status(&self, now: Time) -> GroupStatus {
-        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        let epoch = self.marker.split(|byte| *byte == b' ').nth(3).map(text);
+        let mut words = self.marker.split(|byte| *byte == b' ');
+        let epoch = words.nth(3).map(String::from_utf8_lossy);
         GroupStatus {
-            reign: text(&self.id),
+            reign: String::from_utf8_lossy(&self.id).into_owned(),
             epoch: epoch.and_then(|digits| digits.parse().ok()).unwrap_or(0),
             former: self.former(),
             is_adopted: self.is_adopted(),

@@ -234,8 +234,9 @@ impl Handshake {
             (Stage::Auth | Stage::Select | Stage::SetName, Reply::Simple(b"OK")) => Ok(()),
             (Stage::Hello, Reply::Map(list) | Reply::Array(list)) => {
                 let is_resp3 = matches!(reply, Reply::Map(_));
-                let introduction = Introduction::read(list).filter(|it| it.fits(is_resp3));
-                let introduction = introduction.ok_or_else(unexpected)?;
+                let introduction = Introduction::read(list)
+                    .filter(|it| it.fits(is_resp3))
+                    .ok_or_else(unexpected)?;
                 self.identity.connection = introduction.connection;
                 self.identity.kind = introduction.kind;
                 self.identity.is_resp3 = is_resp3;
@@ -358,10 +359,11 @@ impl Identity {
 
     /// The identity as it may be shown. `run_id` is only compared, so it keeps its bytes.
     pub(super) fn presentable(self, secret: Option<&[u8]>) -> Self {
-        let shown = |text: Option<String>| text.map(|text| presentable(text.as_bytes(), secret));
+        let server = self.server.map(|it| presentable(it.as_bytes(), secret));
+        let version = self.version.map(|it| presentable(it.as_bytes(), secret));
         Self {
-            server: shown(self.server),
-            version: shown(self.version),
+            server,
+            version,
             ..self
         }
     }

@@ -421,13 +421,12 @@ impl OtherProtocol {
 
 /// The protocols that begin like these bytes, as far as both go, and how long their beginnings are.
 fn alike(bytes: &[u8]) -> impl Iterator<Item = (usize, OtherProtocol)> {
-    let is_alike = move |(low, high, _): &&(&[u8], &[u8], OtherProtocol)| {
-        let mut limits = low.iter().zip(*high).zip(bytes);
-        limits.all(|((low, high), byte)| (low..=high).contains(&byte))
-    };
     BEGINNINGS
         .iter()
-        .filter(is_alike)
+        .filter(move |(low, high, _)| {
+            let mut limits = low.iter().zip(*high).zip(bytes);
+            limits.all(|((low, high), byte)| (low..=high).contains(&byte))
+        })
         .map(|(low, _, protocol)| (low.len(), *protocol))
 }
 

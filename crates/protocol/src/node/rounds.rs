@@ -406,10 +406,12 @@ impl<W> Conversation for Rounds<W> {
     fn next_deadline(&self) -> Option<Time> {
         // `ends_at` may be the deadline of a round that is over. Then `tick` ends nothing.
         let rounds = (self.awaited > 0).then_some(self.ends_at);
-        let deadlines = rounds.into_iter().chain(self.waits.next_end());
-        let deadlines = deadlines.chain(self.propagation.retries_at);
-        deadlines
-            .chain(self.sessions.iter().filter_map(Session::next_deadline))
+        let of_sessions = self.sessions.iter().filter_map(Session::next_deadline);
+        rounds
+            .into_iter()
+            .chain(self.waits.next_end())
+            .chain(self.propagation.retries_at)
+            .chain(of_sessions)
             .min()
     }
 

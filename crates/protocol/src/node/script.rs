@@ -215,9 +215,9 @@ impl ScriptCall<'_> {
         arguments: &[&'a [u8]],
         out: &mut Vec<u8>,
     ) {
-        let bytes = |word: &&'a [u8]| Word::Bytes(word);
         let keys_of = (keys.len(), keys.iter().map(|key| Word::Key(key)));
-        self.write(script, keys_of, arguments.iter().map(bytes), out);
+        let words = arguments.iter().map(|word| Word::Bytes(word));
+        self.write(script, keys_of, words, out);
     }
 
     fn write<'a>(

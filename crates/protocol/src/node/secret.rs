@@ -135,10 +135,11 @@ impl<'a> Quoting<'a> {
 
     /// Does a quotation end here, or the text?
     fn is_quotation_end(&self, at: usize) -> bool {
-        let begins = |mark: &str| self.text[at..].starts_with(mark.as_bytes());
         at >= self.punctuation
             || b"'\"`)]>\\".contains(&self.text[at])
-            || ["...", "\u{2026}", "\u{201d}"].into_iter().any(begins)
+            || ["...", "\u{2026}", "\u{201d}"]
+                .iter()
+                .any(|mark| self.text[at..].starts_with(mark.as_bytes()))
     }
 }
 
@@ -158,12 +159,14 @@ fn is_word(byte: u8) -> bool {
 /// quote what it got in its own case. A blank equals a line break of the secret, because servers
 /// replace line breaks to keep a reply on one line, and a plus sign equals a blank, as in URLs.
 fn common_length(text: &[u8], secret: &[u8]) -> usize {
-    let is_same = |(seen, secret): &(&u8, &u8)| {
-        seen.eq_ignore_ascii_case(secret)
-            || **seen == b' ' && matches!(secret, b'\r' | b'\n')
-            || **seen == b'+' && **secret == b' '
-    };
-    text.iter().zip(secret).take_while(is_same).count()
+    text.iter()
+        .zip(secret)
+        .take_while(|(seen, secret)| {
+            seen.eq_ignore_ascii_case(secret)
+                || **seen == b' ' && matches!(secret, b'\r' | b'\n')
+                || **seen == b'+' && **secret == b' '
+        })
+        .count()
 }
 
 #[cfg(test)]

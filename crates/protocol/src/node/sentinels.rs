@@ -60,20 +60,19 @@ pub(super) fn warnings(status: &NodeStatus, is_alone: bool) -> Vec<NodeWarning> 
     else {
         return Vec::new();
     };
+    let mut warnings = Vec::new();
     let silent = named - answers.len();
-    let silent = (silent > 0).then_some(NodeWarning::SentinelsSilent {
-        silent,
-        named: *named,
-    });
-    let mut warnings: Vec<_> = silent.into_iter().collect();
+    if silent > 0 {
+        let named = *named;
+        warnings.push(NodeWarning::SentinelsSilent { silent, named });
+    }
     // Of differing answers, the worst counts.
-    let most = |of: fn(&SentinelAnswer) -> u32| answers.iter().map(of).max().unwrap_or(0);
-    let known = most(|it| it.sentinels);
+    let known = answers.iter().map(|it| it.sentinels).max().unwrap_or(0);
     let quorum = answers.iter().map(|it| it.quorum).min().unwrap_or(0);
     if !answers.is_empty() && (known < 3 || known % 2 == 0 || quorum <= known / 2) {
         warnings.push(NodeWarning::Sentinels { known, quorum });
     }
-    let listed = most(|it| it.replicas);
+    let listed = answers.iter().map(|it| it.replicas).max().unwrap_or(0);
     let connected = status.role;
     let is_said = connected == Some(Role::Master { replicas: listed }) || answers.is_empty();
     let differs = options

@@ -59,14 +59,13 @@ fn escaped(text: &[u8], secret: Option<&[u8]>, marks: &[char]) -> String {
     // off here begins behind the shown part.
     let length = ServerError::TEXT_MAX + char::MAX.len_utf8();
     let code = ServerErrorKind::code(text);
-    let text = secret::without(text, secret.unwrap_or_default(), code.len(), length);
-    let text = text.unwrap_or_else(|| {
+    let secret = secret.unwrap_or_default();
+    let without_secret = secret::without(text, secret, code.len(), length).unwrap_or_else(|| {
         let blank = if code.is_empty() { "" } else { " " };
         [code, blank.as_bytes(), secret::WITHHELD.as_bytes()].concat()
     });
-    let text = String::from_utf8_lossy(&text);
     let mut shown = String::new();
-    for character in text.chars() {
+    for character in String::from_utf8_lossy(&without_secret).chars() {
         let length = shown.len();
         if is_unseen(character) || marks.contains(&character) {
             shown.extend(character.escape_default());
@@ -252,15 +251,13 @@ impl ServerErrorKind {
             if let Some((_, kind)) = words.find_map(named) {
                 return *kind;
             }
-            let begins = |inner: &str| {
-                let without = |words: &str| inner.starts_with(words.trim_start_matches("ERR "));
-                BEGINNINGS.iter().find(|(words, _)| without(words))
-            };
-            let mut inner = text
-                .split(": ")
-                .map(|inner| inner.trim_start_matches("ERR "));
-            if let Some((_, kind)) = inner.find_map(begins) {
-                return *kind;
+            for part in text.split(": ") {
+                let inner = part.trim_start_matches("ERR ");
+                for (words, kind) in BEGINNINGS {
+                    if inner.starts_with(words.trim_start_matches("ERR ")) {
+                        return kind;
+                    }
+                }
             }
         }
         Self::Other

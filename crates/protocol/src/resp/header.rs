@@ -114,12 +114,12 @@ pub(super) fn length(text: &[u8]) -> Option<u64> {
     if !is_canonical(text) {
         return None;
     }
-    let add = |value: u64, byte: &u8| {
-        value
-            .saturating_mul(10)
-            .saturating_add((byte - b'0').into())
-    };
-    Some(text.iter().fold(0, add))
+    let mut value = 0_u64;
+    for byte in text {
+        value = value.saturating_mul(10);
+        value = value.saturating_add((byte - b'0').into());
+    }
+    Some(value)
 }
 
 /// A double: `inf`, `-inf`, `nan`, or an optional sign, digits, and optionally a fraction and an

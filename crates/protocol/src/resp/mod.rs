@@ -142,12 +142,11 @@ fn bulk_of(out: &mut Vec<u8>, parts: [&[u8]; 3]) {
 
 fn header(out: &mut Vec<u8>, type_byte: u8, count: usize) {
     // Most lengths have one digit or two: a line whose length is known needs no call to copy it.
-    let digit = |count: usize| b'0' + (count % 10) as u8;
+    let one = b'0' + (count % 10) as u8;
     match count {
-        0..10 => out.extend_from_slice(&[type_byte, digit(count), b'\r', b'\n']),
+        0..10 => out.extend_from_slice(&[type_byte, one, b'\r', b'\n']),
         10..100 => {
-            let ten = digit(count / 10);
-            let one = digit(count);
+            let ten = b'0' + (count / 10) as u8;
             out.extend_from_slice(&[type_byte, ten, one, b'\r', b'\n']);
         }
         _ => {

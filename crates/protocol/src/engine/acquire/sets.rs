@@ -80,7 +80,8 @@ impl Acquire {
         let Some(index) = place.lacks_next(&votes.queue) else {
             return false;
         };
-        (place.alone, place.alone_last) = (Some(index), Some(index));
+        place.alone = Some(index);
+        place.alone_last = Some(index);
         let (_, lock) = place.entry.lock.split_at(index);
         let removal = QueueEntry {
             lock,

@@ -29,17 +29,15 @@ impl<W> Entry<W> {
     /// Do all nodes tell the watcher when what was read changes?
     pub(super) fn is_watched(&self, sessions: &[Session]) -> bool {
         let watcher = self.request.as_deref().and_then(Request::waiter);
-        let is_told = |watcher| sessions.iter().all(|session| session.watches(&watcher));
-        watcher.is_some_and(is_told)
+        watcher.is_some_and(|watcher| sessions.iter().all(|session| session.watches(&watcher)))
     }
 
     /// Can the answers of more nodes than a majority help, and are there nodes that are likely to
     /// answer?
     pub(super) fn waits_for_more(&self, sessions: &[Session]) -> bool {
-        let awaited = |command: &Arc<dyn CustomCommand>| {
+        self.custom().is_some_and(|command| {
             command.waits_for_more(&self.said(), &self.tally, self.awaited(sessions))
-        };
-        self.custom().is_some_and(awaited)
+        })
     }
 
     /// Is what a majority has said enough to go on with, although the answers of other nodes would

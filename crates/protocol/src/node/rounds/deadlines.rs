@@ -45,16 +45,12 @@ impl<W> Rounds<W> {
         if self.awaited == 0 || is_early || !request.is_removal() {
             return;
         }
-        let is_attempt = |other: &Request| {
-            let is_any = other.is_claim() || other.queue_entry().is_some();
-            is_any && other.token() == request.token()
-        };
         for slot in 0..self.entries.len() {
-            if self.entries[slot]
-                .request
-                .as_deref()
-                .is_some_and(is_attempt)
-            {
+            let Some(other) = self.entries[slot].request.as_deref() else {
+                continue;
+            };
+            let is_attempt = other.is_claim() || other.queue_entry().is_some();
+            if is_attempt && other.token() == request.token() {
                 self.settle(now, slot, true);
             }
         }
@@ -130,14 +126,22 @@ impl<W> Entry<W> {
             return request.deadline;
         }
         let voted = self.tally.voted();
-        let missing = sessions.iter().enumerate();
-        let missing = missing.filter(|(index, _)| !voted.contains(Node::new(*index)));
         let is_patient = self.majority_at.is_none() && !self.is_ping();
-        let slow = |session: &Session| session.may_answer_until().filter(|_| is_patient);
-        let awaited = missing
-            .filter_map(|(_, session)| session.is_awaited_until().or_else(|| slow(session)))
-            .filter(|until| *until > now);
-        let (count, last) = awaited.fold((0, Time::ZERO), |(n, last), at| (n + 1, last.max(at)));
+        let mut count = 0;
+        let mut last = Time::ZERO;
+        for (index, session) in sessions.iter().enumerate() {
+            if voted.contains(Node::new(index)) {
+                continue;
+            }
+            let mut until = session.is_awaited_until();
+            if until.is_none() && is_patient {
+                until = session.may_answer_until();
+            }
+            if let Some(until) = until.filter(|until| *until > now) {
+                count += 1;
+                last = last.max(until);
+            }
+        }
         let end = match self.majority_at {
             Some(at) => last.min(at.after(at.since(request.started))),
             None if self.answered().len() + count >= quorum(request.nodes.len()) => last,
@@ -172,8 +176,8 @@ impl<W> Entry<W> {
     /// Notes which nodes have not answered a ping in time, where nothing worse is known.
     pub(super) fn note_late_pings(&self, statuses: &mut [NodeStatus]) {
         for (index, status) in statuses.iter_mut().enumerate() {
-            let late = self.problem(Node::new(index));
-            let late = late.filter(|problem| is_late(problem));
+            let problem = self.problem(Node::new(index));
+            let late = problem.filter(|problem| is_late(problem));
             status.last_error = status.last_error.take().or_else(|| late.cloned());
         }
     }
@@ -292,10 +296,12 @@ impl<W> Rounds<W> {
     /// Until when nodes may answer that are just connecting.
     fn arrival(&self, slot: usize, won: Won) -> Option<Time> {
         let voted = self.entries[slot].tally.voted();
-        let open = self.sessions.iter().enumerate();
-        let open = open.filter(|(index, _)| !voted.contains(Node::new(*index)));
         let least = self.part_of_round(WAIT);
-        open.filter_map(|(_, session)| session.arrives_until(won.at, won.took, least))
+        self.sessions
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| !voted.contains(Node::new(*index)))
+            .filter_map(|(_, session)| session.arrives_until(won.at, won.took, least))
             .max()
     }
 

@@ -95,10 +95,12 @@ impl<W> Entry<W> {
 
     /// Can no further answer change the result?
     pub(super) fn is_decided(&self, wait_for_all: bool, sessions: &[Session]) -> bool {
-        let is_early = || self.is_settled(sessions) || self.is_split(sessions);
+        if self.tally.is_complete() {
+            return true;
+        }
         // A ping is about every node, not about a majority of them.
-        let may_be_early = || !wait_for_all && !self.is_ping() && !self.waits_for_more(sessions);
-        self.tally.is_complete() || is_early() && may_be_early()
+        let is_early = self.is_settled(sessions) || self.is_split(sessions);
+        is_early && !wait_for_all && !self.is_ping() && !self.waits_for_more(sessions)
     }
 
     /// Is this a contended attempt that only silent nodes could still turn into a lock? Contended:
@@ -162,7 +164,8 @@ impl<W> Entry<W> {
         }
         if vote == Vote::Failed {
             // Of two nodes that are one server, only one has said something, or granted a permit.
-            (reply.said, reply.permit) = (None, None);
+            reply.said = None;
+            reply.permit = None;
         }
         let is_permit = reply.permit.is_some();
         self.replies[node.index()] = Some(reply);
@@ -217,24 +220,17 @@ impl<W> Entry<W> {
     pub(super) fn outcome(&mut self, now: Time, sessions: &[Session]) -> RoundOutcome {
         self.note_quarantines(now, sessions);
         let mut votes = Votes::new(self.tally);
-        let is_permanent = |(node, reply): &(Node, &NodeReply)| {
-            let session = &sessions[node.index()];
-            reply
-                .problem
-                .as_ref()
-                .is_some_and(|problem| session.is_lasting(problem))
-        };
-        if self
-            .replies
-            .iter()
-            .flatten()
-            .any(|reply| reply.problem.is_some())
-        {
-            votes.permanent_failures = self
-                .replied()
-                .filter(is_permanent)
-                .map(|(node, _)| node)
-                .collect();
+        let mut has_problems = false;
+        for (node, reply) in self.replied() {
+            let Some(problem) = &reply.problem else {
+                continue;
+            };
+            has_problems = true;
+            if sessions[node.index()].is_lasting(problem) {
+                votes.permanent_failures.insert(node);
+            }
+        }
+        if has_problems {
             votes.quarantine = self.quarantine();
         }
         votes.same_server = sessions.iter().any(Session::is_another_by_mistake);
@@ -268,9 +264,11 @@ impl<W> Entry<W> {
                 .replied()
                 .filter_map(|(node, it)| Some((node, it.view.as_deref()?.clone())));
             state.note(views, self.replies.len());
-            let without = |it: &NodeReply| matches!(it.problem, Some(NodeError::NoQueue(_)));
-            let without = self.replied().filter(|(_, reply)| without(reply));
-            state.without = without.map(|(node, _)| node).collect();
+            for (node, reply) in self.replied() {
+                if matches!(reply.problem, Some(NodeError::NoQueue(_))) {
+                    state.without.insert(node);
+                }
+            }
         }
         state
     }
@@ -288,7 +286,8 @@ impl<W> Entry<W> {
             .request
             .as_ref()
             .map_or(NodeSet::EMPTY, |request| request.nodes);
-        let report = |(index, session): (usize, &Session)| {
+        let mut reports = Vec::with_capacity(sessions.len());
+        for (index, session) in sessions.iter().enumerate() {
             let node = Node::new(index);
             let answer = match session
                 .same_server()
@@ -300,13 +299,11 @@ impl<W> Entry<W> {
                 None if tally.refused.contains(node) => NodeAnswer::Refused,
                 None => NodeAnswer::Pending,
             };
-            let former_reign = session.former_reign();
-            NodeReport {
-                former_reign,
-                ..NodeReport::new(Arc::clone(session.name()), answer)
-            }
-        };
-        sessions.iter().enumerate().map(report).collect()
+            let mut report = NodeReport::new(Arc::clone(session.name()), answer);
+            report.former_reign = session.former_reign();
+            reports.push(report);
+        }
+        reports
     }
 }
 

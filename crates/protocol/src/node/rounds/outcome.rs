@@ -24,15 +24,12 @@ pub struct RoundOutcome {
 
 impl RoundOutcome {
     pub fn of(votes: Votes) -> Self {
-        let reports = Vec::new();
-        let said = Vec::new();
-        let statuses = Vec::new();
         Self {
             votes,
-            reports,
-            said,
+            reports: Vec::new(),
+            said: Vec::new(),
             is_watched: false,
-            statuses,
+            statuses: Vec::new(),
         }
     }
 
@@ -42,10 +39,12 @@ impl RoundOutcome {
         let all = NodeSet::all(names.len());
         votes.sent = all;
         votes.tally.failed = all;
-        let failed = || NodeAnswer::Failed(error.clone());
-        let report = |name: &Arc<str>| NodeReport::new(Arc::clone(name), failed());
+        let reports = names
+            .iter()
+            .map(|name| NodeReport::new(Arc::clone(name), NodeAnswer::Failed(error.clone())))
+            .collect();
         Self {
-            reports: names.iter().map(report).collect(),
+            reports,
             said: vec![None; names.len()],
             statuses: NodeStatus::of_unreachable(names, error),
             ..Self::of(votes)

@@ -24,18 +24,24 @@ impl<W> Entry<W> {
 
     /// The permit that most nodes granted; of several, the first.
     pub(super) fn permit(&self) -> Option<u32> {
-        let votes = |permit| self.permits().filter(|(_, it)| *it == permit).count();
-        let most = |permit: &u32| (votes(*permit), Reverse(*permit));
-        self.permits().map(|(_, permit)| permit).max_by_key(most)
+        self.permits()
+            .map(|(_, permit)| permit)
+            .max_by_key(|permit| {
+                let votes = self.permits().filter(|(_, it)| it == permit).count();
+                (votes, Reverse(*permit))
+            })
     }
 
     /// Do the votes decide the round? See [`Tally::is_settled`]. One that grants a permit also
     /// needs the votes of the other nodes that are not silent.
     pub(super) fn is_settled(&self, sessions: &[Session]) -> bool {
-        let share = || self.request.as_deref().and_then(Request::share);
-        let takes_permit = || share().map_or(0, Share::permits) > 0 && self.is_claim();
-        let may_wait = || takes_permit() && self.is_confirmed();
-        self.tally.is_settled() && !(may_wait() && self.awaited(sessions) > 0)
+        self.tally.is_settled()
+            && !(self.takes_permit() && self.is_confirmed() && self.awaited(sessions) > 0)
+    }
+
+    fn takes_permit(&self) -> bool {
+        let share = self.request.as_deref().and_then(Request::share);
+        share.map_or(0, Share::permits) > 0 && self.is_claim()
     }
 
     /// Votes for different permits are not votes for the same lock: only those for one permit are
@@ -47,14 +53,13 @@ impl<W> Entry<W> {
             let Tally {
                 granted, refused, ..
             } = &mut tally;
-            let is_best = Some(permit) == best;
-            let (from, to) = if is_best {
-                (refused, granted)
+            if Some(permit) == best {
+                refused.remove(node);
+                granted.insert(node);
             } else {
-                (granted, refused)
-            };
-            from.remove(node);
-            to.insert(node);
+                granted.remove(node);
+                refused.insert(node);
+            }
         }
         self.tally = tally;
     }

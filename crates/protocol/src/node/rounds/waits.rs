@@ -77,9 +77,10 @@ impl<W> Waiter<W> {
 
     /// Is the lock reserved for it, or is there something that only a request can clear up?
     fn is_over(&self, quorum: usize) -> bool {
-        let is_free = || self.reserved.union(self.changed).len() >= quorum;
         let must_ask = self.is_ended || self.is_called_on;
-        must_ask || self.reserved.len() >= quorum || !self.changed.is_empty() && is_free()
+        let may_be_free =
+            !self.changed.is_empty() && self.reserved.union(self.changed).len() >= quorum;
+        must_ask || self.reserved.len() >= quorum || may_be_free
     }
 }
 

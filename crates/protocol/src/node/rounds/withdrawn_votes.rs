@@ -42,8 +42,10 @@ impl<W> Rounds<W> {
     /// The node may have restarted, and grant to others what it has granted in the rounds that are
     /// open. A round that waits for slow nodes may take longer than a lock of others.
     pub(super) fn withdraw_claims(&mut self, now: Time, node: Node) {
-        let lost = self.sessions[node.index()].loss().cloned();
-        let lost = lost.unwrap_or(NodeError::TimedOut(Phase::Connecting));
+        let loss = self.sessions[node.index()].loss();
+        let lost = loss
+            .cloned()
+            .unwrap_or(NodeError::TimedOut(Phase::Connecting));
         self.withdraw_votes(now, node, &lost, false, Entry::is_claim);
     }
 

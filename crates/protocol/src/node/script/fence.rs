@@ -18,12 +18,10 @@ impl NodeCommand for Fence {
         let locks = Number(lock.keys().count() as u64);
         let first = Number(self.fence);
         let arguments = [locks, Bytes(&member), first, Number(ttl_of_counters(lock))];
-        let keys = [COUNTER_SUFFIX, HOLDERS_SUFFIX];
-        let keys = if lock.share().is_some() {
-            &keys[..]
-        } else {
-            &keys[..1]
+        let suffixes: &[&[u8]] = match lock.share() {
+            Some(_) => &[COUNTER_SUFFIX, HOLDERS_SUFFIX],
+            None => &[COUNTER_SUFFIX],
         };
-        call.run(FENCE, lock, keys, &arguments, out);
+        call.run(FENCE, lock, suffixes, &arguments, out);
     }
 }

@@ -27,8 +27,8 @@ impl NodeCommand for Keep {
     }
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
-        let value = value_of(&self.lock);
-        let value = Bytes(&value);
+        let of_lock = value_of(&self.lock);
+        let value = Bytes(&of_lock);
         let ttl = Number(self.ttl.as_millis());
         let mode = Bytes(if self.sets() { b"restore" } else { b"" });
         match self.lock.share().map(requested_permit) {

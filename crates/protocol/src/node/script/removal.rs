@@ -37,8 +37,8 @@ impl NodeCommand for Removal {
     }
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
-        let value = value_of(&self.lock);
-        let value = Bytes(&value);
+        let of_lock = value_of(&self.lock);
+        let value = Bytes(&of_lock);
         let waiter = Bytes(name_of(self.waiter.as_ref()));
         let keep_for = self
             .keep_for

@@ -56,7 +56,8 @@ const fn schedule(text: &[u8], block: usize, blocks: usize) -> [u32; 80] {
 }
 
 const fn mixed(state: [u32; 5], words: &[u32; 80]) -> [u32; 5] {
-    let ([mut a, mut b, mut c, mut d, mut e], mut index) = (state, 0);
+    let [mut a, mut b, mut c, mut d, mut e] = state;
+    let mut index = 0;
     while index < 80 {
         let (choice, constant) = match index {
             0..20 => (b & c | !b & d, 0x5a82_7999),
@@ -64,9 +65,17 @@ const fn mixed(state: [u32; 5], words: &[u32; 80]) -> [u32; 5] {
             40..60 => (b & c | b & d | c & d, 0x8f1b_bcdc),
             _ => (b ^ c ^ d, 0xca62_c1d6_u32),
         };
-        let next = a.rotate_left(5).wrapping_add(choice).wrapping_add(e);
-        let next = next.wrapping_add(words[index]).wrapping_add(constant);
-        (a, b, c, d, e) = (next, a, b.rotate_left(30), c, d);
+        let next = a
+            .rotate_left(5)
+            .wrapping_add(choice)
+            .wrapping_add(e)
+            .wrapping_add(words[index])
+            .wrapping_add(constant);
+        e = d;
+        d = c;
+        c = b.rotate_left(30);
+        b = a;
+        a = next;
         index += 1;
     }
     let [v, w, x, y, z] = state;

@@ -1,7 +1,7 @@
 //! What in the answers of nodes is a cause for a warning.
 
 use super::NodeWarning;
-use crate::node::{ClockDifference, CrashLoss, NodeStatus, Role, sentinels};
+use crate::node::{CrashLoss, NodeStatus, Role, sentinels};
 use crate::time::Time;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,13 +49,12 @@ fn of_server(status: &NodeStatus, standards: Standards) -> Vec<NodeWarning> {
     let evicts = policy.map(|policy| NodeWarning::Evicts {
         policy: policy.clone(),
     });
-    let is_short = |(used, max): &(u64, u64)| *used >= *max - *max / 10;
     // A server that evicts is not short of memory.
     let short = memory
         .used
         .zip(max)
-        .filter(|it| policy.is_none() && is_short(it));
-    let short = short.map(|(used, max)| NodeWarning::MemoryShort { used, max });
+        .filter(|(used, max)| policy.is_none() && *used >= *max - *max / 10)
+        .map(|(used, max)| NodeWarning::MemoryShort { used, max });
     let replication = match status.role {
         _ if status.group_options.is_some() => None,
         Some(Role::Replica) => Some(NodeWarning::Replica),
@@ -67,16 +66,14 @@ fn of_server(status: &NodeStatus, standards: Standards) -> Vec<NodeWarning> {
     let is_cluster = status.is_cluster == Some(true) && status.group_options.is_none();
     let cluster = is_cluster.then_some(NodeWarning::Cluster);
     let allowed = standards.allowed;
-    let is_off = |clock: &ClockDifference| clock.by > allowed.saturating_add(clock.error);
     let clock = status
         .clock
-        .filter(is_off)
+        .filter(|clock| clock.by > allowed.saturating_add(clock.error))
         .map(|clock| NodeWarning::ClockOff { clock, allowed });
     let loss = status
         .persistence
         .crash_loss()
-        .filter(|_| !standards.restart_guard);
-    let loss = loss.filter(|loss| *loss != CrashLoss::Nothing);
+        .filter(|loss| !standards.restart_guard && *loss != CrashLoss::Nothing);
     let forgets = loss.map(|loss| NodeWarning::Forgets { loss });
     let of_server = [evicts, short, replication, cluster, clock, forgets];
     of_server
@@ -129,11 +126,12 @@ fn of_group(status: &NodeStatus) -> Vec<NodeWarning> {
             }),
             Some(_) => None,
         });
-    let moves = settings.replica_migration == Some(true) && is_cluster;
-    let moves = (moves && options.replicas.is_some()).then_some(NodeWarning::ReplicasMove);
+    let may_move = settings.replica_migration == Some(true) && is_cluster;
+    let is_counted = options.replicas.is_some();
+    let moves = (may_move && is_counted).then_some(NodeWarning::ReplicasMove);
     let after = settings.backlog_ttl.filter(|after| !after.is_zero());
     let backlog = after.map(|after| NodeWarning::BacklogEnds { after });
-    let is_refused = settings.may_wait == Some(false) && options.replicas.is_some();
+    let is_refused = settings.may_wait == Some(false) && is_counted;
     let wait = is_refused.then_some(NodeWarning::WaitRefused);
     [of_bound, differ, moves, wait, backlog]
         .into_iter()
@@ -152,8 +150,9 @@ fn replicas_known(status: &NodeStatus) -> u32 {
 /// Is the node on the machine of an earlier one? The same server is an error, and no warning.
 fn same_host(earlier: &[NodeStatus], status: &NodeStatus) -> Option<NodeWarning> {
     let host = status.host?;
-    let is_same = |other: &&NodeStatus| other.host.is_some_and(|other| other.is_same(host));
-    let first = earlier.iter().find(is_same)?;
+    let first = earlier
+        .iter()
+        .find(|other| other.host.is_some_and(|other| other.is_same(host)))?;
     Some(NodeWarning::SameHost {
         url: Arc::clone(&first.url),
         is_here: host.is_here,
