@@ -6,8 +6,8 @@ use std::fs;
 
 /// What may be found in 10,000 lines of code.
 const TUPLE_BINDINGS_MAX: usize = 5;
-const NAMED_CLOSURES_MAX: usize = 40;
-const SHADOWED_NAMES_MAX: usize = 15;
+const NAMED_CLOSURES_MAX: usize = 20;
+const SHADOWED_NAMES_MAX: usize = 10;
 
 /// `cfg`s in the file with the loop of every call, where a reader begins.
 const LOOP_CFGS_MAX: usize = 4;
