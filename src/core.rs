@@ -26,7 +26,7 @@ use crate::event::{Event, Listener};
 use crate::name::Name;
 use crate::owner_process::OwnerProcess;
 use crate::redlock::Redlock;
-use crate::wait_queue::WaitQueues;
+use crate::wait_queue::{HandoffLimit, WaitQueues};
 use crate::watchdog::{BackgroundEvent, Demand, Emit, Notifier, period};
 #[cfg(feature = "zookeeper")]
 use crate::zookeeper::EnsembleBackend;
@@ -114,16 +114,12 @@ impl Core {
             }
         };
         let token = CancelToken::new();
-        let limit = settings.handoff_limit;
-        let process = Arc::clone(&owner_process);
-        // Of locks, of sets, and of shares.
-        let queues: [Arc<WaitQueues>; 3] = std::array::from_fn(|_| {
-            Arc::new(WaitQueues::new(limit, token.clone(), Arc::clone(&process)))
-        });
+        let queues = wait_queues(settings.handoff_limit, &token, &owner_process);
         let [wait_queues, set_wait_queues, share_queues] = queues.clone();
         let joint_shares = Arc::new(JointShares::new(share_queues));
         let waits = Arc::downgrade(&backend);
-        let cancellation = Cancellation::new(token.clone(), queues, waits, process);
+        let process = Arc::clone(&owner_process);
+        let cancellation = Cancellation::new(token, queues, waits, process);
         Ok(Self {
             backend,
             notifier,
@@ -182,6 +178,15 @@ impl Core {
 /// runs while the state is locked or between two steps that belong together.
 impl UnwindSafe for Core {}
 impl RefUnwindSafe for Core {}
+
+/// Of locks, of sets, and of shares.
+fn wait_queues(
+    limit: HandoffLimit,
+    token: &CancelToken,
+    process: &Arc<OwnerProcess>,
+) -> [Arc<WaitQueues>; 3] {
+    std::array::from_fn(|_| Arc::new(WaitQueues::new(limit, token.clone(), Arc::clone(process))))
+}
 
 /// Emits to `listener` what happens outside any call. It holds no reference to the core: dropping
 /// the client does not wait for it.

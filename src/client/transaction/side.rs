@@ -43,10 +43,9 @@ impl<P: Participant> Side<'_, P> {
         loop {
             let step = joining.step();
             match step {
-                JoinStep::Look => match self.look() {
-                    Ok(told) => joining.learned(told),
-                    Err(error) => return Err(JoinError::NotBegun(error)),
-                },
+                JoinStep::Look => {
+                    joining.learned(self.look().map_err(JoinError::NotBegun)?);
+                }
                 JoinStep::Vote | JoinStep::Wait | JoinStep::Abort | JoinStep::LookAgain => {
                     match self.ask(step) {
                         Ok(told) => joining.learned(told),

@@ -86,27 +86,19 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
     let command = match verb {
         Verb::Acquire => claim(lock, Before::Nothing),
         Verb::Handoff => {
-            let token = Token::new([0; Token::LEN]);
-            let attributes = None;
             let before = Predecessor {
-                token,
-                attributes,
+                token: Token::new([0; Token::LEN]),
+                attributes: None,
                 waiter: None,
                 ttl_longest: ttl,
             };
             claim(lock, Before::Predecessor(before))
         }
         Verb::Turn => claim(lock, Before::Turn(Token::new([WAITER; Token::LEN]))),
-        Verb::Extend => Command::Keep(Keep {
+        Verb::Extend | Verb::Restore => Command::Keep(Keep {
             lock,
             ttl,
-            restores: false,
-            reclaims: false,
-        }),
-        Verb::Restore => Command::Keep(Keep {
-            lock,
-            ttl,
-            restores: true,
+            restores: matches!(verb, Verb::Restore),
             reclaims: false,
         }),
         Verb::Release => removal(lock, true),
@@ -114,21 +106,7 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
         Verb::Fence => Command::Fence(Fence { lock, fence: 50 }),
         Verb::Ping => Command::Ping(Ping { asks: false }),
         Verb::Ask => Command::Ask(Question::Time),
-        Verb::Queue => {
-            let waiter = lock.token;
-            let lease = ttl;
-            Command::Queue(QueueEntry {
-                lock,
-                ttl,
-                waiter,
-                number: 0,
-                since: 7,
-                lease,
-                lease_in_front: lease,
-                claim: rules.claim_time(Duration::ZERO),
-                channel: None,
-            })
-        }
+        Verb::Queue => Command::Queue(queue_entry(lock, rules.claim_time(Duration::ZERO))),
         Verb::Listen => Command::Listen(Listen {
             key,
             step: ListenStep::Read(lock.token),
@@ -143,6 +121,21 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
         })),
     };
     Request::to_all(&rules, now, command)
+}
+
+fn queue_entry(lock: LockId, claim: crate::engine::ClaimTime) -> QueueEntry {
+    let ttl = ttl(1_000);
+    QueueEntry {
+        waiter: lock.token,
+        lock,
+        ttl,
+        number: 0,
+        since: 7,
+        lease: ttl,
+        lease_in_front: ttl,
+        claim,
+        channel: None,
+    }
 }
 
 /// A custom command that a node has carried out when it answers its number in a list.

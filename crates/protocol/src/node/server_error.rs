@@ -377,6 +377,23 @@ mod tests {
                  1ccb475e, on @user_script:4.",
                 ServerErrorKind::NoPermission,
             ),
+            (
+                "ERR Client sent AUTH, but no password is set",
+                ServerErrorKind::Authentication,
+            ),
+            (
+                "ERR AUTH <password> called without any password configured for the default user.",
+                ServerErrorKind::Authentication,
+            ),
+        ];
+        for (text, expected) in table {
+            assert_eq!(kind(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_errors_of_scripts_on_real_servers_are_recognised() {
+        let table = [
             // A right that is missing inside a script: Redis 6.0 and 6.2, 7.0, 7.2 and Valkey.
             (
                 "ERR Error running script (call to f_b6f2): @user_script:1: @user_script: 1: The \
@@ -412,14 +429,6 @@ mod tests {
             (
                 "NOPERM ACL failure in script: User lock has no permissions to access the 'a' key",
                 ServerErrorKind::NoPermission,
-            ),
-            (
-                "ERR Client sent AUTH, but no password is set",
-                ServerErrorKind::Authentication,
-            ),
-            (
-                "ERR AUTH <password> called without any password configured for the default user.",
-                ServerErrorKind::Authentication,
             ),
             (
                 "ERR Error running script (call to f_e0): @user_script:1: @user_script: 1: \

@@ -61,25 +61,23 @@ fn first() -> Arc<str> {
     format!("{NODE}0000000000").into()
 }
 
-/// The requests of the recording, except connect's, with their xids.
-fn requests() -> Vec<(&'static str, i32, EnsembleRequest)> {
+/// A request of the recording: its name there, its xid, and what it asks.
+type Recorded = (&'static str, i32, EnsembleRequest);
+
+/// All but connect's.
+fn requests() -> Vec<Recorded> {
+    let mut all = creations();
+    all.extend(questions());
+    all.extend(changes());
+    all
+}
+
+/// What logs in, and creates nodes.
+fn creations() -> Vec<Recorded> {
     use CreateKind::{Container, Ephemeral, EphemeralSequential, Persistent};
-    let multi = |operations: &[MultiOperation]| EnsembleRequest::Multi(operations.into());
     let secret = Create {
         acl: Acl::Creator,
         ..create("/locks/secret", b"", Ephemeral)
-    };
-    let get = |path: &str| EnsembleRequest::GetData {
-        path: path.into(),
-        watch: true,
-    };
-    let list = |path: &str, watch| EnsembleRequest::GetChildren {
-        path: path.into(),
-        watch,
-    };
-    let exists = |path: &str, watch| EnsembleRequest::Exists {
-        path: path.into(),
-        watch,
     };
     vec![
         (
@@ -113,12 +111,48 @@ fn requests() -> Vec<(&'static str, i32, EnsembleRequest)> {
             7,
             EnsembleRequest::Create(create("/none/a", b"me", Persistent)),
         ),
+    ]
+}
+
+/// What reads, with a watch or without.
+fn questions() -> Vec<Recorded> {
+    let get = |path: &str| EnsembleRequest::GetData {
+        path: path.into(),
+        watch: true,
+    };
+    let list = |path: &str, watch| EnsembleRequest::GetChildren {
+        path: path.into(),
+        watch,
+    };
+    let exists = |path: &str, watch| EnsembleRequest::Exists {
+        path: path.into(),
+        watch,
+    };
+    vec![
         ("exists", 9, exists("/locks/a", false)),
         ("exists_no_node", 10, exists("/locks/b", false)),
         ("get_children2", 11, list("/locks/a", false)),
         ("get_children2_empty", 12, list("/plain", false)),
         ("get_data", 13, get(&first())),
         ("get_data_no_node", 14, get(&format!("{NODE}0000000001"))),
+        ("children_watch", 23, list("/locks/a", true)),
+        ("exists_watch", 25, exists("/locks/new", true)),
+        (
+            "no_auth",
+            2,
+            EnsembleRequest::GetData {
+                path: "/locks/secret".into(),
+                watch: false,
+            },
+        ),
+    ]
+}
+
+/// What changes several nodes, deletes, or ends the session.
+fn changes() -> Vec<Recorded> {
+    use CreateKind::Ephemeral;
+    let multi = |operations: &[MultiOperation]| EnsembleRequest::Multi(operations.into());
+    vec![
         ("sync", 15, EnsembleRequest::Sync("/locks/a".into())),
         ("check", 16, multi(&[MultiOperation::Check(first())])),
         (
@@ -141,16 +175,6 @@ fn requests() -> Vec<(&'static str, i32, EnsembleRequest)> {
             EnsembleRequest::Delete("/locks/a".into()),
         ),
         ("delete", 22, EnsembleRequest::Delete(first())),
-        ("children_watch", 23, list("/locks/a", true)),
-        ("exists_watch", 25, exists("/locks/new", true)),
-        (
-            "no_auth",
-            2,
-            EnsembleRequest::GetData {
-                path: "/locks/secret".into(),
-                watch: false,
-            },
-        ),
         ("close_session", 1, EnsembleRequest::CloseSession),
     ]
 }

@@ -86,6 +86,21 @@ fn sections_of_info_are_read_as_several_versions_write_them() {
             append_only(Some(false)),
         ),
         (Question::Persistence, "loading:0\r\n", append_only(None)),
+    ];
+    for (question, text, found) in table {
+        expect_read(question, text, found);
+    }
+}
+
+fn expect_read(question: Question, text: &str, found: Examination) {
+    assert_eq!(read(question, &bulk(text)), Some(found.clone()), "{text:?}");
+    let verbatim = format!("={}\r\ntxt:{text}\r\n", text.len() + 4);
+    assert_eq!(read(question, verbatim.as_bytes()), Some(found), "{text:?}");
+}
+
+#[test]
+fn roles_are_read_as_several_versions_write_them() {
+    let table = [
         (
             Question::Replication,
             "role:master\r\nconnected_slaves:2\r\nslave0:ip=::1\r\nmaster_repl_offset:14\r\n",
@@ -121,9 +136,7 @@ fn sections_of_info_are_read_as_several_versions_write_them() {
         (Question::Cluster, "", cluster(None)), // Redis 2.6
     ];
     for (question, text, found) in table {
-        assert_eq!(read(question, &bulk(text)), Some(found.clone()), "{text:?}");
-        let verbatim = format!("={}\r\ntxt:{text}\r\n", text.len() + 4);
-        assert_eq!(read(question, verbatim.as_bytes()), Some(found), "{text:?}");
+        expect_read(question, text, found);
     }
 }
 

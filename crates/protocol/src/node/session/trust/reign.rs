@@ -146,27 +146,36 @@ impl Session {
         self.connection
             .scripts
             .learn(&command.request, command.form, command.sent_at);
-        if let ReignAnswer::Checked(answer) = answer {
-            return self.checked((command.sent_at, now), answer);
-        }
-        if let (ReignStep::Wait { replicas, .. }, ReignAnswer::Acknowledged(count)) = (step, answer)
-        {
-            // The check behind it cannot tell: for `WAIT` the server writes a question into its
-            // replication, so it is ahead of what it was waiting for.
-            let wrote_at = self.trust.group.wrote_at.filter(|_| count >= replicas);
-            if let (Some(reign), Some(wrote_at)) = (&mut self.trust.group.reign, wrote_at) {
-                reign.acknowledged(*count, wrote_at);
+        match (step, answer) {
+            (_, ReignAnswer::Checked(answer)) => self.checked((command.sent_at, now), answer)?,
+            (ReignStep::Wait { replicas, .. }, ReignAnswer::Acknowledged(count)) => {
+                // The check behind it cannot tell: for `WAIT` the server writes a question into its
+                // replication, so it is ahead of what it was waiting for.
+                let wrote_at = self.trust.group.wrote_at.filter(|_| count >= replicas);
+                if let (Some(reign), Some(wrote_at)) = (&mut self.trust.group.reign, wrote_at) {
+                    reign.acknowledged(*count, wrote_at);
+                }
             }
-            return Ok(());
-        }
-        if let ReignStep::Touch { nonce, .. } = step {
-            // Of another marker, nothing was written.
-            let touched = Reign::greeted(now, command.sent_at, answer)?;
-            if touched.nonce() == nonce.as_bytes() {
-                self.trust.group.wrote_at = Some(command.sent_at);
+            (ReignStep::Touch { nonce, .. }, _) => {
+                // Of another marker, nothing was written.
+                let touched = Reign::greeted(now, command.sent_at, answer)?;
+                if touched.nonce() == nonce.as_bytes() {
+                    self.trust.group.wrote_at = Some(command.sent_at);
+                }
             }
-            return Ok(());
+            _ => self.greeted_in(now, command, step, answer)?,
         }
+        Ok(())
+    }
+
+    /// The group has been greeted, or the time of its reign is known now.
+    fn greeted_in(
+        &mut self,
+        now: Time,
+        command: &InFlight,
+        step: &ReignStep,
+        answer: &ReignAnswer,
+    ) -> Result<(), NodeError> {
         let reign = match (step, self.trust.group.reign.take()) {
             (ReignStep::Confirm { .. }, Some(known)) => known.confirmed(now, answer)?,
             _ => {

@@ -2,6 +2,30 @@
 
 use super::*;
 
+/// The answer to a greeting or a touch.
+fn greeted(number: &str, marker: &str) -> String {
+    format!("*4\r\n:{number}\r\n{marker}$4\r\n{ID}\r\n:1000000\r\n")
+}
+
+/// Asks for a lock, which the server grants. Was `WAIT` asked, which answers `acknowledged`, and
+/// does the vote count by what the check says: how far the server has written, and each replica?
+fn vote(
+    talk: &mut ScriptedSession,
+    marker: &str,
+    acknowledged: u64,
+    (offset, replicas): (u64, &[u64]),
+) -> (bool, Result<(), NodeError>) {
+    talk.send(1, Verb::Acquire);
+    let sent = talk.written();
+    talk.hear("+OK\r\n");
+    if sent.contains("WAIT") {
+        let touch = sent.split("\r\n*").map(number).nth(1).unwrap();
+        talk.hear(format!("{}:{acknowledged}\r\n", greeted(touch, marker)));
+    }
+    talk.hear(check(number(&sent), marker, ID, offset, replicas));
+    (sent.contains("WAIT"), outcome(talk))
+}
+
 #[test]
 fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_acknowledges() {
     let mut talk = connected(Some(2));
@@ -19,13 +43,7 @@ fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_a
         let text = format!("redlatch1 a {ID} 0 {since} {ours}");
         format!("${}\r\n{text}\r\n", text.len())
     };
-    let greeted = |number: &str, since: &str| {
-        format!(
-            "*4\r\n:{number}\r\n{}$4\r\n{ID}\r\n:1000000\r\n",
-            marker(since)
-        )
-    };
-    talk.hear(greeted(numbers[0], "-"));
+    talk.hear(greeted(numbers[0], &marker("-")));
     assert_eq!(
         status(&talk).group.map(|group| group.age),
         Some(None),
@@ -40,25 +58,12 @@ fn a_group_that_vouches_counts_from_its_first_answer_and_as_long_as_a_majority_a
         confirm.contains("confirm") && confirm.contains(ours),
         "{confirm}"
     );
-    talk.hear(greeted(number(&confirm), "900000"));
+    let marker = marker("900000");
+    talk.hear(greeted(number(&confirm), &marker));
     // A write at 2 s that one replica has acknowledged, and then none for longer than the bound.
     talk.pass(2_000);
-    let lock = |talk: &mut ScriptedSession, acknowledged: u64, offset, replicas: &[u64]| {
-        talk.send(1, Verb::Acquire);
-        let sent = talk.written();
-        talk.hear("+OK\r\n");
-        if sent.contains("WAIT") {
-            let touch = sent.split("\r\n*").map(number).nth(1).unwrap();
-            talk.hear(format!("{}:{acknowledged}\r\n", greeted(touch, "900000")));
-        }
-        talk.hear(check(
-            number(&sent),
-            &marker("900000"),
-            ID,
-            offset,
-            replicas,
-        ));
-        (sent.contains("WAIT"), outcome(talk))
+    let lock = |talk: &mut ScriptedSession, acknowledged, offset, replicas: &[u64]| {
+        vote(talk, &marker, acknowledged, (offset, replicas))
     };
     assert_eq!(lock(&mut talk, 0, 100, &[99, 100]), (false, Ok(())));
     talk.pass(10_000);
