@@ -94,192 +94,52 @@ fn the_name_to_verify_is_the_host_or_an_option() {
     }
 }
 
+/// A URL, where it leads, its user, password and database, and how it is shown.
+const READ: &str = "
+    redis://10.0.0.1                    | 10.0.0.1 6379  | -    | -    | 0  | redis://10.0.0.1:6379/0
+    redis://h:1/                        | h 1            | -    | -    | 0  | redis://h:1/0
+    redis://h:65535/15                  | h 65535        | -    | -    | 15 | redis://h:65535/15
+    redis://h?db=2                      | h 6379         | -    | -    | 2  | redis://h:6379/2
+    redis://h/?db=2                     | h 6379         | -    | -    | 2  | redis://h:6379/2
+    valkey://h                          | h 6379         | -    | -    | 0  | redis://h:6379/0
+    Valkey://user:pass@h/2              | h 6379         | user | pass | 2  | redis://user:***@h:6379/2
+    redis://h?                          | h 6379         | -    | -    | 0  | redis://h:6379/0
+    REDIS://User:@H                     | h 6379         | User | -    | 0  | redis://User:@h:6379/0
+    redis://user:pass@h/2               | h 6379         | user | pass | 2  | redis://user:***@h:6379/2
+    redis://:pass@h                     | h 6379         | -    | pass | 0  | redis://h:6379/0
+    redis://user:@h                     | h 6379         | user | -    | 0  | redis://user:@h:6379/0
+    redis://:@h                         | h 6379         | -    | -    | 0  | redis://h:6379/0
+    redis://@h                          | h 6379         | -    | -    | 0  | redis://h:6379/0
+    redis://[::1]                       | ::1 6379       | -    | -    | 0  | redis://[::1]:6379/0
+    redis://[fe80::1%25eth0]:7          | fe80::1%eth0 7 | -    | -    | 0  | redis://[fe80::1%25eth0]:7/0
+    redis://[0::1]:7/3                  | ::1 7          | -    | -    | 3  | redis://[::1]:7/3
+    redis://%75ser:@h                   | h 6379         | user | -    | 0  | redis://user:@h:6379/0
+    redis://%40:@h                      | h 6379         | @    | -    | 0  | redis://%40:@h:6379/0
+    unix:///run/r.sock                  | /run/r.sock    | -    | -    | 0  | unix:///run/r.sock?db=0
+    unix:///r?db=1                      | /r             | -    | -    | 1  | unix:///r?db=1
+    unix:///a@b                         | /a@b           | -    | -    | 0  | unix:///a%40b?db=0
+    unix:///a%3F%20b                    | /a? b          | -    | -    | 0  | unix:///a%3F%20b?db=0
+    unix://user:pass@/r                 | /r             | user | pass | 0  | unix://user:***@/r?db=0
+    unix:///r?user=user&password=p%61ss | /r             | user | pass | 0  | unix://user:***@/r?db=0
+";
+
 #[test]
 fn urls_are_read_and_shown() {
-    let user = Some("user");
-    let password = Some("pass");
-    for (url, address, credentials, database, shown) in [
-        (
-            "redis://10.0.0.1",
-            tcp("10.0.0.1", 6379),
-            (None, None),
-            0,
-            "redis://10.0.0.1:6379/0",
-        ),
-        (
-            "redis://h:1/",
-            tcp("h", 1),
-            (None, None),
-            0,
-            "redis://h:1/0",
-        ),
-        (
-            "redis://h:65535/15",
-            tcp("h", 65535),
-            (None, None),
-            15,
-            "redis://h:65535/15",
-        ),
-        (
-            "redis://h?db=2",
-            tcp("h", 6379),
-            (None, None),
-            2,
-            "redis://h:6379/2",
-        ),
-        (
-            "redis://h/?db=2",
-            tcp("h", 6379),
-            (None, None),
-            2,
-            "redis://h:6379/2",
-        ),
-        (
-            "valkey://h",
-            tcp("h", 6379),
-            (None, None),
-            0,
-            "redis://h:6379/0",
-        ),
-        (
-            "Valkey://user:pass@h/2",
-            tcp("h", 6379),
-            (user, password),
-            2,
-            "redis://user:***@h:6379/2",
-        ),
-        (
-            "redis://h?",
-            tcp("h", 6379),
-            (None, None),
-            0,
-            "redis://h:6379/0",
-        ),
-        (
-            "REDIS://User:@H",
-            tcp("h", 6379),
-            (Some("User"), None),
-            0,
-            "redis://User:@h:6379/0",
-        ),
-        (
-            "redis://user:pass@h/2",
-            tcp("h", 6379),
-            (user, password),
-            2,
-            "redis://user:***@h:6379/2",
-        ),
-        (
-            "redis://:pass@h",
-            tcp("h", 6379),
-            (None, password),
-            0,
-            "redis://h:6379/0",
-        ),
-        (
-            "redis://user:@h",
-            tcp("h", 6379),
-            (user, None),
-            0,
-            "redis://user:@h:6379/0",
-        ),
-        (
-            "redis://:@h",
-            tcp("h", 6379),
-            (None, None),
-            0,
-            "redis://h:6379/0",
-        ),
-        (
-            "redis://@h",
-            tcp("h", 6379),
-            (None, None),
-            0,
-            "redis://h:6379/0",
-        ),
-        (
-            "redis://[::1]",
-            tcp("::1", 6379),
-            (None, None),
-            0,
-            "redis://[::1]:6379/0",
-        ),
-        (
-            "redis://[fe80::1%25eth0]:7",
-            tcp("fe80::1%eth0", 7),
-            (None, None),
-            0,
-            "redis://[fe80::1%25eth0]:7/0",
-        ),
-        (
-            "redis://[0::1]:7/3",
-            tcp("::1", 7),
-            (None, None),
-            3,
-            "redis://[::1]:7/3",
-        ),
-        (
-            "redis://%75ser:@h",
-            tcp("h", 6379),
-            (user, None),
-            0,
-            "redis://user:@h:6379/0",
-        ),
-        (
-            "redis://%40:@h",
-            tcp("h", 6379),
-            (Some("@"), None),
-            0,
-            "redis://%40:@h:6379/0",
-        ),
-        (
-            "unix:///run/r.sock",
-            unix("/run/r.sock"),
-            (None, None),
-            0,
-            "unix:///run/r.sock?db=0",
-        ),
-        (
-            "unix:///r?db=1",
-            unix("/r"),
-            (None, None),
-            1,
-            "unix:///r?db=1",
-        ),
-        (
-            "unix:///a@b",
-            unix("/a@b"),
-            (None, None),
-            0,
-            "unix:///a%40b?db=0",
-        ),
-        (
-            "unix:///a%3F%20b",
-            unix("/a? b"),
-            (None, None),
-            0,
-            "unix:///a%3F%20b?db=0",
-        ),
-        (
-            "unix://user:pass@/r",
-            unix("/r"),
-            (user, password),
-            0,
-            "unix://user:***@/r?db=0",
-        ),
-        (
-            "unix:///r?user=user&password=p%61ss",
-            unix("/r"),
-            (user, password),
-            0,
-            "unix://user:***@/r?db=0",
-        ),
-    ] {
+    for row in READ.lines().filter(|row| !row.is_empty()) {
+        let columns: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [url, place, user, password, database, shown] = columns[..] else {
+            panic!("{row}");
+        };
+        let address = match place.split_once(' ') {
+            Some((host, port)) if !place.starts_with('/') => tcp(host, port.parse().unwrap()),
+            _ => unix(place),
+        };
+        let given = |word: &str| (word != "-").then(|| word.as_bytes().to_vec());
         let url = NodeUrl::parse(url).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(*url.address(), address, "{url}");
-        assert_eq!(url.user(), credentials.0.map(str::as_bytes), "{url}");
-        assert_eq!(url.password(), credentials.1.map(str::as_bytes), "{url}");
-        assert_eq!(url.database(), database, "{url}");
+        assert_eq!(url.user(), given(user).as_deref(), "{url}");
+        assert_eq!(url.password(), given(password).as_deref(), "{url}");
+        assert_eq!(url.database().to_string(), database, "{url}");
         assert_eq!(url.to_string(), shown, "{url}");
         let again = NodeUrl::parse(shown).unwrap();
         assert!(again.same_server(&url), "{url}");
@@ -290,6 +150,7 @@ fn urls_are_read_and_shown() {
 #[test]
 fn what_is_no_node_is_refused_with_the_reason() {
     use NodeUrlErrorKind as Kind;
+    let unknown = |name: &str| Kind::UnknownOption(name.to_owned());
     for (url, kind) in [
         ("", Kind::MissingScheme),
         ("\"redis://host\"", Kind::Quoted),
@@ -325,16 +186,10 @@ fn what_is_no_node_is_refused_with_the_reason() {
         ("redis://h/4294967296", Kind::BadDatabase),
         ("redis://h?db=", Kind::BadDatabase),
         ("redis://h?db", Kind::BadDatabase),
-        (
-            "redis://h?timeout=5",
-            Kind::UnknownOption("timeout".to_owned()),
-        ),
-        ("redis://h?DB=5", Kind::UnknownOption(String::new())),
-        (
-            "redis://h?password=x",
-            Kind::UnknownOption("password".to_owned()),
-        ),
-        ("redis://h?db=1&", Kind::UnknownOption(String::new())),
+        ("redis://h?DB=5", unknown("")),
+        ("redis://h?timeout=5", unknown("timeout")),
+        ("redis://h?password=x", unknown("password")),
+        ("redis://h?db=1&", unknown("")),
         ("redis://h/1?db=1", Kind::RepeatedOption("db")),
         ("redis://h?db=1&db=1", Kind::RepeatedOption("db")),
         ("redis://h#0", Kind::Fragment),
@@ -353,7 +208,7 @@ fn what_is_no_node_is_refused_with_the_reason() {
         ("unix://a@/r", Kind::AmbiguousCredentials),
         ("redis://user@h", Kind::AmbiguousCredentials),
         ("redis://%75ser@h", Kind::AmbiguousCredentials),
-        ("unix:///r?pass=b", Kind::UnknownOption("pass".to_owned())),
+        ("unix:///r?pass=b", unknown("pass")),
     ] {
         let error = NodeUrl::parse(url).expect_err(url);
         assert_eq!(*error.kind(), kind, "{url}");

@@ -11,7 +11,9 @@
 //! | `model.rs` | the model: connections, what happens by itself |
 //! | `tree.rs` | the znodes, and how they change |
 //! | `sessions.rs` | what ends by itself, and who is told of changes |
+//! | `acl.rs` | who may do what with a znode |
 
+mod acl;
 mod messages;
 mod model;
 mod server;

@@ -6,9 +6,10 @@
 //! connections to close, until it returns `None`. Time never goes back.
 
 use super::EnsembleBuilder;
+use super::acl::{AclIdentity, permission};
 use super::messages::{self, ClientRequest, Frame, Part, Refusal, ZnodeWrite, write_results};
 use super::sessions::{Sessions, Watches, ZnodeEvent};
-use super::tree::{AclIdentity, OperationEffect, Stamp, Tree, TreeTransaction, permission};
+use super::tree::{OperationEffect, Stamp, Tree, TreeTransaction};
 use redlatch_protocol::time::Time;
 use redlatch_zookeeper::jute::{FrameWriter, JuteError, Reader};
 use std::collections::{BTreeMap, VecDeque};
