@@ -16,7 +16,7 @@ use std::hash::{Hash, Hasher};
 pub struct Name<'a>(&'a [u8]);
 
 impl<'a> Name<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 

@@ -74,6 +74,12 @@ fn an_extension_ends_the_failures_and_the_next_failure_is_reported_again() {
     }
 }
 
+/// Waits until an event of this name was reported.
+fn expect(journal: &Journal, name: &str) {
+    let is_there = || journal.entries().iter().any(|entry| entry.name == name);
+    assert!(eventually(LIMIT, is_there), "no {name}");
+}
+
 #[test]
 fn automatic_extensions_and_node_failures_are_reported_when_they_happen() {
     const TTL: Duration = Duration::from_secs(2);
@@ -90,10 +96,7 @@ fn automatic_extensions_and_node_failures_are_reported_when_they_happen() {
     let guard = client.request("kept").ttl(TTL).keep_alive().lock().unwrap();
     journal.take_lock_events();
     // From here on the test makes no call.
-    assert!(eventually(LIMIT, || journal
-        .entries()
-        .iter()
-        .any(|entry| entry.name == "extended")));
+    expect(&journal, "extended");
     let events = journal.take_lock_events();
     assert!(
         events.iter().all(|entry| entry.about == "kept"),
@@ -129,10 +132,7 @@ fn automatic_extensions_and_node_failures_are_reported_when_they_happen() {
     journal.take_lock_events();
 
     pause(&servers, 3);
-    assert!(eventually(LIMIT, || journal
-        .entries()
-        .iter()
-        .any(|entry| entry.name == "lost")));
+    expect(&journal, "lost");
     resume(&servers, 3);
     let events = names(&journal.take_lock_events());
     assert!(events.contains(&"not_extended"), "{events:?}");

@@ -123,11 +123,12 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
     let ttl = [1, 40, 1_000, 60_000][usize::from(kind / 6) % 4];
     let ttl = Ttl::from_duration(Duration::from_millis(ttl)).expect("a usual ttl");
     let key = Arc::clone(&KEYS[usize::from(kind / 64)]);
-    let attributes = LockAttributes {
-        share: share(kind),
-        ..LockAttributes::default()
-    };
-    let attributes = attributes.share.is_some().then(|| Arc::new(attributes));
+    let attributes = share(kind).map(|share| {
+        Arc::new(LockAttributes {
+            share: Some(share),
+            ..LockAttributes::default()
+        })
+    });
     let is_shared = attributes.is_some();
     let lock = LockId {
         key,
@@ -155,66 +156,25 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
     let command = match kind % 6 {
         // Shares are not handed off.
         0 if kind / 64 == 1 && !is_shared => {
-            let token = token(serial.wrapping_sub(1));
-            let attributes = None;
             let before = Predecessor {
-                token,
-                attributes,
+                token: token(serial.wrapping_sub(1)),
+                attributes: None,
                 waiter: None,
                 ttl_longest: ttl,
             };
             claim(lock, Before::Predecessor(before))
         }
         0 => claim(lock, Before::Nothing),
-        1 => Command::Keep(Keep {
+        1 | 4 => Command::Keep(Keep {
             lock,
             ttl,
-            restores: false,
+            restores: kind % 6 == 4,
             reclaims: false,
         }),
         2 => removal(lock, true),
         3 => removal(lock, false),
-        4 => Command::Keep(Keep {
-            lock,
-            ttl,
-            restores: true,
-            reclaims: false,
-        }),
-        _ if kind / 64 == 1 => {
-            let waiter = waiter(serial);
-            let number = u64::from(kind / 6 % 2);
-            Command::Queue(QueueEntry {
-                lock,
-                ttl,
-                waiter,
-                number,
-                since: 0,
-                lease: ttl,
-                lease_in_front: ttl,
-                claim: ClaimTime {
-                    notified: ttl,
-                    asking: ttl,
-                },
-                channel: None,
-            })
-        }
         _ if kind / 64 == 2 => claim(lock, Before::Turn(waiter(serial))),
-        _ if kind / 64 == 0 && kind / 6 % 2 == 1 => {
-            let pattern = Arc::clone(&lock.key);
-            let tag = Arc::default();
-            let scan = Listing {
-                pattern,
-                cursor: serial,
-                count: 1,
-                registers: false,
-                tag,
-            };
-            Command::Custom(Arc::new(scan))
-        }
-        _ if kind / 64 == 3 && kind / 6 % 2 == 1 => register(serial),
-        _ => Command::Ping(Ping {
-            asks: kind / 64 == 3,
-        }),
+        _ => rarer(kind, serial, lock, ttl),
     };
     let mut request = Request::to_all(&rules, now, command);
     request.nodes = if kind % 7 == 6 {
@@ -223,6 +183,40 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
         NodeSet::all(3)
     };
     request
+}
+
+/// What is neither a vote on a lock nor its removal.
+fn rarer(kind: u8, serial: u64, lock: LockId, ttl: Ttl) -> Command {
+    let is_odd = kind / 6 % 2 == 1;
+    match kind / 64 {
+        0 if is_odd => Command::Custom(Arc::new(Listing {
+            pattern: lock.key,
+            cursor: serial,
+            count: 1,
+            registers: false,
+            tag: Arc::default(),
+        })),
+        1 => Command::Queue(queue_entry(lock, ttl, waiter(serial), u64::from(is_odd))),
+        3 if is_odd => register(serial),
+        part => Command::Ping(Ping { asks: part == 3 }),
+    }
+}
+
+fn queue_entry(lock: LockId, ttl: Ttl, waiter: Token, number: u64) -> QueueEntry {
+    QueueEntry {
+        lock,
+        ttl,
+        waiter,
+        number,
+        since: 0,
+        lease: ttl,
+        lease_in_front: ttl,
+        claim: ClaimTime {
+            notified: ttl,
+            asking: ttl,
+        },
+        channel: None,
+    }
 }
 
 /// A request about a register.

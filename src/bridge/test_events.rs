@@ -8,20 +8,36 @@ use crate::name::Name;
 use crate::node::{NodeError, QueueSupport};
 use std::time::Duration;
 
+const RESOURCE: Name<'_> = Name::new(b"orders:42");
+const TOOK: Duration = Duration::from_millis(1);
+const WAITED: Duration = Duration::from_millis(20);
+const HELD: Duration = Duration::from_millis(300);
+const VALIDITY: Duration = Duration::from_secs(9);
+const LEFT: Duration = Duration::from_secs(60);
+const REMAINING: Duration = Duration::from_secs(2);
+const URL: &str = "redis://10.0.0.1:6379/0";
+
 /// Calls `each` with at least one event of each kind, in the order of the kinds.
-pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
-    let resource = Name::new(b"orders:42");
-    let register = resource;
-    let [took, waited, held] = [1, 20, 300].map(Duration::from_millis);
-    let [validity, left, remaining] = [9, 60, 2].map(Duration::from_secs);
+pub(super) fn each(each: impl FnMut(&Event<'_>)) {
+    let lost = Error::Lost(LockLost::new(*b"orders", LossReason::Gone));
+    let mut samples = of_calls();
+    samples.extend(of_guards(&lost));
+    samples.extend(of_nodes());
+    samples.extend(of_registers());
+    let mut names: Vec<_> = samples.iter().map(Event::name).collect();
+    names.dedup();
+    assert_eq!(names, Event::NAMES, "a new event needs a sample");
+    samples.iter().for_each(each);
+}
+
+fn of_calls() -> Vec<Event<'static>> {
+    let resource = RESOURCE;
+    let took = TOOK;
+    let waited = WAITED;
+    let validity = VALIDITY;
+    let left = LEFT;
     let error = &Error::NoEntropy;
-    let url = "redis://10.0.0.1:6379/0";
-    let silent = waited;
-    let expired = LossReason::Expired;
-    let gone = LossReason::Gone;
-    let not_extended = &Error::Lost(LockLost::new(*b"orders", gone));
-    let outcome = Some(Released::InTime);
-    let samples = [
+    vec![
         Event::Attempt {
             resource,
             number: 1,
@@ -63,6 +79,18 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
             waited,
             error: &Error::Cancelled,
         },
+    ]
+}
+
+fn of_guards(not_extended: &Error) -> Vec<Event<'_>> {
+    let resource = RESOURCE;
+    let took = TOOK;
+    let held = HELD;
+    let validity = VALIDITY;
+    let remaining = REMAINING;
+    let expired = LossReason::Expired;
+    let outcome = Some(Released::InTime);
+    vec![
         Event::Extended {
             resource,
             took,
@@ -98,6 +126,15 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
             held,
             remaining,
         },
+    ]
+}
+
+fn of_nodes() -> Vec<Event<'static>> {
+    let url = URL;
+    let took = TOOK;
+    let left = LEFT;
+    let silent = WAITED;
+    vec![
         Event::NodeUp { url },
         Event::NodeDown {
             url,
@@ -121,6 +158,13 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
             url,
             reason: NoVote::Restarted,
         },
+    ]
+}
+
+fn of_registers() -> Vec<Event<'static>> {
+    let register = RESOURCE;
+    let took = TOOK;
+    vec![
         Event::RegisterRead {
             register,
             rounds: 1,
@@ -136,9 +180,5 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
             took,
             error: &RegisterError::Unknown,
         },
-    ];
-    let mut names: Vec<_> = samples.iter().map(Event::name).collect();
-    names.dedup();
-    assert_eq!(names, Event::NAMES, "a new event needs a sample");
-    samples.iter().for_each(&mut each);
+    ]
 }

@@ -96,31 +96,31 @@ fn the_name_to_verify_is_the_host_or_an_option() {
 
 /// A URL, where it leads, its user, password and database, and how it is shown.
 const READ: &str = "
-    redis://10.0.0.1                    | 10.0.0.1 6379  | -    | -    | 0  | redis://10.0.0.1:6379/0
-    redis://h:1/                        | h 1            | -    | -    | 0  | redis://h:1/0
-    redis://h:65535/15                  | h 65535        | -    | -    | 15 | redis://h:65535/15
-    redis://h?db=2                      | h 6379         | -    | -    | 2  | redis://h:6379/2
-    redis://h/?db=2                     | h 6379         | -    | -    | 2  | redis://h:6379/2
-    valkey://h                          | h 6379         | -    | -    | 0  | redis://h:6379/0
-    Valkey://user:pass@h/2              | h 6379         | user | pass | 2  | redis://user:***@h:6379/2
-    redis://h?                          | h 6379         | -    | -    | 0  | redis://h:6379/0
-    REDIS://User:@H                     | h 6379         | User | -    | 0  | redis://User:@h:6379/0
-    redis://user:pass@h/2               | h 6379         | user | pass | 2  | redis://user:***@h:6379/2
-    redis://:pass@h                     | h 6379         | -    | pass | 0  | redis://h:6379/0
-    redis://user:@h                     | h 6379         | user | -    | 0  | redis://user:@h:6379/0
-    redis://:@h                         | h 6379         | -    | -    | 0  | redis://h:6379/0
-    redis://@h                          | h 6379         | -    | -    | 0  | redis://h:6379/0
-    redis://[::1]                       | ::1 6379       | -    | -    | 0  | redis://[::1]:6379/0
-    redis://[fe80::1%25eth0]:7          | fe80::1%eth0 7 | -    | -    | 0  | redis://[fe80::1%25eth0]:7/0
-    redis://[0::1]:7/3                  | ::1 7          | -    | -    | 3  | redis://[::1]:7/3
-    redis://%75ser:@h                   | h 6379         | user | -    | 0  | redis://user:@h:6379/0
-    redis://%40:@h                      | h 6379         | @    | -    | 0  | redis://%40:@h:6379/0
-    unix:///run/r.sock                  | /run/r.sock    | -    | -    | 0  | unix:///run/r.sock?db=0
-    unix:///r?db=1                      | /r             | -    | -    | 1  | unix:///r?db=1
-    unix:///a@b                         | /a@b           | -    | -    | 0  | unix:///a%40b?db=0
-    unix:///a%3F%20b                    | /a? b          | -    | -    | 0  | unix:///a%3F%20b?db=0
-    unix://user:pass@/r                 | /r             | user | pass | 0  | unix://user:***@/r?db=0
-    unix:///r?user=user&password=p%61ss | /r             | user | pass | 0  | unix://user:***@/r?db=0
+redis://10.0.0.1                   | 10.0.0.1 6379 | -   | -   | 0 | redis://10.0.0.1:6379/0
+redis://h:1/                       | h 1           | -   | -   | 0 | redis://h:1/0
+redis://h:65535/15                 | h 65535       | -   | -   | 15| redis://h:65535/15
+redis://h?db=2                     | h 6379        | -   | -   | 2 | redis://h:6379/2
+redis://h/?db=2                    | h 6379        | -   | -   | 2 | redis://h:6379/2
+valkey://h                         | h 6379        | -   | -   | 0 | redis://h:6379/0
+Valkey://user:pass@h/2             | h 6379        | user| pass| 2 | redis://user:***@h:6379/2
+redis://h?                         | h 6379        | -   | -   | 0 | redis://h:6379/0
+REDIS://User:@H                    | h 6379        | User| -   | 0 | redis://User:@h:6379/0
+redis://user:pass@h/2              | h 6379        | user| pass| 2 | redis://user:***@h:6379/2
+redis://:pass@h                    | h 6379        | -   | pass| 0 | redis://h:6379/0
+redis://user:@h                    | h 6379        | user| -   | 0 | redis://user:@h:6379/0
+redis://:@h                        | h 6379        | -   | -   | 0 | redis://h:6379/0
+redis://@h                         | h 6379        | -   | -   | 0 | redis://h:6379/0
+redis://[::1]                      | ::1 6379      | -   | -   | 0 | redis://[::1]:6379/0
+redis://[fe80::1%25eth0]:7         | fe80::1%eth0 7| -   | -   | 0 | redis://[fe80::1%25eth0]:7/0
+redis://[0::1]:7/3                 | ::1 7         | -   | -   | 3 | redis://[::1]:7/3
+redis://%75ser:@h                  | h 6379        | user| -   | 0 | redis://user:@h:6379/0
+redis://%40:@h                     | h 6379        | @   | -   | 0 | redis://%40:@h:6379/0
+unix:///run/r.sock                 | /run/r.sock   | -   | -   | 0 | unix:///run/r.sock?db=0
+unix:///r?db=1                     | /r            | -   | -   | 1 | unix:///r?db=1
+unix:///a@b                        | /a@b          | -   | -   | 0 | unix:///a%40b?db=0
+unix:///a%3F%20b                   | /a? b         | -   | -   | 0 | unix:///a%3F%20b?db=0
+unix://user:pass@/r                | /r            | user| pass| 0 | unix://user:***@/r?db=0
+unix:///r?user=user&password=p%61ss| /r            | user| pass| 0 | unix://user:***@/r?db=0
 ";
 
 #[test]

@@ -234,7 +234,7 @@ fn with_modules(file: &str, modules: &BTreeSet<&str>) -> String {
         .filter_map(module)
         .partition(|it| modules.contains(it));
     while let Some(user) = used.pop() {
-        let text = source::original(&format!("tests/{user}.rs"));
+        let text = source::module(user);
         let (found, not_found): (Vec<&str>, Vec<&str>) = others
             .into_iter()
             .partition(|it| text.contains(&format!("crate::{it}::")));
@@ -256,6 +256,8 @@ fn module(line: &str) -> Option<&str> {
 
 #[test]
 fn a_module_is_kept_with_those_that_it_uses() {
+    let groups = with_modules("tests/api.rs", &["groups"].into());
+    assert!(groups.contains("\nmod groups;\n"), "a module in a folder");
     let program = with_modules("tests/api.rs", &["registers_replace"].into());
     let kept: Vec<&str> = program.lines().filter_map(module).collect();
     assert_eq!(kept, ["registers", "registers_repair", "registers_replace"]);

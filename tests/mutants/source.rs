@@ -42,6 +42,22 @@ pub(crate) fn original(file: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// All files of this module of the tests: one of its name, and those in its folder.
+pub(crate) fn module(name: &str) -> String {
+    let mut sources = Sources::default();
+    for path in [format!("tests/{name}.rs"), format!("tests/{name}")] {
+        let path = root().join(path);
+        if path.exists() {
+            sources.add(&path);
+        }
+    }
+    assert!(
+        !sources.0.is_empty(),
+        "no module of the tests is called {name}"
+    );
+    sources.0.into_values().collect()
+}
+
 /// A mistake that can be made in one place.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Change {

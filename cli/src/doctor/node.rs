@@ -59,24 +59,10 @@ pub(super) fn of(
         findings.push(report(Level::Ok, "group", reign_words(group)));
     }
     if let Some(left) = node.quarantine {
-        let why = match &node.group {
-            Some(group) if group.former.is_some() => {
-                "its master was replaced or restarted lately, and locks may be forgotten; wait; \
-                 fail groups over one by one, max-ttl and failover_bound apart"
-            }
-            Some(_) => {
-                "its master was replaced or restarted lately, or the group is new here, and locks \
-                 may be forgotten; wait, or if it is new, run redlatch adopt; fail groups over one \
-                 by one, max-ttl and failover_bound apart"
-            }
-            None => {
-                "it was started lately and may have forgotten locks; wait, and restart nodes one \
-                 by one, max-ttl apart"
-            }
-        };
         let text = format!(
-            "its grants do not count for another {}, since {why}",
-            duration::show(left)
+            "its grants do not count for another {}, since {}",
+            duration::show(left),
+            why_in_quarantine(node)
         );
         findings.push(report(Level::Warning, "quarantine", text));
     }
@@ -84,6 +70,24 @@ pub(super) fn of(
         findings.extend(of_redis(node, is_group));
     }
     findings
+}
+
+fn why_in_quarantine(node: &NodeStatus) -> &'static str {
+    match &node.group {
+        Some(group) if group.former.is_some() => {
+            "its master was replaced or restarted lately, and locks may be forgotten; wait; \
+             fail groups over one by one, max-ttl and failover_bound apart"
+        }
+        Some(_) => {
+            "its master was replaced or restarted lately, or the group is new here, and locks \
+             may be forgotten; wait, or if it is new, run redlatch adopt; fail groups over one \
+             by one, max-ttl and failover_bound apart"
+        }
+        None => {
+            "it was started lately and may have forgotten locks; wait, and restart nodes one \
+             by one, max-ttl apart"
+        }
+    }
 }
 
 /// Such as "redis 7.0.15, a master, up for 3 d 2 h".

@@ -10,7 +10,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Cell, Row as Cells, Table};
-use redlatch::LockState;
+use redlatch::{LockState, QueuedWaiter};
 
 /// The widths of a number, and of a span of time such as "59 min 59 s".
 const NUMBER: u16 = 8;
@@ -255,34 +255,34 @@ fn draw_waiters(frame: &mut Frame<'_>, screen: &mut Screen, theme: Theme, head: 
     let fixed: Vec<_> = fixed.into_iter().take_while(fits).collect();
     let mut sizes = vec![("PLACE", 5), ("OWNER", rest + 8)];
     sizes.extend(fixed);
-    let line = |index: usize| {
-        let waiter = &waiters[index];
-        let texts = [
-            (index + 1).to_string(),
-            cell(waiter.owner()),
-            duration::show(age(waiter.since)),
-            if waiter.is_for_share() {
-                "a share"
-            } else {
-                "the lock"
-            }
-            .to_owned(),
-            waiter.nodes.to_string(),
-        ];
-        Cells::new(
-            sizes
-                .iter()
-                .zip(texts)
-                .map(|((_, size), text)| cut(&text, *size)),
-        )
-    };
+    let lines = window.map(|index| {
+        let texts = waiter_texts(index, &waiters[index]);
+        let cells = sizes.iter().zip(texts);
+        Cells::new(cells.map(|((_, size), text)| cut(&text, *size)))
+    });
     let header = Cells::new(sizes.iter().map(|(name, size)| cut(name, *size)));
     let widths = sizes.iter().map(|(_, size)| Constraint::Length(*size));
-    let table = Table::new(window.map(line), widths);
+    let table = Table::new(lines, widths);
     frame.render_widget(
         table.header(header.style(theme.weighted(Modifier::BOLD))),
         body,
     );
+}
+
+/// Place, owner, since when, for what, and on how many nodes.
+fn waiter_texts(index: usize, waiter: &QueuedWaiter) -> [String; 5] {
+    let wanted = if waiter.is_for_share() {
+        "a share"
+    } else {
+        "the lock"
+    };
+    [
+        (index + 1).to_string(),
+        cell(waiter.owner()),
+        duration::show(age(waiter.since)),
+        wanted.to_owned(),
+        waiter.nodes.to_string(),
+    ]
 }
 
 fn width(text: &str) -> u16 {

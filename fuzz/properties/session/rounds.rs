@@ -33,13 +33,7 @@ pub(super) fn check(mut input: Input<'_>) {
                 serial += 1;
                 let request = request(input.byte().unwrap_or(0), serial / 3, now);
                 let named = named(&request);
-                if request.is_answered() {
-                    // For connections that are being made, it waits until then.
-                    waiting.insert(serial, request.connect_deadline);
-                    rounds.open(now, Order::Round(request), serial);
-                } else {
-                    rounds.post(now, Message::Post(request));
-                }
+                begin(&mut rounds, now, request, serial, &mut waiting);
                 look(&mut rounds, &mut waiting);
                 // It asks, or is gone.
                 assert_no_wait(named, &waits, &waiting);
@@ -89,6 +83,22 @@ pub(super) fn check(mut input: Input<'_>) {
         assert!(!is_late, "they wait too long: {waiting:?}");
     }
     end(rounds, now, waiting);
+}
+
+fn begin(
+    rounds: &mut Rounds<u64>,
+    now: Time,
+    request: Request,
+    serial: u64,
+    waiting: &mut BTreeMap<u64, Time>,
+) {
+    if request.is_answered() {
+        // For connections that are being made, it waits until then.
+        waiting.insert(serial, request.connect_deadline);
+        rounds.open(now, Order::Round(request), serial);
+    } else {
+        rounds.post(now, Message::Post(request));
+    }
 }
 
 /// The waiter that a request names. No caller waits for it after that: it has asked, or is gone.

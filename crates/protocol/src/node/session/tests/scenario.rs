@@ -27,19 +27,20 @@
 //! `EVAL release 1 #3` is a script, by its name, about a lock whose token is made of ones. It is
 //! the third command; a reply repeats that number: `:3` for yes.
 
-use crate::engine::{
-    Before, Command, LockAttributes, QueueWait, Request, Share, TURN, Token, Verb,
-};
+mod requests;
+mod shown;
+
+use crate::engine::{QueueWait, Token};
 use crate::node::fixture::{
-    self, Probe, ScriptedSession, greeting, info, numbered_greeting, queue_wait, ticket, ttl,
+    ScriptedSession, greeting, info, numbered_greeting, queue_wait, ticket,
 };
-use crate::node::{Answer, Credentials, NodeError, Phase, Session, SessionOptions, Ticket, script};
-use crate::time::Time;
+use crate::node::{Answer, Credentials, NodeError, Phase, Session, SessionOptions};
+use requests::request;
+use shown::{arguments_of, command_of, name_of};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// A line has at most this many columns.
@@ -351,82 +352,6 @@ impl Player {
     }
 }
 
-/// The request in these words, and its caller.
-fn request(words: &[&str], now: Time) -> (Ticket, Request) {
-    let [verb, caller, more @ ..] = words else {
-        panic!("no such event: {words:?}")
-    };
-    let mut more: BTreeMap<_, _> = more.chunks(2).map(|pair| (pair[0], pair[1])).collect();
-    let before = more.remove("after");
-    let keys = more.remove("keys");
-    let share = more.remove("share");
-    let verb = match *verb {
-        "lock" if before.is_some() => Verb::Handoff,
-        "lock" => Verb::Acquire,
-        "turn" => Verb::Turn,
-        "extend" => Verb::Extend,
-        "release" => Verb::Release,
-        "undo" => Verb::Undo,
-        "fence" => Verb::Fence,
-        "wait" => Verb::Queue,
-        "ping" => Verb::Ping,
-        "look" => Verb::Custom,
-        _ => panic!("no such event: {words:?}"),
-    };
-    let mut lock = fixture::lock(number(caller));
-    if keys.or(share).is_some() {
-        let permits = |of| Share::Permit {
-            of: number(of),
-            number: None,
-        };
-        let share = share.map(|it| {
-            if it == "reader" {
-                Share::Reader
-            } else {
-                permits(it)
-            }
-        });
-        let more_keys = keys.map(|_| Arc::from(&b"more"[..])).into_iter().collect();
-        lock.attributes = Some(Arc::new(LockAttributes {
-            more_keys,
-            share,
-            ..Default::default()
-        }));
-    }
-    if let Some(key) = more.remove("key") {
-        lock.key = Arc::from(if key == "register" {
-            [b"a", TURN].concat()
-        } else {
-            key.into()
-        });
-    }
-    let attributes = lock.attributes.clone();
-    let mut request = fixture::about(verb, lock, now);
-    let time = more.remove("ttl").map(|it| ttl(number(it)));
-    match &mut request.command {
-        Command::Claim(claim) => {
-            claim.ttl = time.unwrap_or(claim.ttl);
-            if let (Before::Predecessor(it), Some(before)) = (&mut claim.before, before) {
-                (it.token, it.attributes) = (token(before), attributes);
-            }
-        }
-        Command::Remove(removal) => {
-            removal.ttl = time.unwrap_or(removal.ttl);
-            removal.keep_for = more.remove("kept").map(|it| ttl(number(it)));
-            removal.waiter = more.remove("waiter").map(token);
-        }
-        Command::Custom(look) => {
-            *look = Arc::new(Probe {
-                is_look: true,
-                ..Probe::default()
-            });
-        }
-        _ => {}
-    }
-    assert!(more.is_empty(), "unknown: {more:?}");
-    (ticket(number(caller)), request)
-}
-
 fn options() -> SessionOptions {
     SessionOptions::new("redis://node", 7)
 }
@@ -521,77 +446,4 @@ fn answered(
     } else {
         format!("{vote} ({})", details.join(", "))
     }
-}
-
-/// The error in short: without the words of a server or an operating system.
-fn name_of(problem: &NodeError) -> String {
-    match problem {
-        NodeError::Quarantined { left } => format!("in quarantine for {left:?}"),
-        NodeError::NotRedis(_) => problem.to_string(),
-        _ => problem
-            .to_string()
-            .split(':')
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
-    }
-}
-
-/// The command in short: scripts by their names, and tokens by their first byte.
-fn command_of(words: &[Vec<u8>]) -> String {
-    // A key may have as many bytes.
-    let tokens = words
-        .iter()
-        .filter(|word| word.len() == Token::LEN && !word.starts_with(b"key"));
-    let mut tokens: Vec<String> = tokens.map(|token| format!(" {}", token[0])).collect();
-    tokens.dedup();
-    let text: Vec<_> = words
-        .iter()
-        .map(|word| String::from_utf8_lossy(word))
-        .collect();
-    match &*text[0] {
-        "SET" => format!("SET{}", tokens.concat()),
-        "EVAL" | "EVALSHA" => {
-            let script = script_of(&text[1]);
-            format!(
-                "{} {script}{} #{}",
-                text[0],
-                tokens.concat(),
-                text[text.len() - 1]
-            )
-        }
-        _ => text.join(" ").replace(CHANNEL, "channel"),
-    }
-}
-
-/// The name of the script with this source or digest.
-fn script_of(text: &str) -> &str {
-    if text == script::PROOF.source {
-        return "proof";
-    }
-    let known = script::ALL
-        .iter()
-        .find(|it| text == it.source || text == it.sha1);
-    let mut lines = include_str!("../../script/digests.txt").lines();
-    let line = known.and_then(|script| lines.find(|line| line.contains(script.sha1)));
-    line.and_then(|line| line.split(' ').next())
-        .unwrap_or("custom")
-}
-
-/// The lock's keys, their counters', and the arguments of a script.
-fn arguments_of(words: &[Vec<u8>]) -> String {
-    let word = |word: &Vec<u8>| match word.len() {
-        Token::LEN => format!("@{}", word[0]),
-        _ => format!("'{}'", word.escape_ascii()),
-    };
-    let belongs = |word: &&Vec<u8>| {
-        word.windows(10).any(|it| it == b":redlatch:") && !word.ends_with(b":fence")
-    };
-    words[3..]
-        .iter()
-        .filter(|word| !belongs(word))
-        .map(word)
-        .collect::<Vec<_>>()
-        .join(" ")
-        .replace(CHANNEL, "channel")
 }
