@@ -239,10 +239,7 @@ impl Session {
             State::Connecting { .. } | State::Ready => problem,
         };
         self.arrival.closed(&problem);
-        let problem = match self.options.group {
-            Some(_) => self.of_announced(problem),
-            None => problem,
-        };
+        let problem = self.of_announced(problem);
         // No pause if an idle connection was closed: servers restart, and close idle connections.
         let was_idle = std::mem::take(&mut self.connection.is_proven) && self.flight.is_empty();
         let pause = if was_idle {

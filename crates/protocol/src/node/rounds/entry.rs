@@ -205,13 +205,14 @@ impl<W> Entry<W> {
             if voted.contains(node) {
                 continue;
             }
-            let late = session.late();
+            // As the session is before what still waits there is taken back.
+            let late = is_late.then(|| session.late());
             if session.cancel(ticket) {
                 // It will never answer, and must not be waited for: see `Rounds::settle`.
                 self.unsent.insert(node);
                 self.tally.cast(node, Vote::Failed);
             }
-            if is_late {
+            if let Some(late) = late {
                 self.replies[index] = Some(NodeReply::failed(late));
             }
         }

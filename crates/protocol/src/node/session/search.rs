@@ -62,7 +62,7 @@ impl Session {
     /// The error of a connection that is being made to a group, or was lost, with the place that
     /// was meant: the URL does not have it.
     pub(super) fn of_announced(&self, problem: NodeError) -> NodeError {
-        if !self.is_found() {
+        if self.options.group.is_none() || !self.is_found() {
             return problem;
         }
         let announced = self.search.announced.as_ref();

@@ -128,11 +128,7 @@ impl Session {
 
     /// The error for an answer that is missing at the end of a round.
     pub(in crate::node) fn late(&self) -> NodeError {
-        let late = NodeError::TimedOut(self.phase());
-        match self.options.group {
-            Some(_) => self.of_announced(late),
-            None => late,
-        }
+        self.of_announced(NodeError::TimedOut(self.phase()))
     }
 
     /// The number of unanswered commands, and of pending releases.
