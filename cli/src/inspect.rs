@@ -171,6 +171,15 @@ fn holder_text(holder: &Holder) -> String {
     }
 }
 
+/// What a waiter wants.
+pub(crate) fn wanted(waiter: &QueuedWaiter) -> &'static str {
+    if waiter.is_for_share() {
+        "a share"
+    } else {
+        "the lock"
+    }
+}
+
 /// How long ago this was. Zero by the clock of another machine that is ahead of this one.
 pub(crate) fn age(since: SystemTime) -> Duration {
     since.elapsed().unwrap_or_default()
@@ -222,15 +231,11 @@ fn waiter_table(seen: &Inspection) -> String {
     let mut rows = Vec::new();
     for (index, waiter) in seen.waiters.iter().enumerate() {
         let waited = SystemTime::now().duration_since(waiter.since).ok();
-        let wanted = match waiter.is_for_share() {
-            true => "a share",
-            false => "the lock",
-        };
         let mut row = vec![
             (index + 1).to_string(),
             cell(waiter.owner()),
             cell(waited.map(duration::show)),
-            wanted.to_owned(),
+            wanted(waiter).to_owned(),
             waiter.nodes.to_string(),
         ];
         row.truncate(headings.len());

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::NodeAnswer;
-use redlatch::{Error, LockClient, NodeError};
+use redlatch::{Error, LockClient, LockGuard, NodeError};
 use support::cli::Value;
 use support::cluster::Cluster;
 use support::eventually;
@@ -40,6 +40,22 @@ fn problems(client: &LockClient) -> Vec<NodeError> {
         .collect()
 }
 
+/// A lock that is kept alive.
+fn keep(holder: &LockClient) -> LockGuard {
+    let request = holder.request("orders").ttl(TTL).keep_alive();
+    request.try_lock_for(LIMIT).unwrap().unwrap()
+}
+
+/// Nobody else gets the lock, for longer than it lives without being kept.
+fn expect_kept(held: &LockGuard, other: &LockClient) {
+    let start = Instant::now();
+    while start.elapsed() < TTL + BOUND + Duration::from_secs(1) {
+        held.ensure_held().unwrap();
+        assert!(!can_be_acquired(other, "orders"));
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// A failover of the only node's shard by this command, to its replica, while a lock is kept and
 /// somebody else waits for it.
 fn fail_over(command: &[&str]) {
@@ -47,24 +63,13 @@ fn fail_over(command: &[&str]) {
     adopt(&cluster.servers[1], TAG);
     let holder = client(&cluster, "nodes=1");
     let other = client(&cluster, "nodes=1");
-    let held = holder
-        .request("orders")
-        .ttl(TTL)
-        .keep_alive()
-        .try_lock_for(LIMIT)
-        .unwrap()
-        .unwrap();
+    let held = keep(&holder);
     let waiter = client(&cluster, "nodes=1");
     let waiting = thread::spawn(move || take(&waiter, TTL).release());
     let replica = &cluster.servers[4];
     assert_eq!(replica.command(command), Value::ok());
     assert!(eventually(LIMIT, || info_of(replica, "role") == "master"));
-    let start = Instant::now();
-    while start.elapsed() < TTL + BOUND + Duration::from_secs(1) {
-        held.ensure_held().unwrap();
-        assert!(!can_be_acquired(&other, "orders"));
-        thread::sleep(Duration::from_millis(20));
-    }
+    expect_kept(&held, &other);
     assert!(!waiting.is_finished(), "it is still held");
     held.release().unwrap();
     waiting.join().unwrap().unwrap();
@@ -137,13 +142,7 @@ fn a_kept_lock_and_its_queue_move_with_their_slot() {
     adopt(&cluster.servers[1], TAG);
     let holder = client(&cluster, "nodes=1");
     let other = client(&cluster, "nodes=1");
-    let held = holder
-        .request("orders")
-        .ttl(TTL)
-        .keep_alive()
-        .try_lock_for(LIMIT)
-        .unwrap()
-        .unwrap();
+    let held = keep(&holder);
     let waiter = client(&cluster, "nodes=1");
     let waiting = thread::spawn(move || take(&waiter, TTL).release());
     let key = format!("{TAG}orders:redlatch:queue");
@@ -162,24 +161,14 @@ fn a_kept_lock_and_its_queue_move_with_their_slot() {
             "{problems:?}"
         );
     });
-    let start = Instant::now();
-    while start.elapsed() < TTL + BOUND + Duration::from_secs(1) {
-        held.ensure_held().unwrap();
-        assert!(!can_be_acquired(&other, "orders"));
-        thread::sleep(Duration::from_millis(20));
-    }
+    expect_kept(&held, &other);
     assert_eq!(
         cluster.servers[2].command(&["EXISTS", &key]),
         Value::Integer(1)
     );
     // And back, on a connection that may be there still.
     reshard(&cluster, 2, 1, || held.ensure_held().unwrap());
-    let start = Instant::now();
-    while start.elapsed() < TTL + BOUND + Duration::from_secs(1) {
-        held.ensure_held().unwrap();
-        assert!(!can_be_acquired(&other, "orders"));
-        thread::sleep(Duration::from_millis(20));
-    }
+    expect_kept(&held, &other);
     held.release().unwrap();
     waiting.join().unwrap().unwrap();
 }

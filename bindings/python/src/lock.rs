@@ -200,10 +200,11 @@ impl Lock {
     /// Gives the lock to another process, which calls ``Client.resume`` with this text.
     #[pyo3(name = "into_token")]
     fn token(&self, py: Python<'_>) -> PyResult<String> {
-        let token = detached(py, || self.taken()?.map(LockGuard::into_token).transpose())?;
-        token
-            .map(|token| token.to_string())
-            .ok_or_else(|| released(py))
+        let taken = detached(py, || self.taken()?.map(LockGuard::into_token).transpose())?;
+        match taken {
+            Some(token) => Ok(token.to_string()),
+            None => Err(released(py)),
+        }
     }
 
     /// Called by `redlatch._blocks` as a block of it begins. `false`: another one has begun.

@@ -3,7 +3,7 @@
 use super::screen::{Order, Screen};
 use super::search::Row;
 use crate::duration;
-use crate::inspect::{age, is_of_ensemble, shown, state_text, waiters_text};
+use crate::inspect::{age, is_of_ensemble, shown, state_text, waiters_text, wanted};
 use crate::table::cell;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -271,16 +271,11 @@ fn draw_waiters(frame: &mut Frame<'_>, screen: &mut Screen, theme: Theme, head: 
 
 /// Place, owner, since when, for what, and on how many nodes.
 fn waiter_texts(index: usize, waiter: &QueuedWaiter) -> [String; 5] {
-    let wanted = if waiter.is_for_share() {
-        "a share"
-    } else {
-        "the lock"
-    };
     [
         (index + 1).to_string(),
         cell(waiter.owner()),
         duration::show(age(waiter.since)),
-        wanted.to_owned(),
+        wanted(waiter).to_owned(),
         waiter.nodes.to_string(),
     ]
 }

@@ -2,6 +2,13 @@
 
 use super::*;
 
+/// Has the head of the queue wait for this long already.
+fn have_head_wait(queues: &WaitQueues, time: Duration) {
+    let mut all = queues.lock();
+    let head = all.get_mut(&key()).unwrap().head.as_mut().unwrap();
+    head.since = clock::now().before(time);
+}
+
 #[test]
 fn a_caller_that_does_not_wait_asks_the_nodes_itself() {
     let queues = queues(9, LONG);
@@ -44,15 +51,7 @@ fn behind_a_head_without_an_answer_a_wait_ends_a_round_early_to_ask_the_nodes() 
     // The deadline is so far away that it is certain that this did not wait for it.
     let deadline = from_now(LONG);
     let round = Duration::from_millis(50);
-    let asked_long_ago = clock::now().before(LONG);
-    queues
-        .lock()
-        .get_mut(&key())
-        .unwrap()
-        .head
-        .as_mut()
-        .unwrap()
-        .since = asked_long_ago;
+    have_head_wait(&queues, LONG);
     assert!(matches!(
         queues.join(&key(), Wait::Until(deadline), LONG - round, here()),
         Joined::NotQueued
@@ -158,15 +157,7 @@ fn a_wait_behind_a_lock_that_is_handed_off_ends_at_its_deadline() {
 fn behind_a_lock_that_another_client_holds_a_wait_ends_at_its_deadline() {
     let queues = queues(9, LONG);
     let asking = alone(&queues);
-    let asked_long_ago = clock::now().before(LONG);
-    queues
-        .lock()
-        .get_mut(&key())
-        .unwrap()
-        .head
-        .as_mut()
-        .unwrap()
-        .since = asked_long_ago;
+    have_head_wait(&queues, LONG);
     asking.handle().set_held_elsewhere(Some(from_now(LONG)));
     for round in [ROUND, LONG] {
         let deadline = from_now(Duration::from_millis(50));
