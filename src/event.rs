@@ -30,7 +30,7 @@ use crate::error::RegisterError;
 use crate::error::{Error, LossReason};
 use crate::inspect::NotALock;
 use crate::name::Name;
-use crate::node::{NodeError, NodeReport, QueueSupport};
+use crate::node::{NodeError, NodeKind, NodeReport, QueueSupport};
 use std::fmt;
 use std::time::Duration;
 
@@ -142,7 +142,7 @@ events! {
     Quarantined: "quarantined", Warn,
         if reports.iter().any(|report| report.former_reign.is_some()) {
             "waiting for groups that have a new master, or one that was started again"
-        } else if reports.iter().any(NodeReport::is_group) {
+        } else if reports.iter().any(|report| report.kind == NodeKind::Group) {
             "waiting for groups that have a new master, or are new (adopt_groups)"
         } else {
             "waiting for nodes that were started less than max_ttl ago (restart_guard)"

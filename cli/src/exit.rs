@@ -1,9 +1,8 @@
 //! The exit codes: one table, for the code, `--help`, the manual page and the guide.
 
 use super::duration;
-use super::groups::is_group;
 use redlatch::error::{NodeAnswer, ServerErrorKind, TtlError};
-use redlatch::{ConfigError, Error, NoQuorum, NodeError, OncePerError, RegisterError};
+use redlatch::{ConfigError, Error, NoQuorum, NodeError, NodeKind, OncePerError, RegisterError};
 
 pub(crate) const SUCCESS: u8 = 0;
 pub(crate) const HELD: u8 = 1;
@@ -242,7 +241,7 @@ impl From<Error> for Failure {
         match &error {
             Error::NoQuorum(reports) if reports.quarantine().is_some() => {
                 let left = duration::show(reports.quarantine().unwrap_or_default());
-                let is_group = reports.reports().iter().any(|report| is_group(&report.url));
+                let is_group = reports.reports().iter().any(|it| it.kind == NodeKind::Group);
                 let was_in_use = reports.reports().iter().any(|it| it.former_reign.is_some());
                 let why = if is_group {
                     "too few groups have had their master for max-ttl and failover_bound, and one \

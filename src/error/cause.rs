@@ -4,8 +4,7 @@
 use super::{NodeUrlError, NodeUrlErrorKind};
 use crate::engine::{quorum, until_quorum};
 use crate::name::Name;
-use crate::node::{NodeAnswer, NodeReport};
-use crate::node_url::is_ensemble;
+use crate::node::{NodeAnswer, NodeKind, NodeReport};
 use crate::texts::errors;
 use std::error::Error;
 use std::path::PathBuf;
@@ -61,7 +60,7 @@ impl NoQuorum {
     fn is_of_ensemble(&self) -> bool {
         self.reports
             .first()
-            .is_some_and(|report| is_ensemble(&report.url))
+            .is_some_and(|report| report.kind == NodeKind::Ensemble)
     }
 
     /// For how long no majority can grant a lock because too many nodes were started less than

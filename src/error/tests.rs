@@ -1,6 +1,7 @@
 //! Every public error, with each thing that can be inside it: what a chain of them says.
 
 use super::*;
+use crate::node::NodeKind;
 use crate::node_url::NodeUrl;
 use std::error::Error as StdError;
 use std::io;
@@ -41,7 +42,10 @@ fn no_quorum() -> NoQuorum {
         NodeError::Server(server),
         NodeError::Protocol(ProtocolError::TooDeep),
     ];
-    let report = |error| NodeReport::new("redis://a:6379/0".into(), NodeAnswer::Failed(error));
+    let report = |error| {
+        let answer = NodeAnswer::Failed(error);
+        NodeReport::new("redis://a:6379/0".into(), NodeKind::Server, answer)
+    };
     NoQuorum::new(errors.into_iter().map(report).collect())
 }
 
@@ -265,7 +269,7 @@ fn every_error_converts_into_one_and_keeps_its_text_and_its_cause() {
 fn of_an_ensemble_no_majority_of_reports_is_meant() {
     let error = NodeError::TimedOut(Phase::Connecting);
     let answers = [NodeAnswer::Failed(error), NodeAnswer::NotAsked];
-    let report = |answer| NodeReport::new("zk://a:2181/locks".into(), answer);
+    let report = |answer| NodeReport::new("zk://a:2181/locks".into(), NodeKind::Ensemble, answer);
     let error = NoQuorum::new(answers.into_iter().map(report).collect());
     let expected = "no quorum: no server could be asked, or none has a majority: \
                     zk://a:2181/locks: timed out connecting; zk://a:2181/locks: not asked";

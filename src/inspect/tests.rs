@@ -4,6 +4,7 @@ mod shares;
 mod waiters;
 
 use super::*;
+use crate::node::NodeKind;
 use crate::node::command::RESERVED;
 use redlatch_protocol::inspect::SHOWN_MAX;
 
@@ -16,7 +17,7 @@ fn inspection(nodes: &str) -> Result<Inspection, Vec<NodeReport>> {
             Some(_) => NodeAnswer::Answered,
             None => NodeAnswer::Failed(NodeError::Overloaded),
         };
-        NodeReport::new(Arc::from("node"), answer)
+        NodeReport::new(Arc::from("node"), NodeKind::Server, answer)
     };
     let reports = snapshots.iter().map(report).collect();
     Inspection::of(Arc::from(&b"key"[..]), &snapshots, reports)
@@ -213,7 +214,7 @@ fn a_quarantine_ends_when_a_majority_can_grant() {
                 ..KeySnapshot::default()
             })
         };
-        let report = || NodeReport::new(Arc::from("node"), NodeAnswer::Answered);
+        let report = || NodeReport::new(Arc::from("node"), NodeKind::Server, NodeAnswer::Answered);
         let key = Arc::from(&b"key"[..]);
         let snapshots = numbers.map(node);
         let seen = Inspection::of(key, &snapshots, vec![report(), report(), report()]);

@@ -12,7 +12,7 @@ use super::socket_loop::{DrainLimits, SocketLoop};
 use super::{ChangeQueue, ConnectOptions, Endpoint, MARGIN, socket_loop};
 use crate::clock::{self, Time};
 use crate::engine::Token;
-use crate::node::{NodeAnswer, NodeError, NodeReport, NodeStatus};
+use crate::node::{NodeAnswer, NodeError, NodeKind, NodeReport, NodeStatus};
 use redlatch_zookeeper::lock_table::{LockTable, Outcome, Random};
 use redlatch_zookeeper::session::EnsembleSessionOptions;
 use servers::{LockOrder, Servers};
@@ -54,7 +54,7 @@ impl EnsembleNet {
         let (names, endpoints): (Vec<Arc<str>>, Vec<Endpoint>) = servers.into_iter().unzip();
         let not_asked = names
             .into_iter()
-            .map(|url| NodeReport::new(url, NodeAnswer::NotAsked));
+            .map(|url| NodeReport::new(url, NodeKind::Ensemble, NodeAnswer::NotAsked));
         let reports = Arc::new(Mutex::new(not_asked.collect()));
         let connections = socket_loop::connections(endpoints.clone(), connecting);
         let table = LockTable::new(session, random);
@@ -120,7 +120,7 @@ impl EnsembleNet {
 
     /// The statuses of the servers, none of which can be asked.
     pub(crate) fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus> {
-        examination::unreachable(&self.reports(), error)
+        NodeStatus::of_unreachable(&self.reports(), error)
     }
 
     pub(crate) fn reports(&self) -> Vec<NodeReport> {

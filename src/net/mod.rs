@@ -43,7 +43,7 @@ use super::engine::{NodeSet, QueueWait, Request, Token};
 #[cfg(feature = "diagnostics")]
 use super::node::NodeStatus;
 pub(crate) use super::node::RoundOutcome;
-use super::node::{Message, NodeError, Order, Phase, Rounds, Session};
+use super::node::{Message, NodeAnswer, NodeError, NodeReport, Order, Phase, Rounds, Session};
 use super::node_url::Address;
 pub(crate) use change_queue::ChangeQueue;
 use crossbeam_channel::{Receiver, bounded};
@@ -106,8 +106,8 @@ pub(crate) struct Net {
     io_thread: Option<IoThread>,
     /// Has a majority of the nodes answered on its connections?
     is_connected: Arc<AtomicBool>,
-    /// The nodes' names, in the nodes' order.
-    names: Vec<Arc<str>>,
+    /// What the nodes are, in their order.
+    not_asked: Vec<NodeReport>,
 }
 
 impl Net {
@@ -130,9 +130,9 @@ impl Net {
         has_io_thread: bool,
     ) -> io::Result<Self> {
         let (endpoints, sessions): (_, Vec<Session>) = nodes.into_iter().unzip();
-        let names = sessions
+        let not_asked = sessions
             .iter()
-            .map(|session| Arc::clone(session.name()))
+            .map(|session| session.report(NodeAnswer::NotAsked))
             .collect();
         let mut rounds = Rounds::new(sessions, wait_for_all);
         if changes.is_some() {
@@ -164,7 +164,7 @@ impl Net {
             event_loop,
             io_thread,
             is_connected,
-            names,
+            not_asked,
         })
     }
 
@@ -201,7 +201,7 @@ impl Net {
     /// The nodes' statuses where no request can be sent.
     #[cfg(feature = "diagnostics")]
     pub(crate) fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus> {
-        NodeStatus::of_unreachable(&self.names, error)
+        NodeStatus::of_unreachable(&self.not_asked, error)
     }
 
     /// Until when a caller waits for the I/O thread at most.
@@ -217,7 +217,7 @@ impl Net {
 
     /// The outcome of a request that the I/O thread has not delivered in time.
     fn undelivered(&self) -> RoundOutcome {
-        RoundOutcome::without_replies(&self.names, &NodeError::TimedOut(Phase::Queued))
+        RoundOutcome::without_replies(&self.not_asked, &NodeError::TimedOut(Phase::Queued))
     }
 }
 

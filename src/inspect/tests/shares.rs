@@ -13,7 +13,7 @@ fn shared(nodes: &str) -> Inspection {
             Some(_) => NodeAnswer::Answered,
             None => NodeAnswer::Failed(NodeError::Overloaded),
         };
-        NodeReport::new(Arc::from("node"), answer)
+        NodeReport::new(Arc::from("node"), NodeKind::Server, answer)
     };
     let reports = snapshots.iter().map(report).collect();
     Inspection::of(Arc::from(&b"key"[..]), &snapshots, reports)
@@ -163,7 +163,7 @@ fn members_that_the_library_did_not_write_are_not_shown() {
     };
     snapshot.holders.extend(garbage.map(holder));
     let snapshots = vec![Some(snapshot); 3];
-    let report = NodeReport::new(Arc::from("node"), NodeAnswer::Answered);
+    let report = NodeReport::new(Arc::from("node"), NodeKind::Server, NodeAnswer::Answered);
     let seen = Inspection::of(Arc::from(&b"key"[..]), &snapshots, vec![report; 3]);
     let seen = seen.unwrap_or_else(|_| panic!("a majority answered"));
     let LockState::Shared(holders) = &seen.state else {

@@ -68,15 +68,6 @@ fn status(report: NodeReport, result: Result<ProbeAnswer, NodeError>) -> NodeSta
     status
 }
 
-/// The statuses of servers that are not asked.
-pub(super) fn unreachable(reports: &[NodeReport], error: &NodeError) -> Vec<NodeStatus> {
-    let urls: Vec<Arc<str>> = reports
-        .iter()
-        .map(|report| Arc::clone(&report.url))
-        .collect();
-    NodeStatus::of_unreachable(&urls, error)
-}
-
 /// What a server has answered.
 #[derive(Debug)]
 struct ProbeAnswer {
@@ -105,13 +96,13 @@ fn probe(endpoint: &Endpoint, until: Time) -> Result<ProbeAnswer, NodeError> {
 mod tests {
     use super::*;
     use crate::net::LookupAuth;
-    use crate::node::Role;
+    use crate::node::{NodeKind, Role};
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::thread;
 
     fn status_of(answer: &str, known: NodeAnswer) -> NodeStatus {
-        let report = NodeReport::new("zk://a:2181".into(), known);
+        let report = NodeReport::new("zk://a:2181".into(), NodeKind::Ensemble, known);
         let bytes = answer.as_bytes().to_vec();
         status(
             report,
@@ -175,7 +166,7 @@ mod tests {
             (status.is_connected, status.last_error),
             (true, Some(refused))
         );
-        let report = NodeReport::new("zk://a:2181".into(), known);
+        let report = NodeReport::new("zk://a:2181".into(), NodeKind::Ensemble, known);
         let error = NodeError::TimedOut(Phase::Connecting);
         assert_eq!(
             super::status(report, Err(error.clone())).last_error,

@@ -167,9 +167,9 @@ impl KeyListing for AllKeys<'_> {
     }
 }
 
-fn given_up(reason: &str, report: NodeReport) -> KeyStep {
-    let answer = NodeAnswer::Failed(NodeError::UnexpectedReply(reason.to_owned()));
-    KeyStep::GivenUp(NodeReport::new(report.url, answer))
+fn given_up(reason: &str, mut report: NodeReport) -> KeyStep {
+    report.answer = NodeAnswer::Failed(NodeError::UnexpectedReply(reason.to_owned()));
+    KeyStep::GivenUp(report)
 }
 
 /// Has the node not answered in time? It may still connect, or do something else.

@@ -20,6 +20,8 @@ use std::time::Duration;
 pub struct NodeReport {
     /// The node's URL, without the password.
     pub url: Arc<str>,
+    /// What the node is.
+    pub kind: NodeKind,
     /// Its answer.
     pub answer: NodeAnswer,
     /// The first digits of an earlier reign's name, if the node is a replicated group of which one
@@ -31,19 +33,13 @@ pub struct NodeReport {
 impl NodeReport {
     #[doc(hidden)]
     #[must_use]
-    pub fn new(url: Arc<str>, answer: NodeAnswer) -> Self {
+    pub fn new(url: Arc<str>, kind: NodeKind, answer: NodeAnswer) -> Self {
         Self {
             url,
+            kind,
             answer,
             former_reign: None,
         }
-    }
-
-    /// Is the node a replicated group, by its URL?
-    #[doc(hidden)]
-    #[must_use]
-    pub fn is_group(&self) -> bool {
-        NodeKind::of(&self.url) == Some(NodeKind::Group)
     }
 }
 
@@ -57,7 +53,7 @@ impl fmt::Display for NodeReport {
             return Ok(());
         }
         match &self.former_reign {
-            _ if !self.is_group() => {
+            _ if self.kind != NodeKind::Group => {
                 f.write_str(", since it has not been up for max_ttl (setting restart_guard)")
             }
             None => f.write_str(
@@ -213,12 +209,12 @@ impl NodeStatus {
 
     /// The statuses of nodes to which no request can be sent.
     #[doc(hidden)]
-    pub fn of_unreachable(urls: &[Arc<str>], error: &NodeError) -> Vec<Self> {
-        let status = |url| Self {
+    pub fn of_unreachable(nodes: &[NodeReport], error: &NodeError) -> Vec<Self> {
+        let status = |node: &NodeReport| Self {
             last_error: Some(error.clone()),
-            ..Self::unknown(url)
+            ..Self::unknown(&node.url)
         };
-        urls.iter().map(status).collect()
+        nodes.iter().map(status).collect()
     }
 
     /// The status of a node of which nothing is known.
@@ -417,40 +413,28 @@ mod tests {
         let answer = NodeAnswer::Failed(NodeError::Quarantined {
             left: Duration::from_secs(5),
         });
-        let text = |url: &str| NodeReport::new(url.into(), answer.clone()).to_string();
-        let groups = [
-            "redis+sentinel://s1:26379/locks/0",
-            "rediss+cluster://h1:6379?slots=8192",
-            "redis://h:6379/0?failover=true",
-        ];
-        for url in groups {
-            let text = text(url);
-            let has = |words: &str| text.contains(words);
-            assert!(
-                has("failover_bound") && has("adopt_groups") && !has("restart_guard"),
-                "{text}"
-            );
-        }
+        let report = |kind| NodeReport::new("redis://h:6379/0".into(), kind, answer.clone());
+        let group = report(NodeKind::Group).to_string();
+        let has = |words: &str| group.contains(words);
+        assert!(
+            has("failover_bound") && has("adopt_groups") && !has("restart_guard"),
+            "{group}"
+        );
         let former_reign = Some("5d41402a".to_owned());
         let known = NodeReport {
             former_reign,
-            ..NodeReport::new(groups[0].into(), answer.clone())
+            ..report(NodeKind::Group)
         };
         let known = known.to_string();
         assert!(
             known.contains("5d41402a") && !known.contains("adopt"),
             "{known}"
         );
-        for url in [
-            "redis://h:6379/0",
-            "unix:///run/failover=true/redis.sock?db=0",
-        ] {
-            let plain = text(url);
-            assert!(
-                plain.contains("restart_guard") && !plain.contains("group"),
-                "{plain}"
-            );
-        }
+        let plain = report(NodeKind::Server).to_string();
+        assert!(
+            plain.contains("restart_guard") && !plain.contains("group"),
+            "{plain}"
+        );
     }
 
     #[test]

@@ -35,8 +35,8 @@ use super::command::NodeReply;
 use super::flight::{Flight, Queued, RequestQueue};
 use super::handshake::Handshake;
 use super::pending_releases::PendingReleases;
-use super::wrong_server::NodeKind;
-use super::{Credentials, GroupOptions, NodeError, Phase, SharedRequest, Ticket};
+use super::wrong_server::NamedServer;
+use super::{Credentials, GroupOptions, NodeError, NodeKind, Phase, SharedRequest, Ticket};
 use crate::engine::{Backoff, Jitter};
 use crate::time::Time;
 use connection::{Arrival, Connection};
@@ -85,14 +85,21 @@ impl SessionOptions {
 
     /// Is this node a slot of a cluster?
     fn is_slot(&self) -> bool {
-        self.kind() == NodeKind::Slot
+        self.named_server() == NamedServer::Slot
+    }
+
+    fn named_server(&self) -> NamedServer {
+        match &self.group {
+            None => NamedServer::Plain,
+            Some(group) if group.tag.is_empty() => NamedServer::Group,
+            Some(_) => NamedServer::Slot,
+        }
     }
 
     fn kind(&self) -> NodeKind {
         match &self.group {
-            None => NodeKind::Plain,
-            Some(group) if group.tag.is_empty() => NodeKind::Group,
-            Some(_) => NodeKind::Slot,
+            None => NodeKind::Server,
+            Some(_) => NodeKind::Group,
         }
     }
 

@@ -28,9 +28,9 @@ impl ServerKind {
     }
 }
 
-/// What kind of servers a URL leads to.
+/// What a server must be to which a URL leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum NodeKind {
+pub(super) enum NamedServer {
     /// `redis://`.
     Plain,
     /// `redis+sentinel://`, or `redis://` with `failover=true`.
@@ -67,14 +67,14 @@ pub enum WrongServer {
 impl WrongServer {
     /// What is wrong with a server that says this of itself at the URL of such a node. A plain URL
     /// of a member of a cluster is refused where that matters: by the member, with `MOVED`.
-    pub(super) fn check(node: NodeKind, said: Option<ServerKind>) -> Option<Self> {
+    pub(super) fn check(node: NamedServer, said: Option<ServerKind>) -> Option<Self> {
         match (node, said) {
             (_, Some(ServerKind::Sentinel)) => Some(Self::Sentinel),
-            (NodeKind::Slot, Some(ServerKind::Single)) => Some(Self::NoCluster),
-            (NodeKind::Slot, None) => Some(Self::HidesCluster),
-            (NodeKind::Group, Some(ServerKind::Member)) => Some(Self::Cluster),
-            (NodeKind::Slot, Some(ServerKind::Member)) => None,
-            (NodeKind::Plain | NodeKind::Group, _) => None,
+            (NamedServer::Slot, Some(ServerKind::Single)) => Some(Self::NoCluster),
+            (NamedServer::Slot, None) => Some(Self::HidesCluster),
+            (NamedServer::Group, Some(ServerKind::Member)) => Some(Self::Cluster),
+            (NamedServer::Slot, Some(ServerKind::Member)) => None,
+            (NamedServer::Plain | NamedServer::Group, _) => None,
         }
     }
 }
@@ -127,7 +127,7 @@ mod tests {
         let kinds = [Some(ServerKind::Single), Some(ServerKind::Member), None];
         let checked = |node| kinds.map(|said| WrongServer::check(node, said));
         assert_eq!(
-            checked(NodeKind::Slot),
+            checked(NamedServer::Slot),
             [
                 Some(WrongServer::NoCluster),
                 None,
@@ -135,11 +135,11 @@ mod tests {
             ]
         );
         assert_eq!(
-            checked(NodeKind::Group),
+            checked(NamedServer::Group),
             [None, Some(WrongServer::Cluster), None]
         );
-        assert_eq!(checked(NodeKind::Plain), [None, None, None]);
-        for node in [NodeKind::Slot, NodeKind::Group, NodeKind::Plain] {
+        assert_eq!(checked(NamedServer::Plain), [None, None, None]);
+        for node in [NamedServer::Slot, NamedServer::Group, NamedServer::Plain] {
             let problem = WrongServer::check(node, Some(ServerKind::Sentinel));
             assert_eq!(problem, Some(WrongServer::Sentinel));
         }

@@ -300,9 +300,7 @@ impl<W> Entry<W> {
                 None if tally.refused.contains(node) => NodeAnswer::Refused,
                 None => NodeAnswer::Pending,
             };
-            let mut report = NodeReport::new(Arc::clone(session.name()), answer);
-            report.former_reign = session.former_reign();
-            reports.push(report);
+            reports.push(session.report(answer));
         }
         reports
     }

@@ -3,7 +3,6 @@
 use crate::engine::{NodeSet, Said, Tally, Votes};
 use crate::node::node_error::NodeError;
 use crate::node::report::{NodeAnswer, NodeReport, NodeStatus};
-use std::sync::Arc;
 
 /// The outcome of a round, or of a wait in the nodes' queue, whose votes say which nodes reserve
 /// the lock.
@@ -34,19 +33,19 @@ impl RoundOutcome {
     }
 
     /// Of a round without replies. Its request may have been written, or may still be written.
-    pub fn without_replies(names: &[Arc<str>], error: &NodeError) -> Self {
-        let mut votes = Votes::new(Tally::new(names.len()));
-        let all = NodeSet::all(names.len());
+    pub fn without_replies(nodes: &[NodeReport], error: &NodeError) -> Self {
+        let mut votes = Votes::new(Tally::new(nodes.len()));
+        let all = NodeSet::all(nodes.len());
         votes.sent = all;
         votes.tally.failed = all;
-        let reports = names
-            .iter()
-            .map(|name| NodeReport::new(Arc::clone(name), NodeAnswer::Failed(error.clone())))
-            .collect();
+        let failed = |node: &NodeReport| NodeReport {
+            answer: NodeAnswer::Failed(error.clone()),
+            ..node.clone()
+        };
         Self {
-            reports,
-            said: vec![None; names.len()],
-            statuses: NodeStatus::of_unreachable(names, error),
+            reports: nodes.iter().map(failed).collect(),
+            said: vec![None; nodes.len()],
+            statuses: NodeStatus::of_unreachable(nodes, error),
             ..Self::of(votes)
         }
     }

@@ -160,7 +160,7 @@ impl Session {
     /// Fails if the server is of another kind than the URL names: then none of its answers may
     /// count.
     pub(super) fn expect_named_kind(&self, identity: &Identity) -> Result<(), NodeError> {
-        let wrong = WrongServer::check(self.options.kind(), identity.kind);
+        let wrong = WrongServer::check(self.options.named_server(), identity.kind);
         wrong.map_or(Ok(()), |wrong| Err(NodeError::WrongServer(wrong)))
     }
 

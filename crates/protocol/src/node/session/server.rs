@@ -9,7 +9,9 @@ use super::{Answer, Session, State};
 use crate::engine::{Command, Question, Request};
 use crate::node::command::{Form, NoReply, NodeReply, script_of};
 use crate::node::examination::Examination;
-use crate::node::{Host, Identity, NodeError, NodeStatus, Phase, StaleConnections};
+use crate::node::{
+    Host, Identity, NodeAnswer, NodeError, NodeReport, NodeStatus, Phase, StaleConnections,
+};
 use crate::time::Time;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,9 +37,12 @@ impl LastServer {
 }
 
 impl Session {
-    /// The earlier reign that is known, if the node is a replicated group.
-    pub(in crate::node) fn former_reign(&self) -> Option<String> {
-        self.trust.group.former()
+    /// The report of this node with its answer.
+    pub fn report(&self, answer: NodeAnswer) -> NodeReport {
+        let name = Arc::clone(&self.options.name);
+        let mut report = NodeReport::new(name, self.options.kind(), answer);
+        report.former_reign = self.trust.group.former();
+        report
     }
 
     /// Notes on which machine the node is. Call it after [`connected`](Self::connected).

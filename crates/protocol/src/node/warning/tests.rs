@@ -21,7 +21,10 @@ fn address(text: &str) -> IpAddr {
 
 /// A node about which nothing is known.
 fn unknown(url: &str) -> NodeStatus {
-    NodeStatus::of_unreachable(&[Arc::from(url)], &NodeError::OtherProcess).remove(0)
+    NodeStatus {
+        last_error: Some(NodeError::OtherProcess),
+        ..NodeStatus::unknown(&Arc::from(url))
+    }
 }
 
 fn warnings(status: &NodeStatus, standards: Standards) -> Vec<NodeWarning> {

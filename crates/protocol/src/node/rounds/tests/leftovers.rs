@@ -4,7 +4,7 @@ use super::{Nodes, set};
 use crate::engine::{NodeSet, Request, Verb, Verdict};
 use crate::node::Conversation;
 use crate::node::fixture::{at, greeting, request};
-use crate::node::{NodeAnswer, NodeError, Phase, RoundOutcome};
+use crate::node::{NodeAnswer, NodeError, NodeKind, NodeReport, Phase, RoundOutcome};
 use std::time::Duration;
 
 #[test]
@@ -102,9 +102,11 @@ fn a_node_that_was_not_asked_is_reported_as_such() {
 
 #[test]
 fn a_round_without_replies_may_have_been_written_to_every_node() {
-    let names = ["redis://0".into(), "redis://1".into(), "redis://2".into()];
+    let names = ["redis://0", "redis://1", "redis://2"];
     let error = NodeError::TimedOut(Phase::Queued);
-    let outcome = RoundOutcome::without_replies(&names, &error);
+    let asked =
+        names.map(|name| NodeReport::new(name.into(), NodeKind::Group, NodeAnswer::NotAsked));
+    let outcome = RoundOutcome::without_replies(&asked, &error);
     // So the removal after it goes to every node.
     assert_eq!(outcome.votes.sent, set(&[0, 1, 2]));
     assert_eq!(outcome.votes.tally.answered_by_majority(), Verdict::Lost);
@@ -114,11 +116,13 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
             .iter()
             .all(|status| status.last_error.as_ref() == Some(&error))
     );
-    assert!(outcome.statuses.iter().map(|status| &status.url).eq(&names));
+    assert!(outcome.statuses.iter().map(|status| &*status.url).eq(names));
     assert_eq!(outcome.said, vec![None; 3]);
-    let answer = NodeAnswer::Failed(error);
-    assert!(outcome.reports.iter().all(|report| report.answer == answer));
-    assert!(outcome.reports.iter().map(|report| &report.url).eq(&names));
+    let failed = names.map(|name| {
+        let answer = NodeAnswer::Failed(error.clone());
+        NodeReport::new(name.into(), NodeKind::Group, answer)
+    });
+    assert_eq!(outcome.reports, failed);
 }
 
 #[test]

@@ -6,16 +6,24 @@ mod vouching;
 use crate::engine::{Command, Ping, Request, Verb, Vote};
 use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
 use crate::node::{
-    GroupOptions, GroupStatus, NodeError, NodeStatus, Phase, SessionOptions, WrongServer,
+    GroupOptions, GroupStatus, NodeAnswer, NodeError, NodeStatus, Phase, Session, SessionOptions,
+    WrongServer,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const ID: &str = "0123";
 
-/// The session with a group, with a longest ttl of 60 s and a bound of 15 s, whose greeting is not
-/// answered.
+/// The session with a group, whose greeting is not answered.
 fn connected(replicas: Option<u32>) -> ScriptedSession {
+    let mut talk = ScriptedSession::new(options(replicas));
+    talk.connect();
+    talk.hear(greeting("a", 1_000));
+    talk
+}
+
+/// Of a group with a longest ttl of 60 s and a bound of 15 s.
+fn options(replicas: Option<u32>) -> SessionOptions {
     let mut options = SessionOptions::new("redis://node", 7);
     let max_ttl = Duration::from_secs(60);
     let bound = Duration::from_secs(15);
@@ -26,10 +34,7 @@ fn connected(replicas: Option<u32>) -> ScriptedSession {
         max_ttl,
         replicas,
     }));
-    let mut talk = ScriptedSession::new(options);
-    talk.connect();
-    talk.hear(greeting("a", 1_000));
-    talk
+    options
 }
 
 /// The number of the last script in these bytes.
@@ -112,6 +117,26 @@ fn outcome(talk: &mut ScriptedSession) -> Result<(), NodeError> {
 
 fn status(talk: &ScriptedSession) -> NodeStatus {
     talk.session.status(talk.now, None)
+}
+
+#[test]
+fn a_report_says_what_the_node_is_whatever_its_name_reads_like() {
+    let left = Duration::from_secs(5);
+    let report = |options| {
+        let answer = NodeAnswer::Failed(NodeError::Quarantined { left });
+        Session::new(options).report(answer).to_string()
+    };
+    let server = SessionOptions::new("unix:///run/failover=true/redis.sock", 7);
+    let of_server = report(server);
+    assert!(
+        of_server.contains("restart_guard") && !of_server.contains("adopt_groups"),
+        "{of_server}"
+    );
+    let of_group = report(options(None));
+    assert!(
+        of_group.contains("adopt_groups") && !of_group.contains("restart_guard"),
+        "{of_group}"
+    );
 }
 
 #[test]
