@@ -70,6 +70,7 @@ impl LockRequest<'_> {
             owner,
             fence,
             share,
+            counts_in_quarantine: self.settings.counts_in_quarantine,
         })
     }
 

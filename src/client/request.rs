@@ -65,6 +65,8 @@ pub(super) struct RequestSettings {
     pub(super) cancelled_by: Option<CancelToken>,
     /// The share that is requested, if it is not the exclusive lock.
     pub(super) share: Option<Share>,
+    /// Does no safety depend on the lock? Then it is taken from nodes in quarantine as well.
+    pub(super) counts_in_quarantine: bool,
     /// The thread that counts as the one that takes it. `None`: the one that calls.
     pub(super) thread: Option<Option<ThreadId>>,
 }
@@ -81,6 +83,7 @@ impl<'a> LockRequest<'a> {
             hold_at_least: Duration::ZERO,
             cancelled_by: None,
             share: None,
+            counts_in_quarantine: false,
             thread: None,
         };
         Self {

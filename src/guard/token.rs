@@ -94,6 +94,7 @@ impl LockToken {
             owner,
             fence,
             share: self.share,
+            counts_in_quarantine: false,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::clock;
 use crate::core::registers::{
     CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed,
 };
-use crate::engine::{Backoff, Jitter, QueueWait, Rules, TURN, Token};
+use crate::engine::{Backoff, Jitter, QueueWait, Rules, Token};
 use crate::entropy::draw;
 use crate::error::RegisterError;
 use crate::guard::LockGuard;
@@ -20,6 +20,9 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+
+/// How the key of a lock ends in whose queue those stand who change a register at the same time.
+const TURN: &[u8] = b":redlatch:turn";
 
 /// For how long a client has its turn, and for how long it waits for it at most. Whether a change
 /// is made does not depend on it.
@@ -248,9 +251,10 @@ impl RunningChange<'_> {
         });
         let ttl = TURN_TTL.min(client.core.max_ttl);
         self.has_queued = true;
-        let request = LockRequest::new(client, keys)
+        let mut request = LockRequest::new(client, keys)
             .ttl(ttl)
             .min_validity(Duration::ZERO);
+        request.settings.counts_in_quarantine = true;
         self.turn = request.try_lock_for(ttl).ok().flatten();
     }
 

@@ -29,6 +29,9 @@ pub struct LockAttributes {
     pub fence: Option<Ttl>,
     /// The share of the lock, if not all of it is taken.
     pub share: Option<Share>,
+    /// Does the answer of a node count that may have forgotten who holds the lock? Only where no
+    /// safety depends on the lock, and whoever waits for it would wait in vain.
+    pub counts_in_quarantine: bool,
 }
 
 impl LockAttributes {

@@ -49,7 +49,7 @@ pub use quorum::{PERMITS_MAX, PermitSet};
 pub use request::{
     Before, Claim, Command, Fence, Keep, Listen, ListenStep, Ping, Question, Reign, ReignStep,
 };
-pub use request::{Removal, Request, TURN};
+pub use request::{Removal, Request};
 pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};
 
 use crate::time::Time;

@@ -7,9 +7,6 @@ use super::{
 use crate::time::Time;
 use std::sync::Arc;
 
-/// How the key of a lock ends in whose queue those stand who change a register at the same time.
-pub const TURN: &[u8] = b":redlatch:turn";
-
 /// What a request asks of a node. How each is written and answered is in `node::command`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -455,10 +452,10 @@ impl Request {
             || self.is_claim() && self.share().is_none_or(|share| share.permits() > 0)
     }
 
-    /// Does the answer of a node count that may have forgotten who holds the lock? No safety
-    /// depends on a register's turn, and whoever waits for it would wait in vain.
+    /// See [`LockAttributes::counts_in_quarantine`].
     pub fn counts_in_quarantine(&self) -> bool {
-        self.key().ends_with(TURN)
+        self.attributes()
+            .is_some_and(|attributes| attributes.counts_in_quarantine)
     }
 
     /// Are there several keys?

@@ -1,7 +1,7 @@
 //! Requests as a scenario writes them.
 
 use super::{number, token};
-use crate::engine::{Before, Command, LockAttributes, Request, Share, TURN, Verb};
+use crate::engine::{Before, Command, LockAttributes, Request, Share, Verb};
 use crate::node::Ticket;
 use crate::node::fixture::{self, Probe, ticket, ttl};
 use crate::time::Time;
@@ -47,11 +47,13 @@ pub(super) fn request(words: &[&str], now: Time) -> (Ticket, Request) {
         }));
     }
     if let Some(key) = more.remove("key") {
-        lock.key = Arc::from(if key == "register" {
-            [b"a", TURN].concat()
-        } else {
-            key.into()
-        });
+        lock.key = Arc::from(key.as_bytes());
+        if key == "register" {
+            lock.attributes = Some(Arc::new(LockAttributes {
+                counts_in_quarantine: true,
+                ..Default::default()
+            }));
+        }
     }
     let attributes = lock.attributes.clone();
     let mut request = fixture::about(verb, lock, now);
