@@ -19,6 +19,7 @@
 //!   the node answers: at most one for each caller, and for each lock that a caller gave up.
 
 mod connection;
+mod custom;
 mod notifications;
 mod outbox;
 mod reign;
@@ -215,9 +216,6 @@ impl Session {
         request: impl Into<SharedRequest>,
     ) {
         let mut request = request.into();
-        if let Some(problem) = self.hidden_look(now, &request) {
-            return self.fail(ticket, &problem, false);
-        }
         if self.options.group.is_some() {
             self.greet_again(now);
         }

@@ -7,12 +7,11 @@
 //! made in time, or took much longer than the last one, is waited for no longer than any other.
 
 use super::{Session, State};
-use crate::engine::Request;
-use crate::node::command::{KnownScripts, NoReply};
+use crate::node::command::KnownScripts;
 use crate::node::examination::Examination;
 use crate::node::handshake::Handshake;
 use crate::node::wrong_server::WrongServer;
-use crate::node::{Identity, NodeError, OtherProtocol, Phase, ServerError, ServerErrorKind};
+use crate::node::{Identity, NodeError, OtherProtocol, Phase, ServerError};
 use crate::resp::{Decoder, ProtocolError};
 use crate::time::Time;
 use std::sync::Arc;
@@ -30,7 +29,7 @@ pub(super) struct Connection {
     /// Which run of the server it leads to, as that has said on this connection.
     pub(super) run_id: Option<Arc<str>>,
     /// The refusal of a look, and until when there is no other.
-    hidden_look: Option<(ServerError, Time)>,
+    pub(super) hidden_look: Option<(ServerError, Time)>,
     /// Did the last reply have a valid form?
     pub(super) is_proven: bool,
 }
@@ -246,6 +245,7 @@ impl Session {
         let next_step = last_step.after(slowest.saturating_mul(AGAIN));
         Some(at.after(took.max(least)).max(next_step))
     }
+
     #[cfg(test)]
     pub(in crate::node) fn used(&mut self) {
         self.arrival.answered(Time::ZERO, Time::ZERO);
@@ -282,33 +282,5 @@ impl Session {
             return false;
         };
         handshake.next == 0 && bytes.first() == Some(byte)
-    }
-}
-
-// Nodes whose user may not see what is looked at, or which run of the server that is for.
-//
-// `client.nodes()` looks at the marks of registers, also for users that have rights to locks only.
-// An error proves nothing about the order of replies, so the reply to a `SET` behind it is no vote:
-// a client that asks again and again for what is refused would disturb attempts to lock again and
-// again.
-
-/// For how long a node that has refused a look is not asked for another one. The user's rights may
-/// be changed.
-const REFUSED: Duration = Duration::from_secs(10);
-
-impl Session {
-    /// Why this look is not sent, if one was refused a moment ago.
-    pub(super) fn hidden_look(&self, now: Time, request: &Request) -> Option<NodeError> {
-        let (error, until) = self.connection.hidden_look.as_ref()?;
-        (request.is_look() && now < *until).then(|| NodeError::Server(error.clone()))
-    }
-
-    /// Notes that the user may not see what is looked at.
-    pub(super) fn note_hidden_look(&mut self, now: Time, request: &Request, why: &NoReply) {
-        if let (true, NoReply::Failed(NodeError::Server(error))) = (request.is_look(), why) {
-            if error.kind == ServerErrorKind::NoPermission {
-                self.connection.hidden_look = Some((error.clone(), now.after(REFUSED)));
-            }
-        }
     }
 }

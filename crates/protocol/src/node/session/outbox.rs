@@ -39,14 +39,9 @@ impl Session {
     }
 
     pub(super) fn write(&mut self, now: Time, ticket: Option<Ticket>, mut request: SharedRequest) {
-        if let Some(run_id) = &self.connection.run_id {
-            if let Some(adapted) = request.custom().and_then(|it| it.for_run(run_id)) {
-                request.change(|request| request.command = Command::Custom(adapted));
-            }
-        }
-        if let Some(group) = &self.options.group {
-            if let Some(adapted) = request.custom().and_then(|it| it.for_tag(&group.tag)) {
-                request.change(|request| request.command = Command::Custom(adapted));
+        if request.custom().is_some() {
+            if let Err(problem) = self.adapt_custom(now, &mut request) {
+                return self.fail(ticket, &problem, false);
             }
         }
         if self.options.group.is_some() {
