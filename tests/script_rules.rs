@@ -3,8 +3,9 @@
 
 mod shares;
 
-use redlatch_protocol::inspect::REMOVE;
-use redlatch_protocol::node::script::{CLAIM, FENCE, GIVE, KEEP, QUEUE, RELEASE, Script};
+use redlatch_protocol::node::script::{
+    CLAIM, FENCE, GIVE, KEEP, QUEUE, RELEASE, REMOVE, Script,
+};
 use support::cli::Value;
 use support::eventually;
 use support::locks::LIMIT;

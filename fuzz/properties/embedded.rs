@@ -8,7 +8,6 @@
 
 use super::input::Input;
 use redlatch_embedded::model::{ConnectionState, Keyspace, NodeOptions, OwnedReply, Protocol};
-use redlatch_protocol::inspect;
 use redlatch_protocol::node::script;
 use redlatch_protocol::resp::{LINE_MAX, Reply, decode};
 use redlatch_protocol::time::Time;
@@ -100,8 +99,8 @@ const WORDS: [&[u8]; 115] = [
     script::KEEP.sha1.as_bytes(),
     script::CLAIM.source.as_bytes(),
     script::CLAIM.sha1.as_bytes(),
-    inspect::REMOVE.sha1.as_bytes(),
-    inspect::REMOVE.source.as_bytes(),
+    script::REMOVE.sha1.as_bytes(),
+    script::REMOVE.source.as_bytes(),
     b"CLIENT",
     b"KILL",
     b"ID",
@@ -123,10 +122,10 @@ const WORDS: [&[u8]; 115] = [
     script::RELEASE_SHARED.sha1.as_bytes(),
     script::RELEASE_READER.source.as_bytes(),
     script::RELEASE_READER.sha1.as_bytes(),
-    inspect::INSPECT.source.as_bytes(),
-    inspect::INSPECT.sha1.as_bytes(),
-    inspect::SCAN.source.as_bytes(),
-    inspect::SCAN.sha1.as_bytes(),
+    script::INSPECT.source.as_bytes(),
+    script::INSPECT.sha1.as_bytes(),
+    script::SCAN.source.as_bytes(),
+    script::SCAN.sha1.as_bytes(),
     b"redlatch:shared",
     b"key:redlatch:holders",
     b":shorter",

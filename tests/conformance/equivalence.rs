@@ -1,6 +1,5 @@
 //! Which replies of two sides mean the same although they differ.
 
-use redlatch_protocol::inspect;
 use redlatch_protocol::node::script;
 
 use support::cli::{Value, parse};
@@ -47,10 +46,10 @@ pub(crate) fn equivalent(words: &[Vec<u8>], real: &[u8], other: &[u8]) -> bool {
 fn near_in_lists(word: &str, real: Value, other: Value) -> bool {
     let names =
         |script: script::Script| word == script.sha1 || word == script.source.to_ascii_lowercase();
-    if names(inspect::SCAN) {
+    if names(script::SCAN) {
         return same_keys(&real, &other);
     }
-    let place = match (names(inspect::INSPECT), names(script::QUEUE)) {
+    let place = match (names(script::INSPECT), names(script::QUEUE)) {
         (true, _) => 2,
         (_, true) => 4,
         _ => return false,

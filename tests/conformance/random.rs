@@ -9,7 +9,6 @@ mod queue;
 #[path = "random_shares.rs"]
 mod shares;
 
-use redlatch_protocol::inspect;
 use redlatch_protocol::node::script;
 
 pub(crate) struct Generator {
@@ -97,7 +96,7 @@ impl Generator {
             script::RELEASE,
             script::KEEP,
             script::CLAIM,
-            inspect::REMOVE,
+            script::REMOVE,
         ];
         let kind = self.below(4) as usize;
         let mut words = self.call(scripts[kind]);
@@ -138,7 +137,7 @@ impl Generator {
             script::FENCE,
             script::GIVE,
             script::KEEP,
-            inspect::INSPECT,
+            script::INSPECT,
         ];
         let kind = self.below(5) as usize;
         let script = scripts[kind];

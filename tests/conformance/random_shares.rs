@@ -1,7 +1,6 @@
 //! Random scripts about shares of a lock: readers and permits, with a few values and waiters.
 
 use super::{Generator, Words};
-use redlatch_protocol::inspect;
 use redlatch_protocol::node::script::{self, Script};
 
 /// Those about shares, the frequent ones several times, and others that meet shares.
@@ -17,9 +16,9 @@ const SCRIPTS: [Script; 14] = [
     script::RELEASE_SHARED,
     script::RELEASE_READER,
     script::RELEASE_READER,
-    inspect::REMOVE,
+    script::REMOVE,
     script::FENCE,
-    inspect::INSPECT,
+    script::INSPECT,
 ];
 
 impl Generator {
@@ -108,14 +107,14 @@ impl Generator {
                 words.extend([value, permits, waiter, keep_for]);
             }
             known if known == script::RELEASE_READER => words.push(value),
-            known if known == inspect::REMOVE => {
+            known if known == script::REMOVE => {
                 words.extend([self.member(), self.member()]);
             }
             known if known == script::FENCE => {
                 let number = self.pick(&["1", "7", "1000000"]);
                 words.extend([b"1".to_vec(), self.member(), number, self.long_ttl(false)]);
             }
-            known if known == inspect::INSPECT => {}
+            known if known == script::INSPECT => {}
             _ => {
                 let slot = self.slot();
                 let mode = self.pick(&["", "restore"]);

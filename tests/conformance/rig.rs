@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
 use redlatch_embedded::model::{ConnectionState, Keyspace, NodeOptions};
-use redlatch_protocol::inspect;
 use redlatch_protocol::node::script;
 use redlatch_protocol::time::Time;
 
@@ -204,15 +203,15 @@ const SCRIPTS: [(&str, script::Script); 14] = [
     ("keep", script::KEEP),
     ("claim", script::CLAIM),
     ("fence", script::FENCE),
-    ("inspect", inspect::INSPECT),
-    ("remove", inspect::REMOVE),
+    ("inspect", script::INSPECT),
+    ("remove", script::REMOVE),
     ("queue", script::QUEUE),
     ("listen", script::LISTEN),
     ("share", script::SHARE),
     ("keep_shared", script::KEEP_SHARED),
     ("release_shared", script::RELEASE_SHARED),
     ("release_reader", script::RELEASE_READER),
-    ("scan", inspect::SCAN),
+    ("scan", script::SCAN),
 ];
 
 const PUBLISHING: &str =

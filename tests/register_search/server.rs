@@ -106,7 +106,7 @@ impl Server {
             Keyspace::new(NodeOptions::default().wall_clock(Time::from_millis(0), 0));
         let mut caller = keyspace.connect();
         let mut digests = HashMap::new();
-        for script in script::ALL.iter().chain(&own::script::ALL) {
+        for script in script::ALL.iter().chain(own::script::ALL) {
             let source = changed(*script, changes);
             let words: [&[u8]; 3] = [b"SCRIPT", b"LOAD", source.as_bytes()];
             let loaded = keyspace.execute(NOW, &mut caller, &words);

@@ -292,9 +292,7 @@ fn line(lua: &Lua) -> Option<usize> {
 
 /// All scripts of this library.
 fn own_scripts() -> impl Iterator<Item = &'static engine::Script> {
-    ALL.iter()
-        .chain(&registers::script::ALL)
-        .chain(&redlatch_protocol::inspect::ALL)
+    ALL.iter().chain(registers::script::ALL)
 }
 
 /// The SHA-1 of a text, in lower-case hexadecimal. Those of this library's scripts are known.

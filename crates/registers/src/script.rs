@@ -10,54 +10,20 @@ pub use redlatch_protocol::engine::Script;
 use redlatch_protocol::engine::{
     CustomCommand, NoVote, RunScript, Said, Tally, Token, Vote, quorum,
 };
-use redlatch_protocol::node::script::lua_script;
+use redlatch_protocol::node::script::{NEXT as NEXT_OF_LOCKS, scripts};
 use redlatch_protocol::resp::Reply;
 use std::sync::Arc;
 
-pub const PREPARE: Script = lua_script!(
-    "script/member.lua",
-    "script/promise.lua",
-    "script/prepare.lua"
-);
-
-pub const ACCEPT: Script = lua_script!(
-    "script/member.lua",
-    "script/promise.lua",
-    "script/accept.lua"
-);
-
-pub const READ_REGISTER: Script = lua_script!("script/member.lua", "script/read_register.lua");
-
-pub const COLLECT: Script = lua_script!(
-    "script/member.lua",
-    "script/forget.lua",
-    "script/collect.lua"
-);
-
-pub const COPY: Script = lua_script!("script/member.lua", "script/copy.lua");
-
-pub const INSTALL: Script = lua_script!("script/member.lua", "script/install.lua");
-
-pub const MARK: Script = lua_script!("script/mark.lua");
-
-pub const RAISE: Script = lua_script!(
-    "script/member.lua",
-    "script/promise.lua",
-    "script/forget.lua",
-    "script/raise.lua"
-);
-
-/// The scripts, in the order of their numbers.
-pub static ALL: [Script; 8] = [
-    PREPARE,
-    ACCEPT,
-    READ_REGISTER,
-    COLLECT,
-    COPY,
-    INSTALL,
-    MARK,
-    RAISE,
-];
+scripts! { NEXT_OF_LOCKS;
+    PREPARE: "script/member.lua", "script/promise.lua", "script/prepare.lua";
+    ACCEPT: "script/member.lua", "script/promise.lua", "script/accept.lua";
+    READ_REGISTER: "script/member.lua", "script/read_register.lua";
+    COLLECT: "script/member.lua", "script/forget.lua", "script/collect.lua";
+    COPY: "script/member.lua", "script/copy.lua";
+    INSTALL: "script/member.lua", "script/install.lua";
+    MARK: "script/mark.lua";
+    RAISE: "script/member.lua", "script/promise.lua", "script/forget.lua", "script/raise.lua";
+}
 
 impl CustomCommand for RegisterRequest {
     fn key(&self) -> &Arc<[u8]> {
@@ -82,18 +48,17 @@ impl CustomCommand for RegisterRequest {
         }))
     }
 
-    fn script(&self) -> (Script, u32) {
-        let number = match &self.command {
-            RegisterCommand::Prepare(_) => 0,
-            RegisterCommand::Accept { .. } => 1,
-            RegisterCommand::Read { .. } => 2,
-            RegisterCommand::Collect(_) => 3,
-            RegisterCommand::Copy => 4,
-            RegisterCommand::Install { .. } => 5,
-            RegisterCommand::Mark(_) => 6,
-            RegisterCommand::Raise(_) => 7,
-        };
-        (ALL[number as usize], number)
+    fn script(&self) -> Script {
+        match &self.command {
+            RegisterCommand::Prepare(_) => PREPARE,
+            RegisterCommand::Accept { .. } => ACCEPT,
+            RegisterCommand::Read { .. } => READ_REGISTER,
+            RegisterCommand::Collect(_) => COLLECT,
+            RegisterCommand::Copy => COPY,
+            RegisterCommand::Install { .. } => INSTALL,
+            RegisterCommand::Mark(_) => MARK,
+            RegisterCommand::Raise(_) => RAISE,
+        }
     }
 
     fn call(&self, run: &mut RunScript<'_>) {

@@ -1,7 +1,6 @@
 //! The checker's input: locks, identified by their tokens, and the commands that nodes ran.
 
 use redlatch_protocol::engine::Token;
-use redlatch_protocol::inspect;
 use redlatch_protocol::node::command::{is_reservation, read_member};
 use redlatch_protocol::node::script::{self, Script};
 use redlatch_registers as registers;
@@ -89,8 +88,8 @@ const SHAPES: [Shape; 12] = [
     shape(script::KEEP, Kind::Extend, [None, None, Some(0)]),
     shape(script::CLAIM, Kind::Take, [Some(0), Some(1), Some(2)]),
     shape(script::FENCE, Kind::Fence, [Some(0), None, Some(1)]),
-    shape(inspect::INSPECT, Kind::Look, [None, None, None]),
-    shape(inspect::SCAN, Kind::Look, [None, None, None]),
+    shape(script::INSPECT, Kind::Look, [None, None, None]),
+    shape(script::SCAN, Kind::Look, [None, None, None]),
     shape(script::QUEUE, Kind::Queue, [None, None, Some(2)]),
     shape(script::SHARE, Kind::Take, [None, None, Some(0)]),
     shape(script::KEEP_SHARED, Kind::Extend, [None, None, Some(1)]),
@@ -117,9 +116,7 @@ impl<'a> Command<'a> {
                 };
                 let script = script::ALL
                     .iter()
-                    .chain(&registers::script::ALL)
-                    .chain(&inspect::ALL)
-                    .chain([&script::PROOF])
+                    .chain(registers::script::ALL)
                     .find(is_named)
                     .expect("a script of the library");
                 let is_idle =
@@ -131,7 +128,7 @@ impl<'a> Command<'a> {
                 match SHAPES.iter().find(|shape| shape.script == *script) {
                     Some(shape) => Some(Self::of_script(shape, keys, words)),
                     None => {
-                        assert!(*script == inspect::REMOVE, "{} has no shape", script.sha1);
+                        assert!(*script == script::REMOVE, "{} has no shape", script.sha1);
                         plain(Kind::Force, keys, None)
                     }
                 }

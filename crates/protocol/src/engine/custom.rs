@@ -14,12 +14,8 @@ pub struct Script {
     pub source: &'static str,
     /// The SHA-1 of the source, in lower-case hexadecimal.
     pub sha1: &'static str,
-}
-
-impl Script {
-    pub const fn new(source: &'static str, sha1: &'static str) -> Self {
-        Self { source, sha1 }
-    }
+    /// A connection keeps by its number whether the node knows it: that of no other script.
+    pub number: u32,
 }
 
 /// Compares the digests only: scripts are compared for each command, and a digest is short.
@@ -83,10 +79,8 @@ pub trait CustomCommand: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Its script, and the script's number among those of custom commands, which is below 16.
-    /// Registers have 0 to 7, looks at locks 8 to 10, the markers of groups 11, and the proof of
-    /// the replies' order has 15.
-    fn script(&self) -> (Script, u32);
+    /// Its script, which stands in a table of `scripts!`.
+    fn script(&self) -> Script;
 
     /// Calls `run` with the keys and the arguments of the script, without the number.
     fn call(&self, run: &mut RunScript<'_>);

@@ -1,13 +1,10 @@
 //! Keys that may be locks are listed.
 
-use super::FIRST;
 use crate::engine::{CustomCommand, NoVote, RunScript, Said, Script, Tally, Vote};
-use crate::node::script::{OF_SHARES, elements_of_parts, list, lua_script, vote};
+use crate::node::script::{OF_SHARES, REMOVE, SCAN, elements_of_parts, list, vote};
 use crate::resp::Reply;
 use std::iter;
 use std::sync::Arc;
-
-pub const SCAN: Script = lua_script!("scan.lua");
 
 /// Lists some of the keys that match a pattern. What is said is a [`KeyPage`]. Sent to one node at
 /// a time, since each continues where it stopped.
@@ -38,8 +35,8 @@ impl CustomCommand for Listing {
         &self.pattern
     }
 
-    fn script(&self) -> (Script, u32) {
-        (SCAN, FIRST + 2)
+    fn script(&self) -> Script {
+        SCAN
     }
 
     fn for_tag(&self, tag: &Arc<[u8]>) -> Option<Arc<dyn CustomCommand>> {
@@ -96,12 +93,6 @@ fn page(number: i64, reply: &Reply<'_>, tag: &[u8]) -> Option<KeyPage> {
 
 // A lock is removed by force.
 
-pub const REMOVE: Script = lua_script!(
-    "../node/script/waiting.lua",
-    "../node/script/sharing.lua",
-    "remove.lua"
-);
-
 /// Removes the key of a lock, whatever token it holds, if its value is one of those that were seen.
 /// What is said is whether it was.
 #[derive(Clone, Debug)]
@@ -116,8 +107,8 @@ impl CustomCommand for ForcedRemoval {
         &self.key
     }
 
-    fn script(&self) -> (Script, u32) {
-        (REMOVE, FIRST)
+    fn script(&self) -> Script {
+        REMOVE
     }
 
     fn call(&self, run: &mut RunScript<'_>) {

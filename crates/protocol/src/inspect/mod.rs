@@ -1,28 +1,19 @@
-//! The commands by which the nodes' locks are looked at, listed and removed by force. Their scripts
-//! are beside them.
+//! The commands by which the nodes' locks are looked at, listed and removed by force. Their Lua is
+//! beside them.
 
 #[cfg(feature = "diagnostics")]
 mod listing;
 
 use super::engine::{CustomCommand, NoVote, RunScript, Said, Script, Tally, Token, Vote};
-use super::node::script::{HOLDERS_SUFFIX, QUEUE_SUFFIX, elements_of_parts, lua_script};
+use super::node::script::{HOLDERS_SUFFIX, INSPECT, QUEUE_SUFFIX, elements_of_parts};
 use super::resp::{Elements, Reply};
 #[cfg(feature = "diagnostics")]
-pub use listing::{ForcedRemoval, KeyPage, Listing, REMOVE, SCAN};
+pub use listing::{ForcedRemoval, KeyPage, Listing};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The scripts, in the order of their numbers.
-#[cfg(feature = "diagnostics")]
-pub const ALL: [Script; 3] = [REMOVE, INSPECT, SCAN];
-
-/// The number of the first one, among those of custom commands.
-const FIRST: u32 = 8;
-
 // A lock, its holders and its waiters are looked at.
-
-pub const INSPECT: Script = lua_script!("inspect.lua");
 
 /// Looks at the lock with this key. What is said is its [`KeySnapshot`].
 #[derive(Clone, Debug)]
@@ -35,8 +26,8 @@ impl CustomCommand for Look {
         &self.key
     }
 
-    fn script(&self) -> (Script, u32) {
-        (INSPECT, FIRST + 1)
+    fn script(&self) -> Script {
+        INSPECT
     }
 
     fn call(&self, run: &mut RunScript<'_>) {

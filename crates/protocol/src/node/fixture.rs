@@ -185,8 +185,12 @@ impl CustomCommand for Probe {
         self.is_look
     }
 
-    fn script(&self) -> (Script, u32) {
-        (Script::new("return {tonumber(ARGV[1])}", "digest"), 0)
+    fn script(&self) -> Script {
+        Script {
+            source: "return {tonumber(ARGV[1])}",
+            sha1: "digest",
+            number: u32::BITS - 1,
+        }
     }
 
     fn call(&self, run: &mut RunScript<'_>) {

@@ -34,9 +34,10 @@
 //! | `release_reader.lua` | 1.11, 1.10 |
 //! | `share_reader.lua` in `share.lua` | 1.09, 1.14 |
 //!
-//! What a request takes is a `NodeCommand`, one type in one file below this one: its scripts with
-//! their arguments, and the meaning of their answers. A new command is a new file, a variant
-//! of `Command`, a line in `of_node`, and its Lua beside it. Custom commands bring theirs along.
+//! What a request takes is a `NodeCommand`, one type in one file below this one: the arguments of
+//! its scripts, and the meaning of their answers. A new command is a new file, a variant of
+//! `Command`, a line in `of_node`, and its Lua beside it, with a line in the table [`scripts!`].
+//! Other crates have tables of their own for custom commands.
 //!
 //! # Commands that arrive late
 //!
@@ -76,56 +77,68 @@ use super::node_error::NodeError;
 pub use crate::engine::Script;
 use crate::engine::{Command, CustomCommand, LockId, Token, Ttl, Vote};
 use crate::resp::{Elements, Reply, Word, encode_words};
-pub use claim::CLAIM;
-pub use fence::FENCE;
-pub use keep::{KEEP, KEEP_SHARED};
-pub use listen::{LISTEN, is_subscribed};
-pub use queue::QUEUE;
-pub use reign::{CHECK, MarkerChange, REIGN};
-pub use removal::{GIVE, RELEASE, RELEASE_READER, RELEASE_SHARED};
+pub use listen::is_subscribed;
+pub use reign::MarkerChange;
 pub use sha1::{hex as sha1, stripped};
-pub use share::SHARE;
 use std::sync::Arc;
 
-/// A script that consists of these files, whose paths are relative to the file that names them.
+/// The table of a crate's scripts: each with its name and the files that it consists of, whose
+/// paths are relative to the file with the table. They are numbered from the first number on, and
+/// `NEXT` is the number behind the last.
 #[macro_export]
-macro_rules! lua_script {
-    ($($file:literal),+) => {{
-        const FILES: &str = concat!($(include_str!($file)),+);
-        const LENGTH: usize = $crate::node::script::stripped::<0>(FILES).1;
-        const SOURCE: [u8; LENGTH] = $crate::node::script::stripped(FILES).0;
-        const DIGEST: [u8; 40] = $crate::node::script::sha1(&SOURCE);
-        let Ok(source) = std::str::from_utf8(&SOURCE) else { panic!("spaces are ASCII") };
-        let Ok(sha1) = std::str::from_utf8(&DIGEST) else { panic!("digits are ASCII") };
-        $crate::engine::Script::new(source, sha1)
-    }};
+macro_rules! scripts {
+    (@from $number:expr;) => {
+        /// The first number that is free.
+        pub const NEXT: u32 = $number;
+        const _: () = assert!(NEXT <= u32::BITS, "the scripts that a node knows are bits");
+    };
+    (@from $number:expr; $name:ident: $($file:literal),+; $($rest:tt)*) => {
+        pub const $name: $crate::engine::Script = {
+            const FILES: &str = concat!($(include_str!($file)),+);
+            const LENGTH: usize = $crate::node::script::stripped::<0>(FILES).1;
+            const SOURCE: [u8; LENGTH] = $crate::node::script::stripped(FILES).0;
+            const DIGEST: [u8; 40] = $crate::node::script::sha1(&SOURCE);
+            let Ok(source) = std::str::from_utf8(&SOURCE) else { panic!("spaces are ASCII") };
+            let Ok(sha1) = std::str::from_utf8(&DIGEST) else { panic!("digits are ASCII") };
+            $crate::engine::Script { source, sha1, number: $number }
+        };
+        $crate::scripts!(@from $number + 1; $($rest)*);
+    };
+    ($first:expr; $($name:ident: $($file:literal),+;)+) => {
+        $crate::scripts!(@from $first; $($name: $($file),+;)+);
+
+        /// All of them.
+        pub const ALL: &[$crate::engine::Script] = &[$($name),+];
+    };
 }
-pub use lua_script;
+pub use scripts;
 
-/// Repeats the number of the command, and does nothing with the key.
-pub const PROOF: Script = lua_script!("script/proof.lua");
-
-/// Every script of locks, by its number.
-pub const ALL: &[Script] = &[
-    CLAIM,
-    KEEP,
-    RELEASE,
-    GIVE,
-    FENCE,
-    QUEUE,
-    LISTEN,
-    SHARE,
-    KEEP_SHARED,
-    RELEASE_SHARED,
-    RELEASE_READER,
-    REIGN,
-    CHECK,
-];
+scripts! { 0;
+    CLAIM: "script/counters.lua", "script/claim.lua";
+    KEEP: "script/keep.lua";
+    RELEASE: "script/release.lua", "script/waiting.lua", "script/release_waited_for.lua";
+    GIVE: "script/waiting.lua", "script/give.lua";
+    FENCE: "script/counters.lua", "script/fence.lua";
+    QUEUE: "script/waiting.lua", "script/sharing.lua", "script/holding.lua", "script/queue.lua";
+    LISTEN: "script/listen.lua";
+    SHARE: "script/share_reader.lua", "script/waiting.lua", "script/sharing.lua",
+        "script/holding.lua", "script/counters.lua", "script/share.lua";
+    KEEP_SHARED: "script/waiting.lua", "script/sharing.lua", "script/holding.lua",
+        "script/keep_shared.lua";
+    RELEASE_SHARED: "script/waiting.lua", "script/sharing.lua", "script/release_shared.lua";
+    RELEASE_READER: "script/waiting.lua", "script/release_reader.lua";
+    REIGN: "script/reign.lua";
+    CHECK: "script/check.lua";
+    PROOF: "script/proof.lua";
+    REMOVE: "script/waiting.lua", "script/sharing.lua", "../inspect/remove.lua";
+    INSPECT: "../inspect/inspect.lua";
+    SCAN: "../inspect/scan.lua";
+}
 
 /// What a request asks of a node, as it is written and answered.
 pub(super) trait NodeCommand {
-    /// The script that carries it out, and the number of that, if it takes one.
-    fn script(&self) -> Option<(Script, u32)> {
+    /// The script that carries it out, if it takes one.
+    fn script(&self) -> Option<Script> {
         None
     }
 
@@ -139,17 +152,13 @@ pub(super) trait NodeCommand {
     }
 }
 
-/// The numbers of custom commands' scripts begin here.
-const CUSTOM: u32 = 16;
-
 impl NodeCommand for Arc<dyn CustomCommand> {
-    fn script(&self) -> Option<(Script, u32)> {
-        let (script, number) = CustomCommand::script(&**self);
-        Some((script, CUSTOM + number))
+    fn script(&self) -> Option<Script> {
+        Some(CustomCommand::script(&**self))
     }
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
-        let (script, _) = CustomCommand::script(&**self);
+        let script = CustomCommand::script(&**self);
         self.call(&mut |keys, arguments| call.run_on(script, keys, arguments, out));
     }
 

@@ -22,7 +22,7 @@ fn the_bytes_that_nodes_get_are_those_that_are_written_down() {
         );
         format!("{name} {} {}\n", script.sha1, script.source.len())
     };
-    let all: String = NAMES.iter().zip(&ALL).map(line).collect();
+    let all: String = NAMES.iter().zip(ALL).map(line).collect();
     assert_eq!(
         all,
         include_str!("../digests.txt"),

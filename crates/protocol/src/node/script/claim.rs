@@ -1,17 +1,14 @@
 //! An exclusive lock is taken, unless by a plain `SET`.
 
-use super::share::SHARE;
 use super::{
-    NodeCommand, QUEUE_SUFFIX, Script, ScriptCall, list, lua_script, name_of, of_fenced, refusal,
-    ttl_of_counters,
+    CLAIM, NodeCommand, QUEUE_SUFFIX, SHARE, Script, ScriptCall, list, name_of, of_fenced,
+    refusal, ttl_of_counters,
 };
 use crate::engine::{Before, Claim, FENCE_MAX, Vote};
 use crate::node::command::{COUNTER_SUFFIX, NodeReply, is_plain, reservation, value, value_of};
 use crate::resp::Reply;
 use crate::resp::Word::{Bytes, Number};
 use std::borrow::Cow;
-
-pub const CLAIM: Script = lua_script!("counters.lua", "claim.lua");
 
 impl Claim {
     /// Does `SET` take it? The lock has one key and no counter, and is taken if there is no key.
@@ -74,10 +71,10 @@ impl Claim {
 }
 
 impl NodeCommand for Claim {
-    fn script(&self) -> Option<(Script, u32)> {
+    fn script(&self) -> Option<Script> {
         match self.lock.share() {
-            Some(_) => Some((SHARE, 7)),
-            None => (!self.is_set()).then_some((CLAIM, 0)),
+            Some(_) => Some(SHARE),
+            None => (!self.is_set()).then_some(CLAIM),
         }
     }
 

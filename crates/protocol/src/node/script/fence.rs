@@ -1,15 +1,13 @@
 //! The counters of a lock that is held are raised.
 
-use super::{HOLDERS_SUFFIX, NodeCommand, Script, ScriptCall, lua_script, ttl_of_counters};
+use super::{FENCE, HOLDERS_SUFFIX, NodeCommand, Script, ScriptCall, ttl_of_counters};
 use crate::engine::Fence;
 use crate::node::command::{COUNTER_SUFFIX, member_of};
 use crate::resp::Word::{Bytes, Number};
 
-pub const FENCE: Script = lua_script!("counters.lua", "fence.lua");
-
 impl NodeCommand for Fence {
-    fn script(&self) -> Option<(Script, u32)> {
-        Some((FENCE, 4))
+    fn script(&self) -> Option<Script> {
+        Some(FENCE)
     }
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {

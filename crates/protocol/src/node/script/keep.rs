@@ -2,27 +2,19 @@
 //! another permit.
 
 use super::{
-    CALLED_SUFFIX, HOLDERS_SUFFIX, NodeCommand, PERMITS_SUFFIX, Script, ScriptCall, lua_script,
+    CALLED_SUFFIX, HOLDERS_SUFFIX, KEEP, KEEP_SHARED, NodeCommand, PERMITS_SUFFIX, Script,
+    ScriptCall,
 };
 use crate::engine::Keep;
 use crate::node::command::{requested_permit, value_of};
 use crate::resp::Word::{Bytes, Number};
 
-pub const KEEP: Script = lua_script!("keep.lua");
-
-pub const KEEP_SHARED: Script = lua_script!(
-    "waiting.lua",
-    "sharing.lua",
-    "holding.lua",
-    "keep_shared.lua"
-);
-
 impl NodeCommand for Keep {
-    fn script(&self) -> Option<(Script, u32)> {
+    fn script(&self) -> Option<Script> {
         Some(if self.lock.share().is_some() {
-            (KEEP_SHARED, 8)
+            KEEP_SHARED
         } else {
-            (KEEP, 1)
+            KEEP
         })
     }
 

@@ -1,11 +1,9 @@
 //! The server tells this connection when a key changes: the commands for that, one after another.
 
-use super::{NodeCommand, Script, ScriptCall, lua_script, vote};
+use super::{LISTEN, NodeCommand, Script, ScriptCall, vote};
 use crate::engine::{Listen, ListenStep, Vote};
 use crate::node::command::{NodeReply, name_of_channel};
 use crate::resp::{Elements, Reply, encode_command};
-
-pub const LISTEN: Script = lua_script!("listen.lua");
 
 /// Is this push message the answer to `SUBSCRIBE`, or to `SSUBSCRIBE`?
 pub fn is_subscribed(message: &Elements<'_>) -> bool {
@@ -16,8 +14,8 @@ pub fn is_subscribed(message: &Elements<'_>) -> bool {
 }
 
 impl NodeCommand for Listen {
-    fn script(&self) -> Option<(Script, u32)> {
-        matches!(self.step, ListenStep::Read(_)).then_some((LISTEN, 6))
+    fn script(&self) -> Option<Script> {
+        matches!(self.step, ListenStep::Read(_)).then_some(LISTEN)
     }
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {

@@ -1,8 +1,8 @@
 //! A waiter enters the queue of a lock, or renews its entry.
 
 use super::{
-    CALLED_SUFFIX, FLOOR_SUFFIX, HOLDERS_SUFFIX, NodeCommand, PERMITS_SUFFIX, QUEUE_SUFFIX, Script,
-    ScriptCall, lua_script,
+    CALLED_SUFFIX, FLOOR_SUFFIX, HOLDERS_SUFFIX, NodeCommand, PERMITS_SUFFIX, QUEUE, QUEUE_SUFFIX,
+    Script, ScriptCall,
 };
 use crate::engine::{PermitSet, QueueEntry, QueueView, Share, Vote, WAITER_NUMBER_MAX};
 use crate::node::command::{NodeReply, name_of_channel, requested_mode, value_of};
@@ -10,11 +10,9 @@ use crate::resp::Reply;
 use crate::resp::Word::{Bytes, Number};
 use std::time::Duration;
 
-pub const QUEUE: Script = lua_script!("waiting.lua", "sharing.lua", "holding.lua", "queue.lua");
-
 impl NodeCommand for QueueEntry {
-    fn script(&self) -> Option<(Script, u32)> {
-        Some((QUEUE, 5))
+    fn script(&self) -> Option<Script> {
+        Some(QUEUE)
     }
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {

@@ -1,6 +1,6 @@
 //! In whose reign a replicated group is: asked at the greeting, and behind the votes of each write.
 
-use super::{NodeCommand, Script, ScriptCall, lua_script};
+use super::{CHECK, NodeCommand, REIGN, Script, ScriptCall};
 use crate::engine::{CustomCommand, NoVote, Reign, ReignStep, RunScript, Said, Tally, Vote};
 use crate::node::command::NodeReply;
 use crate::node::group::{MARKER, ReignAnswer};
@@ -8,20 +8,14 @@ use crate::resp::Word::{Bytes, Number};
 use crate::resp::{Reply, encode_words};
 use std::sync::Arc;
 
-/// Whose reign a replicated group is in, noted in its marker.
-pub const REIGN: Script = lua_script!("reign.lua");
-
-/// In whose reign the votes before it were given.
-pub const CHECK: Script = lua_script!("check.lua");
-
 impl NodeCommand for Reign {
-    fn script(&self) -> Option<(Script, u32)> {
+    fn script(&self) -> Option<Script> {
         match self.step {
             ReignStep::Greet { .. } | ReignStep::Confirm { .. } | ReignStep::Touch { .. } => {
-                Some((REIGN, 11))
+                Some(REIGN)
             }
             ReignStep::Wait { .. } => None,
-            ReignStep::Check => Some((CHECK, 12)),
+            ReignStep::Check => Some(CHECK),
         }
     }
 
@@ -100,8 +94,8 @@ impl CustomCommand for MarkerChange {
         }))
     }
 
-    fn script(&self) -> (Script, u32) {
-        (REIGN, 11)
+    fn script(&self) -> Script {
+        REIGN
     }
 
     fn call(&self, run: &mut RunScript<'_>) {

@@ -1,19 +1,12 @@
 //! A lock, or a share of one, is given up, or a waiter leaves its queue.
 
 use super::{
-    HOLDERS_SUFFIX, NodeCommand, OF_SHARES, QUEUE_SUFFIX, Script, ScriptCall, lua_script, name_of,
+    GIVE, HOLDERS_SUFFIX, NodeCommand, OF_SHARES, QUEUE_SUFFIX, RELEASE, RELEASE_READER,
+    RELEASE_SHARED, Script, ScriptCall, name_of,
 };
 use crate::engine::{Removal, Share};
 use crate::node::command::value_of;
 use crate::resp::Word::{Bytes, Number};
-
-pub const RELEASE: Script = lua_script!("release.lua", "waiting.lua", "release_waited_for.lua");
-
-pub const GIVE: Script = lua_script!("waiting.lua", "give.lua");
-
-pub const RELEASE_READER: Script = lua_script!("waiting.lua", "release_reader.lua");
-
-pub const RELEASE_SHARED: Script = lua_script!("waiting.lua", "sharing.lua", "release_shared.lua");
 
 impl Removal {
     /// Can a special script carry it out? They remove a lock with one key, or a reader's share, if
@@ -27,12 +20,12 @@ impl Removal {
 }
 
 impl NodeCommand for Removal {
-    fn script(&self) -> Option<(Script, u32)> {
+    fn script(&self) -> Option<Script> {
         Some(match (self.lock.share(), self.is_special()) {
-            (None, true) => (RELEASE, 2),
-            (None, false) => (GIVE, 3),
-            (Some(_), true) => (RELEASE_READER, 10),
-            (Some(_), false) => (RELEASE_SHARED, 9),
+            (None, true) => RELEASE,
+            (None, false) => GIVE,
+            (Some(_), true) => RELEASE_READER,
+            (Some(_), false) => RELEASE_SHARED,
         })
     }
 

@@ -1,22 +1,13 @@
 //! A share of a lock is taken, by a reader or with a permit.
 
 use super::{
-    CALLED_SUFFIX, FLOOR_SUFFIX, HOLDERS_SUFFIX, PERMITS_SUFFIX, QUEUE_SUFFIX, Script, ScriptCall,
-    list, lua_script, name_of, of_fenced, refusal, ttl_of_counters,
+    CALLED_SUFFIX, FLOOR_SUFFIX, HOLDERS_SUFFIX, PERMITS_SUFFIX, QUEUE_SUFFIX, SHARE, ScriptCall,
+    list, name_of, of_fenced, refusal, ttl_of_counters,
 };
 use crate::engine::{Before, Claim, FENCE_MAX, Share, Token, Vote};
 use crate::node::command::{COUNTER_SUFFIX, NodeReply, value_of};
 use crate::resp::Reply;
 use crate::resp::Word::{Bytes, Number};
-
-pub const SHARE: Script = lua_script!(
-    "share_reader.lua",
-    "waiting.lua",
-    "sharing.lua",
-    "holding.lua",
-    "counters.lua",
-    "share.lua"
-);
 
 impl Claim {
     /// Takes a share, in the turn of a waiter if there is one.

@@ -59,8 +59,8 @@ impl CustomCommand for Proof {
         &self.0
     }
 
-    fn script(&self) -> (Script, u32) {
-        (PROOF, 15)
+    fn script(&self) -> Script {
+        PROOF
     }
 
     fn call(&self, run: &mut RunScript<'_>) {

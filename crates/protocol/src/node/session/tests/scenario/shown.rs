@@ -47,9 +47,6 @@ pub(super) fn command_of(words: &[Vec<u8>]) -> String {
 
 /// The name of the script with this source or digest.
 fn script_of(text: &str) -> &str {
-    if text == script::PROOF.source {
-        return "proof";
-    }
     let known = script::ALL
         .iter()
         .find(|it| text == it.source || text == it.sha1);
