@@ -12,7 +12,7 @@ mod own_threads;
 pub(crate) mod registers;
 
 pub(crate) use guard_list::{GuardList, ListedGuard};
-pub(crate) use joint_shares::{Departure, Granted, JointShares, PUBLISHER, ShareMember};
+pub(crate) use joint_shares::{Granted, JointShares, PUBLISHER, ShareMember};
 pub(crate) use own_threads::name_of_set;
 
 use crate::backend::{Backend, Cancellation, Events, SharedParts};

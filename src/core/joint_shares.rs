@@ -84,15 +84,6 @@ pub(crate) struct ShareMember {
     has_left: bool,
 }
 
-/// What a member that leaves must do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Departure {
-    /// Nothing: others go on with the share.
-    OthersStay,
-    /// Release it, but not before this time.
-    WasLast(Time),
-}
-
 impl JointShares {
     pub(super) fn new(queues: Arc<WaitQueues>) -> Self {
         Self {
@@ -176,15 +167,12 @@ impl JointShare {
         Some(PUBLISHER + state.entered)
     }
 
-    fn leave(&self, stays_until: Time) -> Departure {
+    /// As [`ShareMember::leave`].
+    fn leave(&self, stays_until: Time) -> Option<Time> {
         let mut state = self.lock();
         state.members -= 1;
         state.stays_until = state.stays_until.max(stays_until);
-        if state.members > 0 {
-            Departure::OthersStay
-        } else {
-            Departure::WasLast(state.stays_until)
-        }
+        (state.members == 0).then_some(state.stays_until)
     }
 
     fn granted(&self) -> Option<Granted> {
@@ -258,15 +246,13 @@ impl ShareMember {
         self.share.lock().granted = Some(granted);
     }
 
-    /// Leaves the share, which the nodes are to keep until this time. If that makes this the last,
-    /// the caller must release it.
-    pub(crate) fn leave(&mut self, stays_until: Time) -> Departure {
+    /// Leaves the share, which the nodes are to keep until this time. If no other is left, returns
+    /// until when they are to keep it, and the caller must release it.
+    pub(crate) fn leave(&mut self, stays_until: Time) -> Option<Time> {
         self.has_left = true;
-        let departure = self.share.leave(stays_until);
-        if departure != Departure::OthersStay {
-            self.core.joint_shares.forget(&self.share);
-        }
-        departure
+        let kept_until = self.share.leave(stays_until)?;
+        self.core.joint_shares.forget(&self.share);
+        Some(kept_until)
     }
 }
 
@@ -275,7 +261,7 @@ impl Drop for ShareMember {
         if self.has_left || self.core.is_forked() {
             return;
         }
-        let Departure::WasLast(stays_until) = self.leave(Time::ZERO) else {
+        let Some(stays_until) = self.leave(Time::ZERO) else {
             return;
         };
         let Some(Granted { held, capacity }) = self.share.granted() else {

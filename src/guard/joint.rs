@@ -3,7 +3,7 @@
 use super::LockGuard;
 use super::ReusedLock;
 use crate::clock::{self, Time};
-use crate::core::{Core, Departure, Granted, PUBLISHER, ShareMember};
+use crate::core::{Core, Granted, PUBLISHER, ShareMember};
 use crate::error::Error;
 use crate::event::Released;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl LockGuard {
         let Some(mut member) = self.member.take() else {
             return Withdrawal::WasLast(Time::ZERO);
         };
-        if let Departure::WasLast(stays_until) = member.leave(stays_until) {
+        if let Some(stays_until) = member.leave(stays_until) {
             return Withdrawal::WasLast(stays_until);
         }
         self.is_given_up = true;

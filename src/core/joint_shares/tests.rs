@@ -61,8 +61,8 @@ fn threads_of_one_kind_enter_one_share_until_it_takes_in_no_more() {
     let names: std::collections::HashSet<_> = all.iter().map(|share| &share.name).collect();
     assert_eq!(names.len(), 3);
     // Only its own share is forgotten with the last member.
-    assert_eq!(first.leave(Time::ZERO), Departure::OthersStay);
-    assert_eq!(first.leave(Time::ZERO), Departure::WasLast(Time::ZERO));
+    assert_eq!(first.leave(Time::ZERO), None);
+    assert_eq!(first.leave(Time::ZERO), Some(Time::ZERO));
     shares.forget(&first);
     assert!(Arc::ptr_eq(&enter(&one, 119).0, &later));
     shares.forget(&later);
@@ -73,12 +73,12 @@ fn threads_of_one_kind_enter_one_share_until_it_takes_in_no_more() {
 #[test]
 fn nobody_enters_a_share_that_its_last_member_has_left() {
     let share = share(2, granted(0, 1_000));
-    assert_eq!(share.leave(at(700)), Departure::OthersStay);
+    assert_eq!(share.leave(at(700)), None);
     assert!(share.let_in(at(1), Duration::ZERO).is_some());
-    assert_eq!(share.leave(at(600)), Departure::OthersStay);
+    assert_eq!(share.leave(at(600)), None);
     assert_eq!(
         share.leave(Time::ZERO),
-        Departure::WasLast(at(700)),
+        Some(at(700)),
         "the latest of all"
     );
     assert_eq!(share.let_in(at(1), Duration::ZERO), None);
