@@ -140,8 +140,7 @@
 // docs.rs shows which feature an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-// To read redlatch in an afternoon, begin with the eight files that CONTRIBUTING.md names: `core`
-// first, then `engine` and `node` of redlatch-protocol, and `net::leader_followers` last.
+// To read redlatch in an afternoon, begin with the files that CONTRIBUTING.md names.
 
 mod backend;
 #[cfg(any(feature = "tracing", feature = "metrics"))]

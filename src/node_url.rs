@@ -34,7 +34,7 @@ mod percent;
 pub(crate) use ensemble::{EnsembleHost, EnsembleUrl};
 pub(crate) use error::redact;
 pub use error::{NodeUrlError, NodeUrlErrorKind};
-use group::Places;
+use group::HostPorts;
 pub(crate) use group::{Failover, Login};
 use options::Options;
 use percent::{percent_decode, percent_encode};
@@ -94,14 +94,14 @@ pub enum Address {
     /// The present master of a replicated group, which Sentinels name.
     Sentinel {
         /// One at least.
-        sentinels: Vec<Place>,
+        sentinels: Vec<HostPort>,
         /// What they call it.
         group: String,
     },
     /// The present masters of these slots of a cluster, each a node of its own.
     Cluster {
         /// Servers of the cluster; one at least.
-        seeds: Vec<Place>,
+        seeds: Vec<HostPort>,
         /// One at least.
         slots: Vec<u16>,
     },
@@ -110,7 +110,7 @@ pub enum Address {
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "there is no more to an address")]
-pub struct Place {
+pub struct HostPort {
     /// A name in lower case, or an IP address in its canonical form, without brackets.
     pub host: String,
     /// From 1 to 65535.
@@ -260,11 +260,11 @@ impl fmt::Display for NodeUrl {
             }
             Address::Sentinel { sentinels, group } => {
                 let group = percent_encode(group.as_bytes(), b"");
-                write!(f, "{}/{group}/{database}", Places(sentinels))?;
+                write!(f, "{}/{group}/{database}", HostPorts(sentinels))?;
                 &sentinels[0].host
             }
             Address::Cluster { seeds, slots } => {
-                write!(f, "{}", Places(seeds))?;
+                write!(f, "{}", HostPorts(seeds))?;
                 let slots: Vec<_> = slots.iter().map(u16::to_string).collect();
                 options.push(format!("slots={}", slots.join(",")));
                 &seeds[0].host
@@ -297,7 +297,7 @@ impl fmt::Debug for NodeUrl {
         } else {
             ""
         };
-        write!(f, "Url({self}{password})")
+        write!(f, "NodeUrl({self}{password})")
     }
 }
 

@@ -9,7 +9,7 @@ use crate::error::{Error, ResourceError};
 use crate::inspect::Inspection;
 use crate::name::Name;
 use crate::node::script::MarkerChange;
-use crate::node::{NodeError, NodeReport, NodeStatus, judge};
+use crate::node::{NodeError, NodeReport, NodeStatus, add_warnings};
 use std::collections::HashSet;
 use std::fmt;
 use std::iter::FusedIterator;
@@ -61,7 +61,7 @@ impl LockClient {
         if let Some(listener) = core.events.listener() {
             listener.emit_node_changes();
         }
-        judge(
+        add_warnings(
             &mut statuses,
             core.backend.operator().standards(),
             clock::now(),

@@ -5,7 +5,7 @@
 //! another group with the same name: so an answer counts only if who gives it still tells of
 //! servers that were told of before, by their ids, which no others have.
 
-use crate::node_url::Place;
+use crate::node_url::HostPort;
 use crate::resp::Reply;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,7 +16,7 @@ const SERVERS_MAX: usize = 64;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LearnedServer {
     id: String,
-    place: Place,
+    place: HostPort,
     /// One more for each thread that asks it.
     asking: Arc<()>,
 }
@@ -48,7 +48,7 @@ impl LearnedServers {
     }
 
     /// Where the servers are that are none of these, and how many threads ask each.
-    pub(super) fn others(&self, servers: &[Place]) -> Vec<(Place, Arc<()>)> {
+    pub(super) fn others(&self, servers: &[HostPort]) -> Vec<(HostPort, Arc<()>)> {
         let known = self.lock();
         let others = known.iter().filter(|it| !servers.contains(&it.place));
         others
@@ -86,7 +86,7 @@ fn sentinel(fields: Reply<'_>) -> Option<LearnedServer> {
 
 /// Reads the answer to `CLUSTER SLOTS` of the server at `asked`: of each range of slots the master
 /// and its replicas, each by host, port and id.
-pub(super) fn cluster(answer: &Reply<'_>, asked: &Place) -> Vec<LearnedServer> {
+pub(super) fn cluster(answer: &Reply<'_>, asked: &HostPort) -> Vec<LearnedServer> {
     let Reply::Array(ranges) = answer else {
         return Vec::new();
     };
@@ -124,7 +124,7 @@ pub(super) fn have_one_in_common(some: &[LearnedServer], others: &[LearnedServer
 }
 
 pub(super) fn server(id: &str, host: &str, port: u16) -> Option<LearnedServer> {
-    let place = Place {
+    let place = HostPort {
         host: host.to_owned(),
         port,
     };
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_server_of_a_cluster_tells_of_all_that_have_slots() {
-        let asked = Place {
+        let asked = HostPort {
             host: "asked".to_owned(),
             port: 1,
         };
@@ -220,7 +220,7 @@ mod tests {
         learned.learn(expected(&[("bb", "h3", 3)]));
         let place = |host: &str, port| {
             (
-                Place {
+                HostPort {
                     host: host.to_owned(),
                     port,
                 },

@@ -12,7 +12,7 @@ use super::stream::TlsTarget;
 use crate::clock::{self, Time};
 use crate::node::handshake::auth;
 use crate::node::{MARKER, NodeError, ServerError, ServerErrorKind, WrongServer, tag_of};
-use crate::node_url::{Address, Login, Place};
+use crate::node_url::{Address, Login, HostPort};
 use crate::resp::{Decoder, ProtocolError, Reply, decode, encode_command};
 use agreement::expect_one_group;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -49,14 +49,14 @@ pub(super) struct Location {
 /// The master of a group, in this epoch of the failover authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Master {
-    place: Place,
+    place: HostPort,
     epoch: u64,
 }
 
 /// What a server has said that names a master.
 #[derive(Clone, Debug)]
 struct Answer {
-    asked: Place,
+    asked: HostPort,
     master: Master,
     /// Its name in its cluster, if it is the master itself, and tells it.
     member: Option<Vec<u8>>,
@@ -149,7 +149,7 @@ impl About {
     }
 
     /// Of whom the server that was asked at this place tells, if this user may know that.
-    fn servers(&self, mut probe: ProbeConnection, asked: &Place) -> Vec<LearnedServer> {
+    fn servers(&self, mut probe: ProbeConnection, asked: &HostPort) -> Vec<LearnedServer> {
         let mut question = Vec::new();
         match self {
             Self::Group(name) => {
@@ -202,7 +202,7 @@ impl About {
     }
 
     /// The master in the answers of the server that was asked at this place.
-    fn read(&self, answers: &[Reply<'_>], asked: &Place) -> Option<Master> {
+    fn read(&self, answers: &[Reply<'_>], asked: &HostPort) -> Option<Master> {
         let (host, port, epoch) = match (self, answers) {
             (Self::Group(_), [Reply::Array(list) | Reply::Map(list), Reply::Array(place)]) => {
                 let mut words = list.iter().map(text);
@@ -226,7 +226,7 @@ impl About {
             _ => return None,
         };
         Some(Master {
-            place: Place {
+            place: HostPort {
                 host: host.to_owned(),
                 port: port.parse().ok()?,
             },
@@ -294,7 +294,7 @@ pub(super) const ASKING_MAX: usize = 16;
 /// counts, and of places with that the one that is named most often; or of those that answer in
 /// half of the time, or soon after the first.
 fn ask_all(
-    servers: &[Place],
+    servers: &[HostPort],
     about: &About,
     auth: &LookupAuth,
     until: Time,
@@ -363,7 +363,7 @@ fn count_naming(found: &[Answer], master: &Master) -> usize {
 /// Why none of so many servers has named the master. It is permanent if these say so who could
 /// answer, and are a majority of all: one that is silent may know more, and a minority that is
 /// configured in another way proves nothing.
-fn unnamed(servers: usize, silent: &str, problems: &[(Place, NodeError)]) -> NodeError {
+fn unnamed(servers: usize, silent: &str, problems: &[(HostPort, NodeError)]) -> NodeError {
     let answers: Vec<_> = problems
         .iter()
         .map(|(_, problem)| problem)
@@ -394,7 +394,7 @@ fn has_answered(problem: &NodeError) -> bool {
 }
 
 /// What each of the servers has said, or why it has not.
-fn reasons(silent: &str, problems: &[(Place, NodeError)]) -> String {
+fn reasons(silent: &str, problems: &[(HostPort, NodeError)]) -> String {
     if problems.is_empty() {
         return silent.to_owned();
     }
@@ -414,7 +414,7 @@ fn reasons(silent: &str, problems: &[(Place, NodeError)]) -> String {
 }
 
 fn ask(
-    server: &Place,
+    server: &HostPort,
     about: &About,
     LookupAuth {
         login: Login { user, password },
@@ -471,7 +471,7 @@ fn ask(
 }
 
 /// Does a server at this address name a place that is another server on each machine?
-fn leads_astray(named: &Place, by: Option<IpAddr>) -> bool {
+fn leads_astray(named: &HostPort, by: Option<IpAddr>) -> bool {
     let is_loopback = match named.host.parse::<IpAddr>() {
         Ok(address) => address.is_loopback(),
         Err(_) => named.host == "localhost",
@@ -504,7 +504,7 @@ mod tests {
 
     /// The master in these answers of the server at `asked:1`.
     fn read(about: &About, bytes: &[u8]) -> Option<(String, u16, u64)> {
-        let asked = Place {
+        let asked = HostPort {
             host: "asked".to_owned(),
             port: 1,
         };
@@ -564,7 +564,7 @@ mod tests {
             // Until it gives up.
             let _ = socket.read_to_end(&mut Vec::new());
         });
-        let sentinels = vec![Place {
+        let sentinels = vec![HostPort {
             host: "127.0.0.1".to_owned(),
             port,
         }];
@@ -585,7 +585,7 @@ mod tests {
     #[test]
     fn an_address_that_is_another_server_on_each_machine_is_not_followed() {
         let is_refused = |named: &str, by: &str| {
-            let place = Place {
+            let place = HostPort {
                 host: named.to_owned(),
                 port: 6379,
             };
@@ -660,7 +660,7 @@ mod tests {
         let silent = || NodeError::TimedOut(Phase::Answering);
         let busy = || NodeError::Server(ServerError::parse(b"LOADING data", None));
         let verdict = |problems: Vec<NodeError>| {
-            let at = |port| Place {
+            let at = |port| HostPort {
                 host: "s".to_owned(),
                 port,
             };

@@ -15,6 +15,8 @@
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
 //! | `ensemble` | the connection to a ZooKeeper ensemble, and what is said over it |
 //! | `locate` | where a node is: a name is resolved, or those are asked that know the master |
+//! | `probe` | a connection that is made to ask one question |
+//! | `sentinels` | what the Sentinels of a group say about it |
 //! | `learned` | the servers of which these have told, for when they are gone |
 //! | `stream` | the kinds of socket, and TLS over them |
 //! | `addresses` | name resolution outside the leader's thread, and which address is tried when |

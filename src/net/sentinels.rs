@@ -7,7 +7,7 @@ use super::probe::ProbeConnection;
 use crate::clock::{self, Time};
 use crate::node::handshake::auth;
 use crate::node::{SentinelAnswer, SentinelAnswers};
-use crate::node_url::{Address, Place};
+use crate::node_url::{Address, HostPort};
 use crate::resp::encode_command;
 use std::sync::Arc;
 use std::thread;
@@ -51,7 +51,7 @@ pub(crate) fn ask_sentinels(
     })
 }
 
-fn ask(sentinel: &Place, group: &str, by: &LookupAuth, until: Time) -> Option<SentinelAnswer> {
+fn ask(sentinel: &HostPort, group: &str, by: &LookupAuth, until: Time) -> Option<SentinelAnswer> {
     let mut question = Vec::new();
     let login = auth(by.login.user.as_deref(), by.login.password.as_deref());
     if let Some(login) = &login {

@@ -12,7 +12,7 @@
 
 use std::fmt;
 
-use super::{Address, NodeUrl, NodeUrlErrorKind, Options, Place, host, percent_decode};
+use super::{Address, NodeUrl, NodeUrlErrorKind, Options, HostPort, host, percent_decode};
 
 const SENTINEL_PORT: u16 = 26379;
 
@@ -45,16 +45,16 @@ impl fmt::Debug for Login {
 }
 
 /// As a URL has it.
-impl fmt::Display for Place {
+impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", host::in_url(&self.host), self.port)
     }
 }
 
 /// These places as a URL has them.
-pub(super) struct Places<'a>(pub(super) &'a [Place]);
+pub(super) struct HostPorts<'a>(pub(super) &'a [HostPort]);
 
-impl fmt::Display for Places<'_> {
+impl fmt::Display for HostPorts<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().enumerate().try_for_each(|(index, place)| {
             let mark = if index == 0 { "" } else { "," };
@@ -88,7 +88,7 @@ pub(super) fn parse(rest: &str, kind: Kind, is_tls: bool) -> Result<NodeUrl, Nod
     let mut places = Vec::new();
     for written in hosts.split(',') {
         let (host, port) = host::with_port(written, port)?;
-        places.push(Place { host, port });
+        places.push(HostPort { host, port });
     }
     let (path, query) = super::split_query(path_and_query);
     let known: &[_] = match kind {

@@ -8,7 +8,7 @@ use redlatch_embedded::model::{
     ConnectionState, Keyspace, NodeOptions, OwnedReply, Protocol, Replication,
 };
 use redlatch_protocol::engine::{
-    self, Before, Claim, Drift, Keep, LockId, Reign, ReignStep, Removal, Rules, Token, Ttl, Vote,
+    self, Before, Claim, Drift, Keep, LockId, ReignQuestion, ReignStep, Removal, Rules, Token, Ttl, Vote,
 };
 use redlatch_protocol::node::command::{Form, encode, read};
 use redlatch_protocol::node::{MARKER, ReignAnswer, script};
@@ -203,7 +203,7 @@ impl Node {
         let millis = |ticks: u8| millis(u64::from(ticks) * TICK - 1);
         let ttl = millis(self.ttl);
         let reign = |step| {
-            engine::Command::Reign(Reign {
+            engine::Command::Reign(ReignQuestion {
                 key: MARKER.into(),
                 step,
             })

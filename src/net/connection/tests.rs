@@ -10,7 +10,7 @@ use crate::net::LookupAuth;
 use crate::net::addresses::Resolver;
 use crate::net::locate::Location;
 use crate::node::{GroupOptions, NodeError, Order, Rounds, Session, SessionOptions};
-use crate::node_url::{Address, Place};
+use crate::node_url::{Address, HostPort};
 use mio::{Events, Poll, Waker};
 use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
 use std::io::Write;
@@ -268,7 +268,7 @@ fn a_connection_to_a_master_is_left_for_the_one_that_is_named_in_its_place() {
     let [old, new] = ports
         .each_ref()
         .map(|port| port.local_addr().expect("an address"));
-    let sentinels = vec![Place {
+    let sentinels = vec![HostPort {
         host: "sentinel.test".to_owned(),
         port: 1,
     }];

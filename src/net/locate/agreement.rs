@@ -91,10 +91,10 @@ fn expect_one_name(about: &About, servers: usize, found: &[Answer]) -> Result<()
 mod tests {
     use super::super::Master;
     use super::*;
-    use crate::node_url::Place;
+    use crate::node_url::HostPort;
 
-    fn at(host: &str) -> Place {
-        Place {
+    fn at(host: &str) -> HostPort {
+        HostPort {
             host: host.to_owned(),
             port: 1,
         }

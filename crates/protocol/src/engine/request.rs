@@ -27,7 +27,7 @@ pub enum Command {
     /// Have the node tell this connection when it reserves the lock for a waiter.
     Listen(Listen),
     /// Tell in whose reign a replicated group is.
-    Reign(Reign),
+    Reign(ReignQuestion),
     /// What else is kept on the nodes.
     Custom(Arc<dyn CustomCommand>),
 }
@@ -123,7 +123,7 @@ pub enum ListenStep {
 /// Asks a replicated group in whose reign it is, by its marker in this key. `node::group` has the
 /// rule that needs the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reign {
+pub struct ReignQuestion {
     pub key: Arc<[u8]>,
     pub step: ReignStep,
 }
@@ -420,7 +420,7 @@ impl Request {
     /// The first key that the request is about. Empty for a ping.
     pub fn key(&self) -> &[u8] {
         match &self.command {
-            Command::Listen(Listen { key, .. }) | Command::Reign(Reign { key, .. }) => key,
+            Command::Listen(Listen { key, .. }) | Command::Reign(ReignQuestion { key, .. }) => key,
             Command::Custom(command) => command.key(),
             _ => self.lock().map_or(&[], |lock| &lock.key),
         }

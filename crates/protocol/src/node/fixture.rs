@@ -4,7 +4,7 @@
 use super::{Answer, NodeError, Session, SessionOptions, SharedRequest, Ticket};
 use crate::engine::{
     Before, Claim, Command, Fence, Keep, ListenStep, LockAttributes, LockId, Node, Ping,
-    Predecessor, QueueWait, Reign, ReignStep,
+    Predecessor, QueueWait, ReignQuestion, ReignStep,
 };
 use crate::engine::{
     CustomCommand, Listen, NoVote, Question, QueueEntry, Removal, Request, Rules, RunScript, Said,
@@ -111,7 +111,7 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
             key,
             step: ListenStep::Read(lock.token),
         }),
-        Verb::Reign => Command::Reign(Reign {
+        Verb::Reign => Command::Reign(ReignQuestion {
             key,
             step: ReignStep::Check,
         }),

@@ -51,7 +51,7 @@ pub use server_error::{ServerError, ServerErrorKind, is_unseen};
 pub use session::{Answer, Session, SessionOptions, Whereabouts};
 pub use shared_request::SharedRequest;
 pub use stale_connections::{STALE_MAX, StaleConnections};
-pub use warning::{NodeWarning, Standards, judge};
+pub use warning::{NodeWarning, Standards, add_warnings};
 pub use wrong_server::WrongServer;
 
 /// Identifies a round that a caller waits for. No two rounds ever have the same ticket, so an

@@ -121,7 +121,7 @@ impl<W> Rounds<W> {
         let entry = &mut self.entries[slot];
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
-        entry.reach.called = called;
+        entry.spread.called = called;
         for (index, session) in self.sessions.iter_mut().enumerate() {
             let node = Node::new(index);
             if is_pointless {

@@ -2,7 +2,7 @@
 
 mod causes;
 
-pub use self::causes::{Standards, judge};
+pub use self::causes::{Standards, add_warnings};
 use super::{ClockDifference, CrashLoss};
 use std::fmt;
 use std::sync::Arc;

@@ -83,7 +83,7 @@ impl<W> Rounds<W> {
             if now >= end {
                 // A lock that only waits for other nodes is not late, and may wait on.
                 let is_granted =
-                    entry.reach.waits_until.is_some() && now < request.connect_deadline;
+                    entry.spread.waits_until.is_some() && now < request.connect_deadline;
                 self.settle(now, slot, !is_granted);
                 let entry = &self.entries[slot];
                 if entry.waiter.is_none() {
@@ -93,7 +93,7 @@ impl<W> Rounds<W> {
             }
             let entry = &mut self.entries[slot];
             entry.is_prolonged |= now >= deadline;
-            self.has_overtime |= entry.is_prolonged || entry.reach.waits_until.is_some();
+            self.has_overtime |= entry.is_prolonged || entry.spread.waits_until.is_some();
             next = Some(next.map_or(end, |next| next.min(end)));
         }
         self.ends_at = next.unwrap_or(self.ends_at);
@@ -112,7 +112,7 @@ impl<W> Entry<W> {
         let Some(request) = &self.request else {
             return Time::MAX;
         };
-        if let Some(until) = self.reach.waits_until {
+        if let Some(until) = self.spread.waits_until {
             return until;
         }
         if let Some(at) = self
@@ -194,7 +194,7 @@ fn is_late(problem: &NodeError) -> bool {
 
 // Rounds that wait a little for nodes which do not have the lock yet, after a majority has granted
 // it. Afterwards the caller may not use its client for as long as it holds the lock, and then
-// nothing [brings](super::propagation) the lock to these nodes.
+// nothing brings (`propagation.rs`) the lock to these nodes.
 //
 // * **The first lock of a client** waits for nodes that are still connecting: as long again as its
 //   majority took, or a fifth of `node_timeout`, and a quarter of that for a node that has not
@@ -217,7 +217,7 @@ const WAIT_UNANSWERED: u32 = 50;
 const WAIT_MAX: Duration = Duration::from_millis(50);
 
 /// For how many times as long as it waited in vain for a node, no waiter waits for it.
-const PAUSE: u32 = 20;
+const NOT_AGAIN_FOR: u32 = 20;
 
 /// When a majority granted the lock, and how long that took.
 #[derive(Clone, Copy)]
@@ -241,7 +241,7 @@ impl<W> Entry<W> {
         if !is_turn || !self.is_lock() {
             return (NodeSet::EMPTY, NodeSet::EMPTY);
         }
-        let called = self.reach.called.union(self.reach.placed);
+        let called = self.spread.called.union(self.spread.placed);
         (
             self.awaited_nodes(sessions).without(called),
             self.tally.refused.without(called),
@@ -251,7 +251,7 @@ impl<W> Entry<W> {
     /// Has a lock that a majority had granted waited beyond the deadline, for nodes that were still
     /// connecting?
     pub(super) fn has_waited_beyond(&self, now: Time) -> bool {
-        let has_waited = self.reach.waits_until.is_some();
+        let has_waited = self.spread.waits_until.is_some();
         has_waited
             && self
                 .request
@@ -270,7 +270,7 @@ impl<W> Rounds<W> {
         if !entry.is_confirmed() || entry.is_forgotten {
             return false;
         }
-        let at = entry.reach.won_at.unwrap_or(now);
+        let at = entry.spread.won_at.unwrap_or(now);
         let won = Won {
             at,
             took: at.since(request.started),
@@ -282,7 +282,7 @@ impl<W> Rounds<W> {
         let arrival = self.arrival(slot, won).map(|until| until.min(last_arrival));
         let call = self.call(now, slot, won, last_call);
         let until = arrival.max(call).map_or(won.at, |until| until.min(last));
-        if self.entries[slot].reach.waits_until.is_some() && now >= until {
+        if self.entries[slot].spread.waits_until.is_some() && now >= until {
             // Later locks do not wait once more for the same connections.
             self.propagation.arrivals_until = Some(last_arrival.min(now));
         }
@@ -321,7 +321,7 @@ impl<W> Rounds<W> {
         let refused = refused.without(late_nodes);
         if now >= last_call && !refused.is_empty() {
             self.propagation.late_nodes = self.propagation.late_nodes.union(refused);
-            let pause = last_call.since(won.at) * PAUSE;
+            let pause = last_call.since(won.at) * NOT_AGAIN_FOR;
             self.propagation.late_until = Some(now.after(pause));
         }
         let answer = won
@@ -333,8 +333,8 @@ impl<W> Rounds<W> {
 
     fn wait_for_others(&mut self, now: Time, slot: usize, won: Won, until: Time) -> bool {
         let entry = &mut self.entries[slot];
-        entry.reach.won_at = Some(won.at);
-        entry.reach.waits_until = Some(until);
+        entry.spread.won_at = Some(won.at);
+        entry.spread.waits_until = Some(until);
         self.ends_at = self.ends_at.min(until);
         self.has_overtime = true;
         if self.entries[slot].is_lock() {

@@ -35,7 +35,7 @@ pub(super) struct Entry<W> {
     pub(super) majority_at: Option<Time>,
     /// Did the round go on beyond its deadline?
     pub(super) is_prolonged: bool,
-    pub(super) reach: LockSpread,
+    pub(super) spread: LockSpread,
 }
 
 impl<W> Entry<W> {
@@ -55,7 +55,7 @@ impl<W> Entry<W> {
             replies,
             majority_at: None,
             is_prolonged: false,
-            reach: LockSpread::default(),
+            spread: LockSpread::default(),
         }
     }
 

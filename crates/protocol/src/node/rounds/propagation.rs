@@ -23,7 +23,7 @@ use std::time::Duration;
 
 /// The pause before a restoration that was refused is sent again, and how often it is. Each pause
 /// is twice as long as the one before it.
-const PAUSE: Duration = Duration::from_millis(1);
+const RETRY_PAUSE: Duration = Duration::from_millis(1);
 const TRIES_MAX: u32 = 8;
 
 /// Where a lock is that a majority has granted.
@@ -90,13 +90,13 @@ impl<W> Entry<W> {
         let has = self
             .tally
             .granted
-            .union(self.reach.placed)
-            .union(self.reach.asked);
+            .union(self.spread.placed)
+            .union(self.spread.asked);
         NodeSet::all(self.tally.nodes()).without(has)
     }
 
     fn is_everywhere(&self) -> bool {
-        self.tally.granted.union(self.reach.placed).len() == self.tally.nodes()
+        self.tally.granted.union(self.spread.placed).len() == self.tally.nodes()
     }
 
     fn is_turn_of(&self, waiter: &Token) -> bool {
@@ -156,9 +156,9 @@ impl<W> Rounds<W> {
         };
         self.propagation.kept.remove(&(token, slot));
         while let Some(earlier) = self.idle_slot(&token) {
-            let restored = self.entries[earlier].reach.restored;
-            let reach = &mut self.entries[slot].reach;
-            reach.restored = reach.restored.union(restored);
+            let restored = self.entries[earlier].spread.restored;
+            let spread = &mut self.entries[slot].spread;
+            spread.restored = spread.restored.union(restored);
             self.end_round(earlier);
         }
         self.propagation.kept.insert((token, slot));
@@ -200,13 +200,13 @@ impl<W> Rounds<W> {
 
     /// Takes the answer to a restoration.
     pub(super) fn note_restoration(&mut self, now: Time, slot: usize, node: Node, vote: Vote) {
-        let reach = &mut self.entries[slot].reach;
-        if !reach.asked.contains(node) {
+        let spread = &mut self.entries[slot].spread;
+        if !spread.asked.contains(node) {
             return;
         }
-        reach.asked.remove(node);
+        spread.asked.remove(node);
         match vote {
-            Vote::Granted => reach.placed.insert(node),
+            Vote::Granted => spread.placed.insert(node),
             Vote::Refused => self.retry_later(now, slot),
             // If the connection was lost, it is sent on the next one.
             Vote::Failed => {}
@@ -221,7 +221,7 @@ impl<W> Rounds<W> {
         let Some(slot) = slots.find(|slot| self.entries[*slot].is_turn_of(waiter)) else {
             return;
         };
-        self.entries[slot].reach.called.insert(node);
+        self.entries[slot].spread.called.insert(node);
         if self.entries[slot].tally.refused.contains(node) {
             self.send_to(now, slot, node);
         }
@@ -257,9 +257,9 @@ impl<W> Rounds<W> {
             .map(|(_, slot)| *slot)
             .collect();
         for slot in slots {
-            match self.entries[slot].reach.retry_at {
+            match self.entries[slot].spread.retry_at {
                 Some(at) if now >= at => {
-                    self.entries[slot].reach.retry_at = None;
+                    self.entries[slot].spread.retry_at = None;
                     self.send_to_refused(now, slot);
                 }
                 Some(at) => self.propagation.retry_by(at),
@@ -271,14 +271,14 @@ impl<W> Rounds<W> {
     /// Restores the lock on the nodes that refused it, where that was not tried yet.
     pub(super) fn send_to_new(&mut self, now: Time, slot: usize) {
         let entry = &self.entries[slot];
-        let nodes = entry.tally.refused.without(entry.reach.restored);
+        let nodes = entry.tally.refused.without(entry.spread.restored);
         nodes.iter().for_each(|node| self.send_to(now, slot, node));
     }
 
     /// Restores the lock on the nodes that refused it, or refused a restoration.
     fn send_to_refused(&mut self, now: Time, slot: usize) {
         let entry = &self.entries[slot];
-        let nodes = entry.tally.refused.union(entry.reach.restored);
+        let nodes = entry.tally.refused.union(entry.spread.restored);
         nodes.iter().for_each(|node| self.send_to(now, slot, node));
     }
 
@@ -301,19 +301,19 @@ impl<W> Rounds<W> {
         session.send(now, Some(ticket), request);
         let entry = &mut self.entries[slot];
         entry.unsent.remove(node);
-        entry.reach.asked.insert(node);
-        entry.reach.restored.insert(node);
+        entry.spread.asked.insert(node);
+        entry.spread.restored.insert(node);
     }
 
     /// Sends the restorations that were refused once more after a pause.
     fn retry_later(&mut self, now: Time, slot: usize) {
-        let reach = &mut self.entries[slot].reach;
-        if reach.retry_at.is_some() || reach.tries == TRIES_MAX {
+        let spread = &mut self.entries[slot].spread;
+        if spread.retry_at.is_some() || spread.tries == TRIES_MAX {
             return;
         }
-        let at = now.after(PAUSE * 2_u32.pow(reach.tries));
-        reach.tries += 1;
-        reach.retry_at = Some(at);
+        let at = now.after(RETRY_PAUSE * 2_u32.pow(spread.tries));
+        spread.tries += 1;
+        spread.retry_at = Some(at);
         self.propagation.retry_by(at);
     }
 
@@ -369,7 +369,7 @@ impl<W> Rounds<W> {
         };
         while let Some(slot) = self.kept_slot(&token, next) {
             next = slot + 1;
-            nodes = nodes.union(self.entries[slot].reach.restored);
+            nodes = nodes.union(self.entries[slot].spread.restored);
             // It may still have a waiter: another thread may be extending the lock.
             self.entries[slot].is_forgotten = true;
             if self.entries[slot].waiter.is_none() {

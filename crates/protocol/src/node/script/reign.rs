@@ -1,14 +1,14 @@
 //! In whose reign a replicated group is: asked at the greeting, and behind the votes of each write.
 
 use super::{CHECK, NodeCommand, REIGN, Script, ScriptCall};
-use crate::engine::{CustomCommand, NoVote, Reign, ReignStep, RunScript, Said, Tally, Vote};
+use crate::engine::{CustomCommand, NoVote, ReignQuestion, ReignStep, RunScript, Said, Tally, Vote};
 use crate::node::command::NodeReply;
 use crate::node::group::{MARKER, ReignAnswer};
 use crate::resp::Word::{Bytes, Number};
 use crate::resp::{Reply, encode_words};
 use std::sync::Arc;
 
-impl NodeCommand for Reign {
+impl NodeCommand for ReignQuestion {
     fn script(&self) -> Option<Script> {
         match self.step {
             ReignStep::Greet { .. } | ReignStep::Confirm { .. } | ReignStep::Touch { .. } => {

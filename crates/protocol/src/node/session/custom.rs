@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// For how long a node that has refused a look is not asked for another one. The user's rights may
 /// be changed.
-const REFUSED: Duration = Duration::from_secs(10);
+const NO_LOOK_FOR: Duration = Duration::from_secs(10);
 
 impl Session {
     /// Makes a custom command the one for this node. Fails if it is a look, and one was refused a
@@ -47,7 +47,7 @@ impl Session {
     pub(super) fn note_hidden_look(&mut self, now: Time, request: &Request, why: &NoReply) {
         if let (true, NoReply::Failed(NodeError::Server(error))) = (request.is_look(), why) {
             if error.kind == ServerErrorKind::NoPermission {
-                self.connection.hidden_look = Some((error.clone(), now.after(REFUSED)));
+                self.connection.hidden_look = Some((error.clone(), now.after(NO_LOOK_FOR)));
             }
         }
     }

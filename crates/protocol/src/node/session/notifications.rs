@@ -344,7 +344,7 @@ impl Session {
 
 /// For how long a node that refused a waiter counts as one without a queue. Its rights may be
 /// changed, and the refusal may have been a stray error.
-const REFUSED: Duration = Duration::from_secs(30);
+const NO_QUEUE_FOR: Duration = Duration::from_secs(30);
 
 impl Session {
     /// Whether clients can wait in a queue on this node, once that is known.
@@ -436,7 +436,7 @@ impl Session {
         let is_lasting = error.kind.is_refusal() || error.kind == ServerErrorKind::Other;
         let is_refusal = is_lasting && request.queue_entry().is_some();
         if is_refusal {
-            self.notifications.refusal = Some((error.clone(), now.after(REFUSED)));
+            self.notifications.refusal = Some((error.clone(), now.after(NO_QUEUE_FOR)));
         }
         is_refusal
     }

@@ -131,7 +131,7 @@ impl Session {
     }
 
     /// When a removal that the node has refused is sent again.
-    pub(super) fn pays_at(&self) -> Option<Time> {
+    pub(super) fn removes_again_at(&self) -> Option<Time> {
         (self.is_ready() && self.pending_releases.has_room_for_next(&self.flight))
             .then_some(self.pending_at)
     }

@@ -3,7 +3,7 @@
 
 use super::Session;
 use super::trust::LeastUptime;
-use crate::engine::{Command, Question, Reign as Ask, ReignStep, Request};
+use crate::engine::{Command, Question, ReignQuestion, ReignStep, Request};
 use crate::node::command::{Form, NoReply};
 use crate::node::flight::InFlight;
 use crate::node::group::{MARKER, Reign};
@@ -61,7 +61,7 @@ impl Session {
     }
 
     pub(super) fn ask_reign(&mut self, now: Time, step: ReignStep) {
-        let command = Command::Reign(Ask {
+        let command = Command::Reign(ReignQuestion {
             key: Arc::from(MARKER),
             step,
         });

@@ -218,7 +218,7 @@ impl Session {
                 self.given_up_at().into_iter().chain(self.looks_at()).min()
             }
             _ => {
-                let deadlines = [self.given_up_at(), self.pays_at(), self.fails_waiting_at()];
+                let deadlines = [self.given_up_at(), self.removes_again_at(), self.fails_waiting_at()];
                 deadlines.into_iter().flatten().chain(self.looks_at()).min()
             }
         }
@@ -269,7 +269,7 @@ impl Session {
             group_options: self.options.group.clone(),
             failover: examination.failover,
             sentinels: None,
-            // `judge` knows the time of day, and a round of its own asks about registers.
+            // `add_warnings` knows the time of day, and a round of its own asks about registers.
             ..NodeStatus::unknown(&self.options.name)
         }
     }

@@ -29,7 +29,7 @@ fn unknown(url: &str) -> NodeStatus {
 
 fn warnings(status: &NodeStatus, standards: Standards) -> Vec<NodeWarning> {
     let mut statuses = [status.clone()];
-    judge(&mut statuses, standards, Time::ZERO, 0);
+    add_warnings(&mut statuses, standards, Time::ZERO, 0);
     statuses[0].warnings().to_vec()
 }
 
@@ -46,7 +46,7 @@ fn a_standalone_server_is_no_member_of_an_ensemble() {
             restart_guard: true,
             allowed: Duration::ZERO,
         };
-        judge(&mut statuses, standards, Time::ZERO, 0);
+        add_warnings(&mut statuses, standards, Time::ZERO, 0);
         statuses
             .iter()
             .map(|status| status.warnings().to_vec())
@@ -265,7 +265,7 @@ fn a_clock_is_off_by_more_than_the_allowance_and_the_error_of_the_reading() {
         let between = (Time::from_millis(10), Time::from_millis(14));
         status.clock_reading = Some(ClockReading { micros, between });
         let mut statuses = [status];
-        judge(&mut statuses, GUARDED, Time::from_millis(12), 60_000_000);
+        add_warnings(&mut statuses, GUARDED, Time::from_millis(12), 60_000_000);
         (statuses[0].clock, statuses[0].warnings().to_vec())
     };
     assert_eq!(of(60_604_000).1, []);
@@ -310,7 +310,7 @@ fn nodes_on_one_machine_are_a_warning_about_the_later_one() {
     let warned = |hosts: [Option<Host>; 2]| {
         let mut statuses = [unknown("a"), unknown("b")];
         (statuses[0].host, statuses[1].host) = (hosts[0], hosts[1]);
-        judge(&mut statuses, GUARDED, Time::ZERO, 0);
+        add_warnings(&mut statuses, GUARDED, Time::ZERO, 0);
         assert_eq!(statuses[0].warnings(), []);
         match statuses[1].warnings() {
             [] => None,
