@@ -1,4 +1,5 @@
-//! Rounds of custom commands: for which nodes they wait, and what follows on all of them.
+//! Rounds of custom commands: for which nodes they wait, and what follows on all of them. No other
+//! round comes here.
 
 use super::Rounds;
 use super::entry::Entry;
@@ -10,10 +11,6 @@ use crate::time::Time;
 use std::sync::Arc;
 
 impl<W> Entry<W> {
-    pub(super) fn custom(&self) -> Option<&Arc<dyn CustomCommand>> {
-        self.request.as_ref()?.custom()
-    }
-
     /// What is reported of a node that has done what the round asks of it.
     pub(super) fn success(&self) -> NodeAnswer {
         match self.custom() {
@@ -34,17 +31,12 @@ impl<W> Entry<W> {
 
     /// Can the answers of more nodes than a majority help, and are there nodes that are likely to
     /// answer?
-    pub(super) fn waits_for_more(&self, sessions: &[Session]) -> bool {
-        self.custom().is_some_and(|command| {
-            command.waits_for_more(&self.said(), &self.tally, self.awaited(sessions))
-        })
-    }
-
-    /// Is what a majority has said enough to go on with, although the answers of other nodes would
-    /// help?
-    pub(super) fn could_end(&self) -> bool {
-        self.custom()
-            .is_some_and(|command| command.could_end(&self.said()))
+    pub(super) fn waits_for_more(
+        &self,
+        command: &Arc<dyn CustomCommand>,
+        sessions: &[Session],
+    ) -> bool {
+        command.waits_for_more(&self.said(), &self.tally, self.awaited(sessions))
     }
 
     /// The request that follows on all nodes, if all have carried this one out.
@@ -60,11 +52,6 @@ impl<W> Entry<W> {
             nodes,
             ..*request
         }))
-    }
-
-    /// Does the entry of a decided round stay until all nodes have answered?
-    pub(super) fn is_followed(&self) -> bool {
-        self.custom().is_some_and(|command| command.is_followed())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::RoundOutcome;
 use super::propagation::LockSpread;
 use crate::engine::{
-    Command, Counters, Node, NodeSet, QueueState, Request, Said, Tally, Verdict, Vote, Votes,
+    Command, Counters, CustomCommand, Node, NodeSet, QueueState, Request, Said, Tally, Verdict, Vote, Votes,
     quorum, until_quorum,
 };
 use crate::node::command::NodeReply;
@@ -83,6 +83,28 @@ impl<W> Entry<W> {
         self.request.as_deref().is_some_and(Request::is_claim)
     }
 
+    /// Is it about a share? Only then has a node granted a permit.
+    fn is_share(&self) -> bool {
+        let share = self.request.as_deref().and_then(Request::share);
+        share.is_some()
+    }
+
+    pub(super) fn custom(&self) -> Option<&Arc<dyn CustomCommand>> {
+        self.request.as_deref()?.custom()
+    }
+
+    /// Is what a majority has said enough to go on with, although the answers of other nodes would
+    /// help?
+    pub(super) fn could_end(&self) -> bool {
+        self.custom()
+            .is_some_and(|command| command.could_end(&self.said()))
+    }
+
+    /// Does the entry of a decided round stay until all nodes have answered?
+    pub(super) fn is_followed(&self) -> bool {
+        self.custom().is_some_and(|command| command.is_followed())
+    }
+
     /// Must its key be restored on nodes that lost it, or that granted another permit?
     pub(super) fn is_to_restore(&self) -> bool {
         let is_lock = self.request.as_deref().is_some_and(Request::is_to_restore);
@@ -98,9 +120,15 @@ impl<W> Entry<W> {
         if self.tally.is_complete() {
             return true;
         }
+        let waits_for_permits = self.is_share() && self.waits_for_permits(sessions);
+        let is_settled = self.tally.is_settled() && !waits_for_permits;
         // A ping is about every node, not about a majority of them.
-        let is_early = self.is_settled(sessions) || self.is_split(sessions);
-        is_early && !wait_for_all && !self.is_ping() && !self.waits_for_more(sessions)
+        let is_early = (is_settled || self.is_split(sessions)) && !self.is_ping();
+        is_early
+            && !wait_for_all
+            && !self
+                .custom()
+                .is_some_and(|command| self.waits_for_more(command, sessions))
     }
 
     /// Is this a contended attempt that only silent nodes could still turn into a lock? Contended:
@@ -237,7 +265,9 @@ impl<W> Entry<W> {
         votes.same_server = sessions.iter().any(Session::is_another_by_mistake);
         votes.counters = self.counters;
         votes.queue = self.queue_state();
-        votes.permit = self.permit();
+        if self.is_share() {
+            votes.permit = self.permit();
+        }
         votes.was_prolonged = self.is_prolonged || self.has_waited_beyond(now);
         votes.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let needs_reports = votes.same_server || !self.is_plain() || !votes.quarantine.is_zero();

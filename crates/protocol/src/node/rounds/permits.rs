@@ -32,11 +32,9 @@ impl<W> Entry<W> {
             })
     }
 
-    /// Do the votes decide the round? See [`Tally::is_settled`]. One that grants a permit also
-    /// needs the votes of the other nodes that are not silent.
-    pub(super) fn is_settled(&self, sessions: &[Session]) -> bool {
-        self.tally.is_settled()
-            && !(self.takes_permit() && self.is_confirmed() && self.awaited(sessions) > 0)
+    /// Does a round that grants a permit need the votes of other nodes, which are not silent?
+    pub(super) fn waits_for_permits(&self, sessions: &[Session]) -> bool {
+        self.takes_permit() && self.is_confirmed() && self.awaited(sessions) > 0
     }
 
     fn takes_permit(&self) -> bool {
