@@ -120,7 +120,7 @@ impl PendingReleases {
 
     /// Drops the removals whose keys have expired. Returns the tickets that still waited for them.
     pub(super) fn expire(&mut self, now: Time) -> Vec<Ticket> {
-        if self.queue.is_empty() || now < self.expires_at {
+        if now < self.expires_at {
             return Vec::new();
         }
         let given_up = self.queue.retain(|pending| pending.item > now);

@@ -20,6 +20,7 @@
 
 mod connection;
 mod custom;
+mod deadlines;
 mod notifications;
 mod outbox;
 mod reign;
@@ -320,22 +321,6 @@ impl Session {
 
     pub fn wrote(&mut self, count: usize) {
         self.flight.wrote(count);
-    }
-
-    /// Closes a connection that has been silent for too long. Pass all bytes that have arrived to
-    /// [`received`](Self::received) first: otherwise a node that did answer counts as silent.
-    pub fn tick(&mut self, now: Time) {
-        self.is_silent |= !self.is_alive(now);
-        for ticket in self.pending_releases.expire(now) {
-            self.fail(ticket, &NodeError::TimedOut(self.phase()), false);
-        }
-        if self.given_up_at().is_some_and(|limit| now >= limit) {
-            self.closed(now, NodeError::TimedOut(self.phase()));
-        }
-        if self.has_unwritten() {
-            self.fill(now);
-            self.fail_waiting(now);
-        }
     }
 }
 

@@ -94,13 +94,6 @@ impl Session {
         }
     }
 
-    /// When [`fail_waiting`](Self::fail_waiting) fails the waiting requests if the node stays
-    /// silent.
-    pub(super) fn fails_waiting_at(&self) -> Option<Time> {
-        let waits = self.is_ready() && !self.waiting.is_empty();
-        self.silent_at().filter(|_| waits)
-    }
-
     /// Is the node likely to accept removals?
     pub(super) fn is_well(&self, now: Time) -> bool {
         !self.is_down() && !self.is_silent && now >= self.pending_at
@@ -128,12 +121,6 @@ impl Session {
             });
             self.write(now, next.ticket, next.request);
         }
-    }
-
-    /// When a removal that the node has refused is sent again.
-    pub(super) fn removes_again_at(&self) -> Option<Time> {
-        (self.is_ready() && self.pending_releases.has_room_for_next(&self.flight))
-            .then_some(self.pending_at)
     }
 
     /// Fails a request that will get no answer. The removal of the keys that it may leave on the

@@ -167,22 +167,6 @@ impl Session {
         is_any && !self.is_down() && self.is_alive(now)
     }
 
-    /// When the node will have been silent for `node_timeout`.
-    pub(super) fn silent_at(&self) -> Option<Time> {
-        self.silence()
-            .map(|since| since.after(self.options.node_timeout))
-    }
-
-    pub(super) fn is_alive(&self, now: Time) -> bool {
-        self.silent_at().is_none_or(|at| now < at)
-    }
-
-    /// Was the node silent for as long as a round lasts at the last [`tick`](Self::tick), and has
-    /// it sent nothing since?
-    pub(in crate::node) fn is_silent(&self) -> bool {
-        self.is_silent
-    }
-
     /// Is there a connection that can be used immediately?
     pub(in crate::node) fn is_ready(&self) -> bool {
         matches!(self.state, State::Ready)
@@ -193,15 +177,6 @@ impl Session {
         self.problem.as_ref().filter(|_| self.is_down())
     }
 
-    /// Since when an answer is missing: to the oldest command, to the greeting, or to connecting.
-    pub(in crate::node) fn unanswered_since(&self) -> Option<Time> {
-        match &self.state {
-            State::Down { .. } => None,
-            State::Connecting { since, .. } | State::Greeting { since, .. } => Some(*since),
-            State::Ready => self.flight.oldest(),
-        }
-    }
-
     /// The `run_id` of the server, from the last connection.
     pub(in crate::node) fn run_id(&self) -> Option<&str> {
         self.server
@@ -210,31 +185,9 @@ impl Session {
             .and_then(|identity| identity.run_id.as_deref())
     }
 
-    /// When [`tick`](Self::tick) must be called, or a new connection must be made.
-    pub fn next_deadline(&self) -> Option<Time> {
-        match self.state {
-            State::Down { retry_at } => self.has_unwritten().then_some(retry_at),
-            _ if !self.has_unwritten() => {
-                self.given_up_at().into_iter().chain(self.looks_at()).min()
-            }
-            _ => {
-                let deadlines = [self.given_up_at(), self.removes_again_at(), self.fails_waiting_at()];
-                deadlines.into_iter().flatten().chain(self.looks_at()).min()
-            }
-        }
-    }
-
     /// Does a request or a removal wait until it can be written?
     pub(super) fn has_unwritten(&self) -> bool {
         !(self.waiting.is_empty() && self.pending_releases.queue.is_empty())
-    }
-
-    /// When the master is to be looked for although there is a connection, or one is being made.
-    pub fn looks_at(&self) -> Option<Time> {
-        self.options
-            .group
-            .as_ref()
-            .and_then(|_| self.looks_in_group_at())
     }
 
     pub(in crate::node) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
@@ -272,26 +225,5 @@ impl Session {
             // `add_warnings` knows the time of day, and a round of its own asks about registers.
             ..NodeStatus::unknown(&self.options.name)
         }
-    }
-
-    /// When the connection, or the attempt to make one, is given up.
-    pub(super) fn given_up_at(&self) -> Option<Time> {
-        match self.state {
-            State::Down { .. } => None,
-            State::Connecting { .. } | State::Greeting { .. } => Some(self.connects_until),
-            State::Ready => self
-                .silence()
-                .map(|since| since.after(self.options.silence_max)),
-        }
-    }
-
-    /// Since when the node has been silent although an answer is missing.
-    pub(super) fn silence(&self) -> Option<Time> {
-        let since = self.unanswered_since()?;
-        Some(if self.is_ready() {
-            since.max(self.answered_at)
-        } else {
-            since
-        })
     }
 }

@@ -1,0 +1,122 @@
+//! The deadlines of a session, in one table. Each follows from what the session does, so that none
+//! is set or cleared. What is not in the table waits for a tick that comes for something else: a
+//! pending release whose ttl has passed.
+
+use super::{Session, State};
+use crate::node::NodeError;
+use crate::time::Time;
+
+/// What is due at a time.
+#[derive(Clone, Copy, Debug)]
+enum Deadline {
+    /// The pause since the last connection is over, and another one is made.
+    Connect,
+    /// The attempt to connect has taken too long, or the node was silent for too long: the
+    /// connection is given up.
+    GiveUp,
+    /// A removal is sent again that the node has refused.
+    RemoveAgain,
+    /// What waits for room fails, because the node is silent.
+    FailWaiting,
+    /// The master is looked for, although there is a connection, or one is being made.
+    Look,
+}
+
+impl Deadline {
+    const ALL: [Self; 5] = [
+        Self::Connect,
+        Self::GiveUp,
+        Self::RemoveAgain,
+        Self::FailWaiting,
+        Self::Look,
+    ];
+}
+
+impl Session {
+    /// When this is due, as things are.
+    fn deadline(&self, deadline: Deadline) -> Option<Time> {
+        match (deadline, &self.state) {
+            (Deadline::Connect, State::Down { retry_at }) => {
+                self.has_unwritten().then_some(*retry_at)
+            }
+            (Deadline::GiveUp, State::Connecting { .. } | State::Greeting { .. }) => {
+                Some(self.connects_until)
+            }
+            (Deadline::GiveUp, State::Ready) => self
+                .silence()
+                .map(|since| since.after(self.options.silence_max)),
+            (Deadline::RemoveAgain, State::Ready) if self.has_unwritten() => self
+                .pending_releases
+                .has_room_for_next(&self.flight)
+                .then_some(self.pending_at),
+            (Deadline::FailWaiting, State::Ready) if !self.waiting.is_empty() => self.silent_at(),
+            (Deadline::Look, _) if self.options.group.is_some() => self.looks_in_group_at(),
+            _ => None,
+        }
+    }
+
+    /// When [`tick`](Self::tick) must be called, or a new connection must be made.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let all = Deadline::ALL.into_iter();
+        all.filter_map(|it| self.deadline(it)).min()
+    }
+
+    /// When the master is to be looked for although there is a connection, or one is being made.
+    pub fn looks_at(&self) -> Option<Time> {
+        self.deadline(Deadline::Look)
+    }
+
+    /// Closes a connection that has been silent for too long. Pass all bytes that have arrived to
+    /// [`received`](Self::received) first: otherwise a node that did answer counts as silent.
+    pub fn tick(&mut self, now: Time) {
+        self.is_silent |= !self.is_alive(now);
+        if !self.pending_releases.queue.is_empty() {
+            for ticket in self.pending_releases.expire(now) {
+                self.fail(ticket, &NodeError::TimedOut(self.phase()), false);
+            }
+        }
+        let given_up_at = self.deadline(Deadline::GiveUp);
+        if given_up_at.is_some_and(|limit| now >= limit) {
+            self.closed(now, NodeError::TimedOut(self.phase()));
+        }
+        if self.has_unwritten() {
+            self.fill(now);
+            self.fail_waiting(now);
+        }
+    }
+
+    /// Since when an answer is missing: to the oldest command, to the greeting, or to connecting.
+    pub(in crate::node) fn unanswered_since(&self) -> Option<Time> {
+        match &self.state {
+            State::Down { .. } => None,
+            State::Connecting { since, .. } | State::Greeting { since, .. } => Some(*since),
+            State::Ready => self.flight.oldest(),
+        }
+    }
+
+    /// Since when the node has been silent although an answer is missing.
+    pub(super) fn silence(&self) -> Option<Time> {
+        let since = self.unanswered_since()?;
+        Some(if self.is_ready() {
+            since.max(self.answered_at)
+        } else {
+            since
+        })
+    }
+
+    /// When the node will have been silent for `node_timeout`.
+    pub(super) fn silent_at(&self) -> Option<Time> {
+        self.silence()
+            .map(|since| since.after(self.options.node_timeout))
+    }
+
+    pub(super) fn is_alive(&self, now: Time) -> bool {
+        self.silent_at().is_none_or(|at| now < at)
+    }
+
+    /// Was the node silent for as long as a round lasts at the last [`tick`](Self::tick), and has
+    /// it sent nothing since?
+    pub(in crate::node) fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+}
