@@ -4,8 +4,8 @@ use super::{Input, PUSHES, QUEUE_REPLIES, REPLIES, SHARE_REPLIES};
 use super::{is_token, pause, push, reply, request};
 use redlatch_protocol::engine::Vote;
 use redlatch_protocol::node::{
-    IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, Session, SessionOptions,
-    Ticket,
+    Answer, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, Session,
+    SessionEvent, SessionOptions, Ticket,
 };
 use redlatch_protocol::resp::{Reply, decode};
 use redlatch_protocol::time::Time;
@@ -99,7 +99,7 @@ impl Conversation {
                 Phase::Answering,
                 "a push cost the connection"
             );
-            assert!(self.session.poll_answer().is_none(), "a push is an answer");
+            assert!(self.next_answer().is_none(), "a push is an answer");
         }
     }
 
@@ -149,7 +149,7 @@ impl Conversation {
         if !is_ready || self.session.is_down() {
             return;
         }
-        while let Some(answer) = self.session.poll_answer() {
+        while let Some(answer) = self.next_answer() {
             if let (Some(serial), true) = (serial, answer.reply.vote != Vote::Failed) {
                 assert_eq!(answer.ticket.serial(), serial, "a vote for another command");
             }
@@ -220,8 +220,16 @@ impl Conversation {
     }
 
     fn take_answers(&mut self) {
-        while let Some(answer) = self.session.poll_answer() {
+        while let Some(answer) = self.next_answer() {
             self.answered(answer.ticket.serial());
+        }
+    }
+
+    fn next_answer(&mut self) -> Option<Answer> {
+        loop {
+            if let SessionEvent::Answer(answer) = self.session.poll()? {
+                return Some(answer);
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Shared by the tests of this layer: requests, the greeting of a server, and sessions that are fed
 //! with literal bytes and times.
 
-use super::{Answer, NodeError, Session, SessionOptions, SharedRequest, Ticket};
+use super::{Answer, NodeError, Session, SessionEvent, SessionOptions, SharedRequest, Ticket};
 use crate::engine::{
     Before, Claim, Command, Fence, Keep, ListenStep, LockAttributes, LockId, Node, Ping,
     Predecessor, QueueWait, ReignQuestion, ReignStep,
@@ -381,8 +381,17 @@ impl ScriptedSession {
         words(&std::mem::take(&mut self.sent))
     }
 
+    pub(super) fn events(&mut self) -> Vec<SessionEvent> {
+        std::iter::from_fn(|| self.session.poll()).collect()
+    }
+
+    /// The answers, of all that has happened.
     pub(super) fn answers(&mut self) -> Vec<Answer> {
-        std::iter::from_fn(|| self.session.poll_answer()).collect()
+        let answer = |event| match event {
+            SessionEvent::Answer(answer) => Some(answer),
+            _ => None,
+        };
+        self.events().into_iter().filter_map(answer).collect()
     }
 
     /// The answers by serial number and vote.

@@ -48,7 +48,7 @@ pub use rounds::{Message, Order, RoundOutcome, Rounds};
 pub use scheme::{NodeKind, Scheme, SchemePlace};
 pub use sentinels::{SentinelAnswer, SentinelAnswers};
 pub use server_error::{ServerError, ServerErrorKind, is_unseen};
-pub use session::{Answer, Session, SessionOptions, Whereabouts};
+pub use session::{Answer, Hint, Session, SessionEvent, SessionOptions, Whereabouts};
 pub use shared_request::SharedRequest;
 pub use stale_connections::{STALE_MAX, StaleConnections};
 pub use warning::{NodeWarning, Standards, add_warnings};

@@ -19,7 +19,7 @@ mod withdrawn_votes;
 use super::driver::{Conversation, Next};
 use super::node_error::NodeError;
 use super::report::{ChangeRecorder, NodeChange, NodeState, NodeStatus};
-use super::session::{Answer, SameServer, Session, Whereabouts};
+use super::session::{Answer, SameServer, Session, SessionEvent, Whereabouts};
 use super::shared_request::LastRequests;
 use super::{Host, Phase};
 use crate::engine::{Node, QueueWait, Request, Token, Vote};
@@ -169,25 +169,37 @@ impl<W> Rounds<W> {
             .collect()
     }
 
-    /// Counts the answers of one node's session.
+    /// Takes what has happened to one node's session.
     fn collect(&mut self, now: Time, node: Node) {
-        if self.watch.is_some() || self.sessions[node.index()].has_news() {
-            self.collect_news(now, node);
+        while let Some(event) = self.sessions[node.index()].poll() {
+            self.take(now, node, event);
         }
     }
 
-    // It is not inlined, so that nothing is saved and restored where there is no news.
+    // It is not inlined, so that nothing is saved and restored where nothing has happened.
     #[inline(never)]
-    fn collect_news(&mut self, now: Time, node: Node) {
-        while let Some(answer) = self.sessions[node.index()].poll_answer() {
-            self.note_answer(node, &answer);
-            self.count(now, node, answer);
-        }
-        self.notify(now, node);
-        self.note_news(now, node);
-        self.note_loss(node);
-        if std::mem::take(&mut self.sessions[node.index()].is_lost) {
-            self.withdraw_claims(now, node);
+    fn take(&mut self, now: Time, node: Node, event: SessionEvent) {
+        match event {
+            SessionEvent::Greeted => {
+                self.compare_servers(now, node);
+                self.note_greeting(node);
+                self.note_reached(now, node);
+            }
+            SessionEvent::Answer(answer) => {
+                self.note_answer(node, &answer);
+                self.count(now, node, answer);
+            }
+            SessionEvent::Told(waiter, hint) => self.told(now, node, &waiter, hint),
+            SessionEvent::Queue(support) => self.note_news(node, NodeState::Queue(support)),
+            SessionEvent::NewReign { age, left } => {
+                self.note_news(node, NodeState::NewReign { age, left });
+            }
+            SessionEvent::Down { was_ready } => {
+                self.note_loss(node);
+                if was_ready {
+                    self.withdraw_claims(now, node);
+                }
+            }
         }
     }
 
@@ -341,11 +353,6 @@ impl<W> Conversation for Rounds<W> {
 
     fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
         self.sessions[node.index()].received(now, bytes);
-        if std::mem::take(&mut self.sessions[node.index()].has_greeted) {
-            self.compare_servers(now, node);
-            self.note_greeting(node);
-            self.note_reached(now, node);
-        }
         self.collect(now, node);
     }
 
@@ -458,15 +465,9 @@ impl<W> Rounds<W> {
         }
     }
 
-    fn note_news(&mut self, now: Time, node: Node) {
+    fn note_news(&mut self, node: Node, state: NodeState) {
         if let Some(watch) = &mut self.watch {
-            let session = &mut self.sessions[node.index()];
-            if let Some(support) = session.take_queue_change() {
-                watch.record(session.name(), NodeState::Queue(support));
-            }
-            if let Some((age, left)) = session.take_new_reign(now) {
-                watch.record(session.name(), NodeState::NewReign { age, left });
-            }
+            watch.record(self.sessions[node.index()].name(), state);
         }
     }
 

@@ -9,8 +9,8 @@
 //!
 //! The owner of the socket connects when [`Session::wants_connection`], calls
 //! [`Session::about_to_write`] and writes [`Session::output`], gives the bytes that it reads to
-//! [`Session::received`], and closes the socket when [`Session::is_down`]. [`Session::poll_answer`]
-//! returns the answers. Invariants:
+//! [`Session::received`], and closes the socket when [`Session::is_down`]. [`Session::poll`]
+//! returns what has happened: answers, above all. Invariants:
 //!
 //! - Replies are matched to commands by order; a connection whose order is wrong is closed.
 //! - A removal is in flight behind what it removes, or a pending release: written first on the next
@@ -21,6 +21,7 @@
 mod connection;
 mod custom;
 mod deadlines;
+mod events;
 mod notifications;
 mod outbox;
 mod reign;
@@ -29,7 +30,8 @@ mod search;
 mod server;
 mod trust;
 
-pub(super) use notifications::Hint;
+pub use events::SessionEvent;
+pub use notifications::Hint;
 pub use search::Whereabouts;
 pub(super) use trust::SameServer;
 
@@ -159,9 +161,10 @@ pub struct Session {
     /// When the attempt to connect is given up, from the first phase to the end of the greeting.
     connects_until: Time,
     arrival: Arrival,
-    /// Has a greeting been answered, or a connection been lost, since this was read last?
-    pub(super) has_greeted: bool,
-    pub(super) is_lost: bool,
+    /// Has a greeting been answered, which was not taken out yet?
+    has_greeted: bool,
+    /// Has a connection ended, which was not taken out yet, and was it ready?
+    went_down: Option<bool>,
     problem: Option<NodeError>,
 }
 
@@ -203,7 +206,7 @@ impl Session {
             connects_until: Time::ZERO,
             arrival: Arrival::default(),
             has_greeted: false,
-            is_lost: false,
+            went_down: None,
             problem: None,
         }
     }
@@ -257,7 +260,7 @@ impl Session {
         // leaves a round unanswered has failed by its end.
         let retry_at = self.silent_at().map_or(now, |at| at.min(now)).after(pause);
         let was_ready = self.is_ready();
-        self.is_lost |= was_ready;
+        self.went_down = Some(was_ready || self.went_down == Some(true));
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.connection.input.clear();

@@ -281,13 +281,11 @@ impl<W> Rounds<W> {
         waiter.map_or(NodeSet::EMPTY, |waiter| self.waits.reserved(&waiter))
     }
 
-    /// Hands on what a node has told about waiters.
-    pub(super) fn notify(&mut self, now: Time, node: Node) {
-        while let Some((name, hint)) = self.sessions[node.index()].poll_hint() {
-            self.propagation.late_nodes.remove(node);
-            if !self.waits.told(now, node, &name, hint) && hint == Hint::Reserved {
-                self.note_reservation(now, node, &name);
-            }
+    /// Hands on what a node has told about a waiter.
+    pub(super) fn told(&mut self, now: Time, node: Node, name: &Token, hint: Hint) {
+        self.propagation.late_nodes.remove(node);
+        if !self.waits.told(now, node, name, hint) && hint == Hint::Reserved {
+            self.note_reservation(now, node, name);
         }
     }
 

@@ -32,7 +32,7 @@ use std::time::Duration;
 
 /// What a node has told about a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::node) enum Hint {
+pub enum Hint {
     /// It reserves the lock for the waiter.
     Reserved,
     /// The waiter may be the first in this time.
@@ -55,11 +55,12 @@ pub(super) struct Notifications {
     /// The waiters that are told when a key changes, and whether the server has answered that it
     /// remembers the key: what it tells before is about a change before.
     pub(super) watched: BTreeMap<Token, (Arc<[u8]>, bool)>,
-    hints: VecDeque<(Token, Hint)>,
+    /// What [`Session::poll`] returns next of what the node has told.
+    pub(super) hints: VecDeque<(Token, Hint)>,
     /// Why the node has no queue, and until when it is not asked again.
     pub(super) refusal: Option<(ServerError, Time)>,
     /// Has a waiter been in the queue of this node on this connection?
-    is_used: bool,
+    pub(super) is_used: bool,
     /// What [`Session::take_queue_change`] returned last.
     pub(super) reported: Option<QueueSupport>,
 }
@@ -131,10 +132,6 @@ impl Notifications {
         });
     }
 
-    pub(super) fn has_hints(&self) -> bool {
-        !self.hints.is_empty()
-    }
-
     /// Does the node notify about everything that a waiter needs to know?
     fn is_full(&self) -> bool {
         self.channel == PushSupport::On && self.tracking != PushSupport::Off
@@ -142,11 +139,6 @@ impl Notifications {
 }
 
 impl Session {
-    /// The next that the node has told about a waiter.
-    pub(in crate::node) fn poll_hint(&mut self) -> Option<(Token, Hint)> {
-        self.notifications.hints.pop_front()
-    }
-
     /// The waiter is gone. The server may remember its key for longer.
     pub(in crate::node) fn forget_waiter(&mut self, waiter: &Token) {
         self.notifications.heard.remove(waiter);
@@ -326,18 +318,6 @@ impl Session {
         }
         Ok(())
     }
-
-    /// Ends the wait for this answer. Returns whether the request is unsent: then it is sent only
-    /// if it is a removal, or would have withdrawn an attempt.
-    pub fn cancel(&mut self, ticket: Ticket) -> bool {
-        if let Some(request) = self.waiting.remove(ticket) {
-            if request.queue_entry().is_some() {
-                self.undo_later(request.started, request);
-            }
-            return true;
-        }
-        self.pending_releases.queue.unwait(ticket)
-    }
 }
 
 // Nodes without a queue, or with less than a full one.
@@ -362,7 +342,7 @@ impl Session {
     }
 
     /// What the queue lacks, if that was not reported before.
-    pub(in crate::node) fn take_queue_change(&mut self) -> Option<QueueSupport> {
+    pub(super) fn take_queue_change(&mut self) -> Option<QueueSupport> {
         let support = self
             .queue_support()
             .filter(|it| *it != QueueSupport::Full)?;

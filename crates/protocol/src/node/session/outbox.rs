@@ -65,6 +65,18 @@ impl Session {
         }
     }
 
+    /// Ends the wait for this answer. Returns whether the request is unsent: then it is sent only
+    /// if it is a removal, or would have withdrawn an attempt.
+    pub fn cancel(&mut self, ticket: Ticket) -> bool {
+        if let Some(request) = self.waiting.remove(ticket) {
+            if request.queue_entry().is_some() {
+                self.undo_later(request.started, request);
+            }
+            return true;
+        }
+        self.pending_releases.queue.unwait(ticket)
+    }
+
     /// Would this request be written at once?
     pub(in crate::node) fn has_room(&self, request: &Request) -> bool {
         self.is_ready() && self.waiting.is_empty() && self.flight.has_room(request)

@@ -125,24 +125,6 @@ impl Session {
         self.ask_reign(now, ReignStep::Check);
     }
 
-    /// For how long a reign is known, and how long its grants do not count, if it was greeted after
-    /// another one, and that was not reported yet.
-    pub(in crate::node) fn take_new_reign(&mut self, now: Time) -> Option<(Duration, Duration)> {
-        let reign = self
-            .trust
-            .group
-            .reign
-            .as_ref()
-            .filter(|_| self.trust.group.is_new)?;
-        let age = if reign.is_adopted() {
-            Duration::ZERO
-        } else {
-            reign.age(now)
-        };
-        self.trust.group.is_new = false;
-        Some((age, self.quarantine_left(now).unwrap_or_default()))
-    }
-
     /// Notes that a question must follow a vote that is sent again.
     pub(super) fn note_again(&mut self, command: &InFlight) {
         let is_vote = command.ticket.is_some() && command.request.is_vote();

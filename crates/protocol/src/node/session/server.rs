@@ -5,7 +5,7 @@
 //! They are written all at once, before the ping, and nobody waits for their answers: the ping's is
 //! behind them. A question that the server refuses changes nothing for locks.
 
-use super::{Answer, Session, State};
+use super::{Session, State};
 use crate::engine::{Command, Question, Request};
 use crate::node::command::{Form, NoReply, NodeReply, script_of};
 use crate::node::examination::Examination;
@@ -86,21 +86,9 @@ impl Session {
     }
 }
 
-// The answers and the status of a session.
+// The state and the status of a session.
 
 impl Session {
-    /// Is there an answer, or something that the node has told about a waiter?
-    pub(in crate::node) fn has_news(&self) -> bool {
-        self.is_lost || !self.answers.is_empty() || self.notifications.has_hints()
-    }
-
-    /// The next answer.
-    pub fn poll_answer(&mut self) -> Option<Answer> {
-        let mut answer = self.answers.pop_front()?;
-        self.weigh_server(&mut answer);
-        Some(answer)
-    }
-
     pub fn name(&self) -> &Arc<str> {
         &self.options.name
     }

@@ -34,7 +34,9 @@ use crate::engine::{QueueWait, Token};
 use crate::node::fixture::{
     ScriptedSession, greeting, info, numbered_greeting, queue_wait, ticket,
 };
-use crate::node::{Answer, Credentials, NodeError, Phase, Session, SessionOptions};
+use crate::node::{
+    Answer, Credentials, NodeError, Phase, Session, SessionEvent, SessionOptions,
+};
 use requests::request;
 use shown::{arguments_of, command_of, name_of};
 use std::collections::BTreeMap;
@@ -202,23 +204,31 @@ impl Player {
             }
         }
         let sent = self.talk.words();
-        let answers = self.talk.answers();
-        for answer in &answers {
-            self.problem = answer.reply.problem.clone().or(self.problem.take());
-            outcome.push(answered(answer));
-        }
-        while let Some((waiter, hint)) = self.talk.session.poll_hint() {
-            outcome.push(format!("waiter {}: {hint:?}", waiter.as_bytes()[0]));
-        }
-        if let Some(support) = self.talk.session.take_queue_change() {
-            outcome.push(format!("queue is {}", support.as_str()));
+        let mut is_answered = false;
+        for event in self.talk.events() {
+            match event {
+                SessionEvent::Answer(answer) => {
+                    is_answered = true;
+                    self.problem = answer.reply.problem.clone().or(self.problem.take());
+                    outcome.push(answered(&answer));
+                }
+                SessionEvent::Told(waiter, hint) => {
+                    outcome.push(format!("waiter {}: {hint:?}", waiter.as_bytes()[0]));
+                }
+                SessionEvent::Queue(support) => {
+                    outcome.push(format!("queue is {}", support.as_str()));
+                }
+                SessionEvent::Greeted
+                | SessionEvent::NewReign { .. }
+                | SessionEvent::Down { .. } => {}
+            }
         }
         if self.talk.session.is_down() && !was_down && !line.ends_with("connection lost") {
             self.problem = self.talk.session.loss().cloned();
             let why = self
                 .problem
                 .iter()
-                .filter(|_| answers.is_empty())
+                .filter(|_| !is_answered)
                 .map(name_of);
             outcome.push(why.fold("closes".to_owned(), |it, why| format!("{it} ({why})")));
         }

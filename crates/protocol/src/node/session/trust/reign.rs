@@ -36,8 +36,9 @@ pub(in crate::node::session) struct Group {
     pub(in crate::node::session) replica_since: Option<Time>,
     /// The reign that was greeted last, on whatever connection.
     pub(in crate::node::session) last: Option<Reign>,
-    /// Is it another one than before, and was that not reported yet?
-    pub(in crate::node::session) is_new: bool,
+    /// For how long it is known, and how long its grants do not count, if it is another one than
+    /// before and that was not reported yet.
+    pub(in crate::node::session) new_reign: Option<(Duration, Duration)>,
 }
 
 impl Group {
@@ -200,8 +201,17 @@ impl Session {
         self.answers.extend(unconfirmed);
         self.trust.uptime = LeastUptime::aged(now, reign.age(now));
         let before = self.trust.group.last.replace(reign.clone());
-        self.trust.group.is_new |= before.is_some_and(|before| before.id() != reign.id());
+        let is_new = before.is_some_and(|before| before.id() != reign.id());
+        let age = if reign.is_adopted() {
+            Duration::ZERO
+        } else {
+            reign.age(now)
+        };
         self.trust.group.reign = Some(reign);
+        if is_new {
+            let left = self.quarantine_left(now).unwrap_or_default();
+            self.trust.group.new_reign = Some((age, left));
+        }
         Ok(())
     }
 
