@@ -225,7 +225,9 @@ impl Session {
         }
         // Pending releases and requests that wait for room are written first.
         self.fill(now);
-        self.adapt(now, &mut ticket, &mut request);
+        if request.waiter().is_some() {
+            self.adapt(now, &mut ticket, &mut request);
+        }
         match &self.state {
             State::Ready if self.flight.has_room(&request) => self.write(now, ticket, request),
             State::Down { retry_at } if now < *retry_at => {

@@ -328,8 +328,13 @@ const NO_QUEUE_FOR: Duration = Duration::from_secs(30);
 
 impl Session {
     /// Whether clients can wait in a queue on this node, once that is known.
-    pub(in crate::node) fn queue_support(&self) -> Option<QueueSupport> {
-        if self.notifications.refusal.is_some() {
+    pub(in crate::node) fn queue_support(&self, now: Time) -> Option<QueueSupport> {
+        let refusal = self.notifications.refusal.as_ref();
+        self.support(refusal.is_some_and(|(_, until)| now < *until))
+    }
+
+    fn support(&self, is_refused: bool) -> Option<QueueSupport> {
+        if is_refused {
             return Some(QueueSupport::Unsupported);
         }
         let is_full = self.notifications.is_full();
@@ -344,15 +349,15 @@ impl Session {
     /// What the queue lacks, if that was not reported before.
     pub(super) fn take_queue_change(&mut self) -> Option<QueueSupport> {
         let support = self
-            .queue_support()
+            .support(self.notifications.refusal.is_some())
             .filter(|it| *it != QueueSupport::Full)?;
         let before = self.notifications.reported.replace(support);
         (before != Some(support)).then_some(support)
     }
 
-    /// Makes the request one that this node can carry out: with the connection's channel, and
-    /// without the queue if it has none. A removal takes the waiter out also there: it may have
-    /// entered before the node refused the rest.
+    /// Makes a request about a waiter one that this node can carry out: with the connection's
+    /// channel, and without the queue if it has none. A removal takes the waiter out also there: it
+    /// may have entered before the node refused the rest.
     pub(super) fn adapt(
         &mut self,
         now: Time,

@@ -33,7 +33,9 @@ impl Session {
             let Some(mut next) = self.waiting.pop() else {
                 return;
             };
-            self.adapt(now, &mut next.ticket, &mut next.request);
+            if next.request.waiter().is_some() {
+                self.adapt(now, &mut next.ticket, &mut next.request);
+            }
             self.write(now, next.ticket, next.request);
         }
     }

@@ -203,7 +203,7 @@ impl Session {
             role: examination.role,
             is_cluster: examination.is_cluster,
             group: self.trust.group.status(now).filter(|_| is_connected),
-            queue: self.queue_support().filter(|_| is_connected),
+            queue: self.queue_support(now).filter(|_| is_connected),
             last_error: self.same_server().or_else(|| self.problem.clone()),
             host: examination.host,
             clock_reading: examination.clock,
