@@ -1,21 +1,13 @@
 //! Guards of a share that several threads of this client have together.
 
-use super::LockGuard;
-use super::ReusedLock;
+use super::release::Withdrawal;
+use super::{LockGuard, ReusedLock};
 use crate::clock::{self, Time};
 use crate::core::{Core, Granted, PUBLISHER, ShareMember};
 use crate::error::Error;
 use crate::event::Released;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What has become of a lock that a guard gives up.
-pub(super) enum Withdrawal {
-    /// Other guards have it. This was known about it when this guard left.
-    OthersStay(Released),
-    /// This guard is alone with it, and gives it up, but not before this time.
-    WasLast(Time),
-}
 
 impl LockGuard {
     /// A guard of a share that another thread has taken from the nodes, for a call that `began`
@@ -55,15 +47,11 @@ impl LockGuard {
         self.member.as_ref().map_or(PUBLISHER, ShareMember::number)
     }
 
-    /// Leaves the lock to the other guards that have it, if there are any. The nodes are to keep it
-    /// until `stays_until`.
-    pub(super) fn withdraw(&mut self, stays_until: Time) -> Withdrawal {
-        let number = self.number();
+    /// Leaves the lock to the other members that have it, if there are any.
+    pub(super) fn leave(&mut self, mut member: ShareMember, stays_until: Time) -> Withdrawal {
+        let number = member.number();
         // Before the others can give it up: what they know afterwards does not count.
         let now = clock::now();
-        let Some(mut member) = self.member.take() else {
-            return Withdrawal::WasLast(Time::ZERO);
-        };
         if let Some(stays_until) = member.leave(stays_until) {
             return Withdrawal::WasLast(stays_until);
         }

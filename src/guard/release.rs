@@ -1,7 +1,6 @@
 //! Extending a lock, and giving it up: releasing it, leaving it to its ttl, or dropping the guard.
 
 use super::LockGuard;
-use super::joint::Withdrawal;
 use crate::callback;
 use crate::clock::{self, Time};
 use crate::engine::{Extended, HeldLock, NodeSet, Ttl};
@@ -11,6 +10,14 @@ use crate::event::{Event, Released};
 use crate::watchdog::{KeptLock, MAX_HOLD, Plan, Watchdog};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// What has become of a lock that a guard gives up.
+pub(super) enum Withdrawal {
+    /// Other guards have it. This was known about it when this guard left.
+    OthersStay(Released),
+    /// This guard is alone with it, and gives it up, but not before this time.
+    WasLast(Time),
+}
 
 impl LockGuard {
     /// Releases the lock, and waits for the answers of a majority. `Ok` means that the lock was
@@ -53,6 +60,15 @@ impl LockGuard {
         match self.release_and_report() {
             Err(Error::Lost(lost)) => Err(lost),
             _ => Ok(()),
+        }
+    }
+
+    /// Leaves the lock to the other guards that have it, if there are any. The nodes are to keep it
+    /// until `stays_until`.
+    pub(super) fn withdraw(&mut self, stays_until: Time) -> Withdrawal {
+        match self.member.take() {
+            Some(member) => self.leave(member, stays_until),
+            None => Withdrawal::WasLast(Time::ZERO),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The token of a lock: with it, another process resumes the lock.
 
 use super::LockGuard;
-use super::joint::Withdrawal;
+use super::release::Withdrawal;
 use crate::backend::LockSpec;
 use crate::clock::Time;
 use crate::engine::{HeldLock, LockAttributes, NodeSet, Rules, Share, Token, Ttl};
