@@ -3,9 +3,7 @@
 
 mod shares;
 
-use redlatch_protocol::node::script::{
-    CLAIM, FENCE, GIVE, KEEP, QUEUE, RELEASE, REMOVE, Script,
-};
+use redlatch_protocol::node::script::{CLAIM, FENCE, GIVE, KEEP, QUEUE, RELEASE, REMOVE, Script};
 use support::cli::Value;
 use support::eventually;
 use support::locks::LIMIT;

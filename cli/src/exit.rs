@@ -241,7 +241,10 @@ impl From<Error> for Failure {
         match &error {
             Error::NoQuorum(reports) if reports.quarantine().is_some() => {
                 let left = duration::show(reports.quarantine().unwrap_or_default());
-                let is_group = reports.reports().iter().any(|it| it.kind == NodeKind::Group);
+                let is_group = reports
+                    .reports()
+                    .iter()
+                    .any(|it| it.kind == NodeKind::Group);
                 let was_in_use = reports.reports().iter().any(|it| it.former_reign.is_some());
                 let why = if is_group {
                     "too few groups have had their master for max-ttl and failover_bound, and one \

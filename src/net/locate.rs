@@ -12,7 +12,7 @@ use super::stream::TlsTarget;
 use crate::clock::{self, Time};
 use crate::node::handshake::auth;
 use crate::node::{MARKER, NodeError, ServerError, ServerErrorKind, WrongServer, tag_of};
-use crate::node_url::{Address, Login, HostPort};
+use crate::node_url::{Address, HostPort, Login};
 use crate::resp::{Decoder, ProtocolError, Reply, decode, encode_command};
 use agreement::expect_one_group;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};

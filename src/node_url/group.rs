@@ -12,7 +12,7 @@
 
 use std::fmt;
 
-use super::{Address, NodeUrl, NodeUrlErrorKind, Options, HostPort, host, percent_decode};
+use super::{Address, HostPort, NodeUrl, NodeUrlErrorKind, Options, host, percent_decode};
 
 const SENTINEL_PORT: u16 = 26379;
 

@@ -92,12 +92,7 @@ impl Generator {
 
     /// One of the four scripts about one key.
     fn script(&mut self, wait: &mut bool) -> Words {
-        let scripts = [
-            script::RELEASE,
-            script::KEEP,
-            script::CLAIM,
-            script::REMOVE,
-        ];
+        let scripts = [script::RELEASE, script::KEEP, script::CLAIM, script::REMOVE];
         let kind = self.below(4) as usize;
         let mut words = self.call(scripts[kind]);
         words.extend([b"1".to_vec(), self.key()]);

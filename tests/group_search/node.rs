@@ -8,7 +8,8 @@ use redlatch_embedded::model::{
     ConnectionState, Keyspace, NodeOptions, OwnedReply, Protocol, Replication,
 };
 use redlatch_protocol::engine::{
-    self, Before, Claim, Drift, Keep, LockId, ReignQuestion, ReignStep, Removal, Rules, Token, Ttl, Vote,
+    self, Before, Claim, Drift, Keep, LockId, ReignQuestion, ReignStep, Removal, Rules, Token, Ttl,
+    Vote,
 };
 use redlatch_protocol::node::command::{Form, encode, read};
 use redlatch_protocol::node::{MARKER, ReignAnswer, script};

@@ -76,11 +76,7 @@ fn nobody_enters_a_share_that_its_last_member_has_left() {
     assert_eq!(share.leave(at(700)), None);
     assert!(share.let_in(at(1), Duration::ZERO).is_some());
     assert_eq!(share.leave(at(600)), None);
-    assert_eq!(
-        share.leave(Time::ZERO),
-        Some(at(700)),
-        "the latest of all"
-    );
+    assert_eq!(share.leave(Time::ZERO), Some(at(700)), "the latest of all");
     assert_eq!(share.let_in(at(1), Duration::ZERO), None);
 }
 

@@ -7,7 +7,6 @@ use crate::node::{Host, NodeAnswer, NodeError, NodeReport, NodeStatus, Phase};
 use crate::node_url::Address;
 use crossbeam_channel::unbounded;
 use redlatch_zookeeper::server_status::{self, ANSWER_MAX, QUESTION};
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 

@@ -47,7 +47,8 @@ pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum, until_quorum};
 pub use quorum::{PERMITS_MAX, PermitSet};
 pub use request::{
-    Before, Claim, Command, Fence, Keep, Listen, ListenStep, Ping, Question, ReignQuestion, ReignStep,
+    Before, Claim, Command, Fence, Keep, Listen, ListenStep, Ping, Question, ReignQuestion,
+    ReignStep,
 };
 pub use request::{Removal, Request};
 pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};

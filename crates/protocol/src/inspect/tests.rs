@@ -66,10 +66,7 @@ fn each_command_has_its_script() {
     };
     let commands: [&dyn CustomCommand; 3] =
         [&ForcedRemoval { key, seen }, &look, &listing(0, true)];
-    assert_eq!(
-        commands.map(CustomCommand::script),
-        [REMOVE, INSPECT, SCAN]
-    );
+    assert_eq!(commands.map(CustomCommand::script), [REMOVE, INSPECT, SCAN]);
 }
 
 #[test]

@@ -200,7 +200,11 @@ pub(in crate::node) fn value<'a>(
 
 /// The number of the script that carries out this request, if it takes one.
 pub(super) fn script_of(request: &Request) -> Option<u32> {
-    request.command.of_node().script().map(|script| script.number)
+    request
+        .command
+        .of_node()
+        .script()
+        .map(|script| script.number)
 }
 
 /// A short description of a reply, for error messages.

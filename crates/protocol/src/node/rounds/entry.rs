@@ -3,8 +3,8 @@
 use super::RoundOutcome;
 use super::propagation::LockSpread;
 use crate::engine::{
-    Command, Counters, CustomCommand, Node, NodeSet, QueueState, Request, Said, Tally, Verdict, Vote, Votes,
-    quorum, until_quorum,
+    Command, Counters, CustomCommand, Node, NodeSet, QueueState, Request, Said, Tally, Verdict,
+    Vote, Votes, quorum, until_quorum,
 };
 use crate::node::command::NodeReply;
 use crate::node::node_error::NodeError;

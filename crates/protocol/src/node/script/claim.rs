@@ -1,8 +1,8 @@
 //! An exclusive lock is taken, unless by a plain `SET`.
 
 use super::{
-    CLAIM, NodeCommand, QUEUE_SUFFIX, SHARE, Script, ScriptCall, list, name_of, of_fenced,
-    refusal, ttl_of_counters,
+    CLAIM, NodeCommand, QUEUE_SUFFIX, SHARE, Script, ScriptCall, list, name_of, of_fenced, refusal,
+    ttl_of_counters,
 };
 use crate::engine::{Before, Claim, FENCE_MAX, Vote};
 use crate::node::command::{COUNTER_SUFFIX, NodeReply, is_plain, reservation, value, value_of};

@@ -1,7 +1,9 @@
 //! In whose reign a replicated group is: asked at the greeting, and behind the votes of each write.
 
 use super::{CHECK, NodeCommand, REIGN, Script, ScriptCall};
-use crate::engine::{CustomCommand, NoVote, ReignQuestion, ReignStep, RunScript, Said, Tally, Vote};
+use crate::engine::{
+    CustomCommand, NoVote, ReignQuestion, ReignStep, RunScript, Said, Tally, Vote,
+};
 use crate::node::command::NodeReply;
 use crate::node::group::{MARKER, ReignAnswer};
 use crate::resp::Word::{Bytes, Number};

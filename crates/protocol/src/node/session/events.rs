@@ -18,9 +18,14 @@ pub enum SessionEvent {
     Queue(QueueSupport),
     /// The group is in another reign than before, which is known for this long, or zero if it was
     /// adopted, and whose grants do not count for that long.
-    NewReign { age: Duration, left: Duration },
+    NewReign {
+        age: Duration,
+        left: Duration,
+    },
     /// The connection was lost, or, unless there was one, could not be made.
-    Down { was_ready: bool },
+    Down {
+        was_ready: bool,
+    },
 }
 
 impl Session {

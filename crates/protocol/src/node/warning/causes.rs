@@ -17,7 +17,12 @@ pub struct Standards {
 
 /// Fills in what follows from the answers of all nodes: by how much the clocks differ, and the
 /// warnings. The wall clock shows `wall_micros` at `now`.
-pub fn add_warnings(statuses: &mut [NodeStatus], standards: Standards, now: Time, wall_micros: u64) {
+pub fn add_warnings(
+    statuses: &mut [NodeStatus],
+    standards: Standards,
+    now: Time,
+    wall_micros: u64,
+) {
     let count = statuses.len();
     for index in 0..count {
         let (earlier, rest) = statuses.split_at_mut(index);

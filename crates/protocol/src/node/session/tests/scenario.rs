@@ -34,9 +34,7 @@ use crate::engine::{QueueWait, Token};
 use crate::node::fixture::{
     ScriptedSession, greeting, info, numbered_greeting, queue_wait, ticket,
 };
-use crate::node::{
-    Answer, Credentials, NodeError, Phase, Session, SessionEvent, SessionOptions,
-};
+use crate::node::{Answer, Credentials, NodeError, Phase, Session, SessionEvent, SessionOptions};
 use requests::request;
 use shown::{arguments_of, command_of, name_of};
 use std::collections::BTreeMap;
@@ -225,11 +223,7 @@ impl Player {
         }
         if self.talk.session.is_down() && !was_down && !line.ends_with("connection lost") {
             self.problem = self.talk.session.loss().cloned();
-            let why = self
-                .problem
-                .iter()
-                .filter(|_| !is_answered)
-                .map(name_of);
+            let why = self.problem.iter().filter(|_| !is_answered).map(name_of);
             outcome.push(why.fold("closes".to_owned(), |it, why| format!("{it} ({why})")));
         }
         if !sent.is_empty() {
