@@ -44,12 +44,12 @@
 //! A connection that the client gave up may deliver its commands seconds later, after commands on
 //! its successor, and more than once. So each command is harmless whenever and however often it is
 //! carried out: it compares with a value that is used for one lock only, or it only ever extends a
-//! ttl, or it only ever raises a number. Each script says why it is ("Late, or once more"), for each
-//! thing that is done by it: `Acquire`, `Handoff` and `Turn` are claims, `Extend` and `Restore` keep
-//! a lock, `Release` and `Undo` remove one. The other commands:
+//! ttl, or it only ever raises a number. Each script says why it is ("Late, or once more"), for
+//! each thing that is done by it: `Acquire`, `Handoff` and `Turn` are claims, `Extend` and
+//! `Restore` keep a lock, `Release` and `Undo` remove one. The other commands:
 //!
-//! - `Acquire`, if it claims a plain lock by `SET NX`, takes no other lock's key. After the release of the
-//!   lock it leaves a key with a token that no client holds, until its ttl has passed.
+//! - `Acquire`, if it claims a plain lock by `SET NX`, takes no other lock's key. After the release
+//!   of the lock it leaves a key with a token that no client holds, until its ttl has passed.
 //! - `Ping`, `Ask` and `Listen` (`PING`, `INFO`, `CONFIG GET`, `TIME`; `SUBSCRIBE`, `CLIENT
 //!   TRACKING`, `CLIENT CACHING`) change nothing. A node notifies on the connection that they came
 //!   on.
@@ -103,10 +103,10 @@ macro_rules! scripts {
             let Ok(sha1) = std::str::from_utf8(&DIGEST) else { panic!("digits are ASCII") };
             $crate::engine::Script { source, sha1, number: $number }
         };
-        $crate::scripts!(@from $number + 1; $($rest)*);
+        $crate::node::script::scripts!(@from $number + 1; $($rest)*);
     };
     ($first:expr; $($name:ident: $($file:literal),+;)+) => {
-        $crate::scripts!(@from $first; $($name: $($file),+;)+);
+        $crate::node::script::scripts!(@from $first; $($name: $($file),+;)+);
 
         /// All of them.
         pub const ALL: &[$crate::engine::Script] = &[$($name),+];

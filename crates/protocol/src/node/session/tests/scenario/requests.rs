@@ -8,6 +8,16 @@ use crate::time::Time;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+fn share_of(word: &str) -> Share {
+    match word {
+        "reader" => Share::Reader,
+        permits => Share::Permit {
+            of: number(permits),
+            number: None,
+        },
+    }
+}
+
 /// The request in these words, and its caller.
 pub(super) fn request(words: &[&str], now: Time) -> (Ticket, Request) {
     let [verb, caller, more @ ..] = words else {
@@ -31,30 +41,15 @@ pub(super) fn request(words: &[&str], now: Time) -> (Ticket, Request) {
         _ => panic!("no such event: {words:?}"),
     };
     let mut lock = fixture::lock(number(caller));
-    if keys.or(share).is_some() {
-        let share = share.map(|word| match word {
-            "reader" => Share::Reader,
-            permits => Share::Permit {
-                of: number(permits),
-                number: None,
-            },
-        });
-        let more_keys = keys.map(|_| Arc::from(&b"more"[..])).into_iter().collect();
-        lock.attributes = Some(Arc::new(LockAttributes {
-            more_keys,
-            share,
-            ..Default::default()
-        }));
+    let key = more.remove("key");
+    lock.key = key.map_or(lock.key, |key| Arc::from(key.as_bytes()));
+    lock.attributes = LockAttributes {
+        more_keys: keys.map(|_| Arc::from(&b"more"[..])).into_iter().collect(),
+        share: share.map(share_of),
+        counts_in_quarantine: key == Some("register"),
+        ..Default::default()
     }
-    if let Some(key) = more.remove("key") {
-        lock.key = Arc::from(key.as_bytes());
-        if key == "register" {
-            lock.attributes = Some(Arc::new(LockAttributes {
-                counts_in_quarantine: true,
-                ..Default::default()
-            }));
-        }
-    }
+    .unless_plain();
     let attributes = lock.attributes.clone();
     let mut request = fixture::about(verb, lock, now);
     let time = more.remove("ttl").map(|it| ttl(number(it)));
