@@ -30,6 +30,8 @@ mod backoff;
 mod custom;
 mod held_lock;
 mod member;
+mod node_set;
+mod permits;
 mod queue;
 mod quorum;
 mod request;
@@ -42,10 +44,11 @@ pub use backoff::{Backoff, Jitter, Wait};
 pub use custom::{CustomCommand, RunScript, Said, Script};
 pub use held_lock::{Extend, Extended, HeldLock, Release, ReleaseOutcome};
 pub use member::{NoVote, RegisterMembership};
+pub use node_set::{NODES_MAX, Node, NodeSet};
+pub use permits::{PERMITS_MAX, PermitSet};
 pub use queue::{CLAIM_TIME_MAX, Channel, ClaimTime, QueueEntry, QueueState, QueueView, QueueWait};
 pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
-pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum, until_quorum};
-pub use quorum::{PERMITS_MAX, PermitSet};
+pub use quorum::{Tally, Verdict, Vote, judge, quorum, until_quorum};
 pub use request::{
     Before, Claim, Command, Fence, Keep, Listen, ListenStep, Ping, Question, ReignQuestion,
     ReignStep,

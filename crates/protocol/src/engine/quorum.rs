@@ -4,102 +4,8 @@
 //! reachable or known to fail does not change how many must agree: two clients that each see a
 //! different half of the nodes must never both find a majority.
 
+use super::{Node, NodeSet};
 use std::time::Duration;
-use std::{fmt, iter};
-
-/// The most nodes of one client: the capacity of a [`NodeSet`], and far more than is useful.
-pub const NODES_MAX: usize = 64;
-
-/// One of the configured nodes, by its position in the configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Node(u8);
-
-impl Node {
-    /// The node at `index` of the configuration.
-    ///
-    /// # Panics
-    ///
-    /// If `index` is not below [`NODES_MAX`]; the configuration has checked that.
-    #[inline]
-    pub fn new(index: usize) -> Self {
-        assert!(
-            index < NODES_MAX,
-            "a configuration has at most {NODES_MAX} nodes"
-        );
-        Self(index as u8)
-    }
-
-    pub fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub struct NodeSet(u64);
-
-impl NodeSet {
-    pub const EMPTY: Self = Self(0);
-
-    /// All of the first `nodes` nodes.
-    pub fn all(nodes: usize) -> Self {
-        Self(
-            u64::MAX
-                .checked_shr((NODES_MAX - nodes) as u32)
-                .unwrap_or(0),
-        )
-    }
-
-    pub fn insert(&mut self, node: Node) {
-        self.0 |= 1 << node.0;
-    }
-
-    pub fn remove(&mut self, node: Node) {
-        self.0 &= !(1 << node.0);
-    }
-
-    pub fn contains(self, node: Node) -> bool {
-        self.0 & (1 << node.0) != 0
-    }
-
-    pub fn len(self) -> usize {
-        self.0.count_ones() as usize
-    }
-
-    pub fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    pub fn union(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// The nodes of this set that are not in the other.
-    pub fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
-    }
-
-    /// The nodes in ascending order.
-    pub fn iter(self) -> impl Iterator<Item = Node> {
-        // Each step takes the lowest node from those that are left.
-        iter::successors(Some(self.0), |left| Some(left & left.wrapping_sub(1)))
-            .take_while(|left| *left != 0)
-            .map(|left| Node(left.trailing_zeros() as u8))
-    }
-}
-
-impl FromIterator<Node> for NodeSet {
-    fn from_iter<I: IntoIterator<Item = Node>>(nodes: I) -> Self {
-        let mut set = Self::EMPTY;
-        nodes.into_iter().for_each(|node| set.insert(node));
-        set
-    }
-}
-
-impl fmt::Debug for NodeSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter().map(Node::index)).finish()
-    }
-}
 
 /// The smallest number of nodes that is a majority of `nodes`.
 pub fn quorum(nodes: usize) -> usize {
@@ -224,69 +130,10 @@ impl Tally {
     }
 }
 
-// Which of a resource's permits are free: on one node, or on a majority.
-
-pub const PERMITS_MAX: u32 = 1024;
-
-/// A bit for each permit, up to the last one: most locks have none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PermitSet(Vec<u64>);
-
-impl PermitSet {
-    /// The permits at whose place in the text is a `1`. `None` if something else than a `0` is at
-    /// the place of another, or there are too many places.
-    pub fn read(digits: &[u8]) -> Option<Self> {
-        let mut set = Self::default();
-        for (number, digit) in digits.iter().enumerate() {
-            match digit {
-                _ if number >= PERMITS_MAX as usize => return None,
-                b'1' => set.insert(number),
-                b'0' => {}
-                _ => return None,
-            }
-        }
-        Some(set)
-    }
-
-    fn insert(&mut self, number: usize) {
-        self.0.resize(self.0.len().max(number / 64 + 1), 0);
-        self.0[number / 64] |= 1 << (number % 64);
-    }
-
-    pub fn contains(&self, number: u32) -> bool {
-        let word = self
-            .0
-            .get((number / 64) as usize)
-            .copied()
-            .unwrap_or_default();
-        word & 1 << (number % 64) != 0
-    }
-
-    /// The permits that are in this many of the sets, or in more.
-    pub fn in_at_least(sets: &[Self], count: usize) -> Self {
-        let mut common = Self::default();
-        let is_common =
-            |number: &u32| sets.iter().filter(|set| set.contains(*number)).count() >= count;
-        for number in (0..PERMITS_MAX).filter(is_common) {
-            common.insert(number as usize);
-        }
-        common
-    }
-
-    pub fn numbers(&self) -> impl Iterator<Item = u32> {
-        (0..PERMITS_MAX).filter(|number| self.contains(*number))
-    }
-
-    /// One of them, by a random number.
-    pub fn choose(&self, random: u64) -> Option<u32> {
-        let index = random.checked_rem(self.numbers().count() as u64)?;
-        self.numbers().nth(index as usize)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::NODES_MAX;
 
     /// The slow reference for `judge`: tries every way in which the remaining nodes may vote.
     fn judge_by_enumeration(nodes: usize, yes: usize, no: usize) -> Verdict {
@@ -427,47 +274,5 @@ mod tests {
             "not one of the three"
         );
         assert_eq!(tally.granted, NodeSet::EMPTY);
-    }
-
-    mod permit_set {
-        use super::super::*;
-
-        fn read(digits: &str) -> PermitSet {
-            PermitSet::read(digits.as_bytes()).unwrap()
-        }
-
-        #[test]
-        fn a_set_has_the_permits_at_whose_places_the_text_has_a_one() {
-            let all = "1".repeat(PERMITS_MAX as usize);
-            let set = read("0110");
-            assert_eq!(
-                (0..5).map(|it| set.contains(it)).collect::<Vec<_>>(),
-                [false, true, true, false, false]
-            );
-            assert!((0..PERMITS_MAX).all(|number| read(&all).contains(number)));
-            assert!(!read(&all).contains(PERMITS_MAX));
-            assert_eq!(read(""), PermitSet::default());
-            for wrong in [
-                all.clone() + "1",
-                all + "0",
-                "12".to_owned(),
-                "1 ".to_owned(),
-            ] {
-                assert_eq!(PermitSet::read(wrong.as_bytes()), None);
-            }
-        }
-
-        #[test]
-        fn what_a_majority_has_free_is_free_and_each_of_these_is_chosen() {
-            let sets = ["00111", "01011", "01101", ""].map(read);
-            let common = PermitSet::in_at_least(&sets, 2);
-            assert_eq!(common, read("01111"));
-            assert_eq!(PermitSet::in_at_least(&sets, 3), read("00001"));
-            assert_eq!(
-                (0..5).map(|it| common.choose(it)).collect::<Vec<_>>(),
-                [1, 2, 3, 4, 1].map(Some)
-            );
-            assert_eq!(PermitSet::in_at_least(&sets, 4).choose(7), None);
-        }
     }
 }
