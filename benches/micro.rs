@@ -4,8 +4,8 @@
 //! `cargo bench --bench micro`. Without `--bench`, as in `cargo test --benches`, each runs once.
 
 use redlatch_protocol::engine::{
-    Acquire, Acquired, Claim, Command, Drift, Entropy, Input, Node, Operation, Removal, Request,
-    Rules, Step, Tally, Ttl, Vote, Votes, Wait,
+    Acquire, Acquired, Claim, Command, Drift, Entropy, Input, Node, Removal, Request, Rules, Step,
+    Tally, Ttl, Vote, Votes, Wait,
 };
 use redlatch_protocol::node::command::{Form, encode};
 use redlatch_protocol::node::{Conversation, Order, Phase, Rounds, Session, SessionOptions};

@@ -13,8 +13,8 @@ use crate::backend::{Backend, EventRecorder, LockSpec, QueueSlot, SharedParts};
 use crate::clock::{self, Time};
 use crate::config::{RedisNode, Settings};
 use crate::engine::{
-    Acquire, Acquired, Command, Extend, Extended, HeldLock, Input, Operation, Release,
-    ReleaseOutcome, Request, Rules, Said, Step, Token, Ttl,
+    Acquire, Acquired, Command, Extended, Extension, HeldLock, Input, Release, ReleaseOutcome,
+    Request, Rules, Said, Step, Token, Ttl,
 };
 use crate::entropy::draw;
 use crate::error::{ConfigError, Error, NoQuorum};
@@ -85,24 +85,6 @@ impl Redlock {
     pub(crate) fn post(&self, request: Request) {
         if !self.owner_process.is_known_forked() {
             self.net.post(request);
-        }
-    }
-
-    /// Runs an extension or a release, which have one round. Returns the reports of it as well.
-    fn run<O: Operation>(&self, mut operation: O) -> (O::Outcome, Vec<NodeReport>) {
-        let mut reports = Vec::new();
-        loop {
-            match operation.poll() {
-                Step::Done(outcome) => return (outcome, reports),
-                Step::Send(request) => {
-                    let outcome = self.net.submit(request);
-                    reports = outcome.reports;
-                    // After the answer that decided it: a grant must not look younger than it is.
-                    operation.handle(clock::now(), Input::Votes(outcome.votes));
-                }
-                // It has one attempt, without a pause.
-                Step::Pause(_) | Step::Wait(_) => operation.handle(clock::now(), Input::Cancelled),
-            }
         }
     }
 
@@ -309,14 +291,29 @@ impl Backend for Redlock {
     }
 
     fn extend(&self, held: HeldLock, ttl: Ttl, began: Time) -> (Extended, Vec<NodeReport>) {
-        self.run(Extend::new(Arc::clone(&self.rules), held, ttl, began))
+        let extension = Extension { held, ttl, began };
+        match extension.request(&self.rules) {
+            Ok(request) => {
+                let outcome = self.net.submit(request);
+                // After the answer that decided it: a lock must not look longer than it is.
+                let extended = extension.conclude(clock::now(), &outcome.votes, &self.rules);
+                (extended, outcome.reports)
+            }
+            Err(extended) => (extended, Vec::new()),
+        }
     }
 
     fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum> {
-        match self.run(Release::after(keep_for, &self.rules, held, clock::now())) {
-            (ReleaseOutcome::InTime, _) => Ok(Released::InTime),
-            (ReleaseOutcome::TooLate, _) => Ok(Released::TooLate),
-            (ReleaseOutcome::Unanswered, reports) => Err(NoQuorum::new(reports)),
+        let release = Release {
+            held,
+            keep_for,
+            began: clock::now(),
+        };
+        let outcome = self.net.submit(release.request(&self.rules));
+        match release.conclude(&outcome.votes) {
+            ReleaseOutcome::InTime => Ok(Released::InTime),
+            ReleaseOutcome::TooLate => Ok(Released::TooLate),
+            ReleaseOutcome::Unanswered => Err(NoQuorum::new(outcome.reports)),
         }
     }
 

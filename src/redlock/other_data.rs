@@ -79,7 +79,7 @@ impl Redlock {
     pub(super) fn may_look(
         &self,
         acquire: &Acquire,
-        step: &Step<Acquired>,
+        step: &Step,
         spec: &LockSpec<'_>,
         looked: Option<Time>,
     ) -> bool {

@@ -10,7 +10,7 @@ use super::notifier::{BackgroundEvent, Notice, Notifier};
 use super::plan::{NextExtension, SLACK_MAX};
 use super::schedule::Schedule;
 use crate::clock::{self, Time};
-use crate::engine::{Extend, Extended, Input, Operation, Request, Rules, Step, Ttl};
+use crate::engine::{Extended, Extension, Request, Rules, Ttl};
 use crate::error::{Error, LossReason, NoQuorum};
 use crate::net::{Net, Requests, RoundOutcome};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
@@ -224,8 +224,8 @@ struct AutoExtension {
     valid_until: Time,
     /// How much it counts towards the limit of what is under way.
     units: usize,
-    began: Time,
-    extend: Option<Extend>,
+    /// What is under way, if it has begun.
+    extension: Option<Extension>,
 }
 
 struct FinishedExtension {
@@ -244,31 +244,31 @@ impl AutoExtension {
             ttl,
             valid_until,
             units,
-            began: Time::ZERO,
-            extend: None,
+            extension: None,
         }
     }
 
     /// Posts the extension to the nodes, and says whether it has: not if the lock is not held any
     /// more, or would be held for too long.
-    fn begin(&mut self, rules: &Arc<Rules>, send: impl FnOnce(Request)) -> bool {
+    fn begin(&mut self, rules: &Rules, send: impl FnOnce(Request)) -> bool {
         // Before the first byte is written: the lock must not look longer than it is.
         let now = clock::now();
-        self.began = now;
         let ttl = self.ttl;
-        let extend = &mut self.extend;
         let begun = self.kept.held.begin_extension(now, ttl, |held| {
-            // An answer that comes after the validity has no effect.
-            let end = held.valid_until;
-            let mut operation = Extend::new(Arc::clone(rules), held, ttl, now);
-            let Step::Send(request) = operation.poll() else {
+            let extension = Extension {
+                held,
+                ttl,
+                began: now,
+            };
+            let Ok(request) = extension.request(rules) else {
                 return false;
             };
-            send(request.ending_by(end));
-            *extend = Some(operation);
+            // An answer that comes after the validity has no effect.
+            send(request.ending_by(extension.held.valid_until));
+            self.extension = Some(extension);
             true
         });
-        let is_sent = self.extend.is_some();
+        let is_sent = self.extension.is_some();
         if begun.is_ok() && !is_sent {
             // The lock would be held for too long.
             self.kept.plan.failed(now, Duration::ZERO, self.valid_until);
@@ -281,25 +281,13 @@ impl AutoExtension {
     }
 
     /// Handles the answers of the nodes. With `has_listener` there may be an event to emit.
-    fn finish(
-        mut self,
-        votes: RoundOutcome,
-        rules: &Rules,
-        has_listener: bool,
-    ) -> FinishedExtension {
+    fn finish(self, votes: RoundOutcome, rules: &Rules, has_listener: bool) -> FinishedExtension {
         // After the answer that decided it.
         let now = clock::now();
-        let mut extend = self
-            .extend
-            .take()
-            .expect("an extension under way has begun");
-        extend.handle(now, Input::Votes(votes.votes));
-        let Step::Done(outcome) = extend.poll() else {
-            unreachable!("an extension is one attempt, without a pause")
-        };
-        let began = self.began;
+        let extension = self.extension.expect("an extension under way has begun");
+        let took = now.since(extension.began);
+        let outcome = extension.conclude(now, &votes.votes, rules);
         let mut kept = self.kept;
-        let took = now.since(began);
         let is_confirmed = matches!(outcome, Extended::Confirmed(_));
         let held_until = kept.held.finish_extension(now, outcome);
         if let Ok(valid_until) = held_until {

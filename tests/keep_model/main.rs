@@ -29,8 +29,8 @@ mod error {
 
 use clock::Time;
 use engine::{
-    Acquire, Acquired, Drift, Entropy, Extend, Extended, HeldLock, Input, Node, NodeSet, Operation,
-    Rules, Step, Tally, Ttl, Vote, Votes, Wait,
+    Acquire, Acquired, Drift, Entropy, Extended, Extension, HeldLock, Input, Node, NodeSet, Rules,
+    Step, Tally, Ttl, Vote, Votes, Wait,
 };
 use error::LossReason;
 use guarded_lock::{GuardedLock, HoldStatus};
@@ -292,15 +292,19 @@ fn two_extensions_at_once_add_up() {
 fn a_late_confirmation_ends_no_lock_that_another_extension_kept() {
     explore(|| {
         let world = World::new();
+        let rules = Rules::new(1, Drift::from_factor(0.01).unwrap());
         // The extension by the guard is sent; its answer comes only after the old validity.
         let mut own = None;
         world
             .held
             .begin_extension(world.now(), ttl(1_000), |held| {
-                let rules = Arc::new(Rules::new(1, Drift::from_factor(0.01).unwrap()));
-                let mut extend = Extend::new(rules, held, ttl(1_000), at(EXTENSION));
-                assert!(matches!(extend.poll(), Step::Send(_)));
-                own = Some(extend);
+                let extension = Extension {
+                    held,
+                    ttl: ttl(1_000),
+                    began: at(EXTENSION),
+                };
+                assert!(extension.request(&rules).is_ok());
+                own = Some(extension);
                 true
             })
             .unwrap();
@@ -315,11 +319,7 @@ fn a_late_confirmation_ends_no_lock_that_another_extension_kept() {
         let mut votes = Votes::new(Tally::new(1));
         assert!(votes.tally.cast(Node::new(0), Vote::Granted));
         votes.sent = NodeSet::all(1);
-        let mut own = own.unwrap();
-        own.handle(at(END), Input::Votes(votes));
-        let Step::Done(outcome) = own.poll() else {
-            panic!("it has its answers")
-        };
+        let outcome = own.unwrap().conclude(at(END), &votes, &rules);
         let settled = world.held.finish_extension(at(END), outcome);
         assert_eq!(settled.is_ok(), is_extended, "{settled:?}");
         assert_eq!(settled.err(), (!is_extended).then_some(LossReason::Expired));

@@ -36,6 +36,7 @@ mod queue;
 mod random;
 mod register;
 mod simulation;
+mod step;
 mod stray;
 mod tally;
 mod worker;

@@ -20,11 +20,10 @@ use crate::checker::{Name, name};
 use crate::client::Client;
 use crate::context::Context;
 use crate::queue::Event;
+use crate::step::Step;
 use crate::wait_queue::QueueHead;
 use operation::{Asked, Outcome, Running};
-use redlatch_protocol::engine::{
-    Entropy, HeldLock, Input, NodeSet, QueueWait, Request, Share, Step,
-};
+use redlatch_protocol::engine::{Entropy, HeldLock, Input, NodeSet, QueueWait, Request, Share};
 use redlatch_protocol::node::RoundOutcome;
 use redlatch_protocol::time::Time;
 use std::collections::BTreeMap;

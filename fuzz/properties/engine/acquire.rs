@@ -16,8 +16,8 @@ use super::outcome::Outcome;
 use super::votes::{is_like, is_majority, predecessor_of, share_of, token_of, ttl_of, votes_of};
 use super::{Client, attributes, duration, predecessor, wanted};
 use redlatch_protocol::engine::{
-    Acquire, Acquired, Before, Claim, Command, Entropy, HeldLock, Input, NodeSet, Operation,
-    Request, Share, Step, Token, Ttl, Votes, Wait,
+    Acquire, Acquired, Before, Claim, Command, Entropy, HeldLock, Input, NodeSet, Request, Share,
+    Step, Token, Ttl, Votes, Wait,
 };
 use redlatch_protocol::time::Time;
 use std::collections::VecDeque;

@@ -10,31 +10,29 @@
 
 use super::Client;
 use super::votes::{is_majority, token_of, ttl_of, votes_of};
-use redlatch_protocol::engine::{
-    Extend, Extended, HeldLock, Input, NodeSet, Operation, Request, Step, Ttl, Votes,
-};
+use redlatch_protocol::engine::{Extended, Extension, HeldLock, NodeSet, Request, Ttl, Votes};
 use redlatch_protocol::time::Time;
-use std::sync::Arc;
 
 pub(super) fn check(client: &mut Client<'_>, held: HeldLock) {
     let ttl = client.ttl();
     let started = client.now;
-    let mut machine = Extend::new(Arc::clone(&client.rules), held.clone(), ttl, started);
+    let extension = Extension {
+        held: held.clone(),
+        ttl,
+        began: started,
+    };
     let held_for = started.after(ttl.as_duration()).since(held.since);
     let is_too_long = client.rules.hold_max.is_some_and(|most| held_for > most);
-    match machine.poll() {
-        Step::Send(request) => {
+    match extension.request(&client.rules) {
+        Ok(request) => {
             assert!(started < held.valid_until && !is_too_long);
             check_request(client, &request, &held, ttl);
             client.pass_time();
             let votes = votes_of(client, &request);
-            machine.handle(client.now, Input::Votes(votes.clone()));
-            let Step::Done(extended) = machine.poll() else {
-                panic!("a round, and then the end")
-            };
+            let extended = extension.conclude(client.now, &votes, &client.rules);
             client.held = Some(after(client, extended, &held, &request, &votes));
         }
-        Step::Done(Extended::Lost(same)) => {
+        Err(Extended::Lost(same)) => {
             assert!(started >= held.valid_until);
             assert_eq!(
                 (same.token, same.valid_until),
@@ -42,12 +40,12 @@ pub(super) fn check(client: &mut Client<'_>, held: HeldLock) {
             );
             client.held = Some(held);
         }
-        Step::Done(Extended::HeldTooLong(time)) => {
+        Err(Extended::HeldTooLong(time)) => {
             assert!(is_too_long && started < held.valid_until);
             assert_eq!(time, held_for);
             client.held = Some(held);
         }
-        other => panic!("{other:?}, and no node was asked"),
+        Err(other) => panic!("{other:?}, and no node was asked"),
     }
 }
 

@@ -5,16 +5,16 @@
 
 use super::Client;
 use super::votes::{is_majority, token_of, ttl_of, votes_of};
-use redlatch_protocol::engine::{
-    HeldLock, Input, NodeSet, Operation, Release, ReleaseOutcome, Step,
-};
+use redlatch_protocol::engine::{HeldLock, NodeSet, Release, ReleaseOutcome};
 
 pub(super) fn check(client: &mut Client<'_>, held: &HeldLock) {
     let started = client.now;
-    let mut machine = Release::after(None, &client.rules, held, started);
-    let Step::Send(request) = machine.poll() else {
-        panic!("no node is asked")
+    let release = Release {
+        held,
+        keep_for: None,
+        began: started,
     };
+    let request = release.request(&client.rules);
     assert!(request.is_removal() && request.is_answered());
     assert_eq!(token_of(&request), held.token);
     assert_eq!(
@@ -28,10 +28,7 @@ pub(super) fn check(client: &mut Client<'_>, held: &HeldLock) {
     assert_eq!(request.deadline, started.after(client.rules.node_timeout));
     client.pass_time();
     let votes = votes_of(client, &request);
-    machine.handle(client.now, Input::Votes(votes.clone()));
-    let Step::Done(outcome) = machine.poll() else {
-        panic!("a release has one round")
-    };
+    let outcome = release.conclude(&votes);
 
     let nodes = client.rules.nodes;
     let may_be_ours = NodeSet::all(nodes).without(votes.tally.refused);

@@ -2,7 +2,8 @@
 //! there, and goes on when the simulation has the answer.
 
 use super::history::{Id, Outcome};
-use redlatch_protocol::engine::{Request, Step};
+use crate::step::Step;
+use redlatch_protocol::engine::Request;
 use redlatch_protocol::node::RoundOutcome;
 use redlatch_protocol::time::Time;
 use std::cell::RefCell;

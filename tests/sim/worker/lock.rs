@@ -7,9 +7,8 @@ use crate::client::Client;
 use crate::clock::{MILLIS, SECONDS};
 use crate::context::Context;
 use crate::mistake::Mistake;
-use redlatch_protocol::engine::{Acquired, Extend, Extended, HeldLock, Release, Share, Ttl};
+use redlatch_protocol::engine::{Acquired, Extended, Extension, HeldLock, Share, Ttl};
 use redlatch_protocol::time::Time;
-use std::sync::Arc;
 use std::time::Duration;
 
 impl Worker {
@@ -199,9 +198,14 @@ impl Worker {
         };
         if !context.has_faults_ended && context.random.chance(context.options.extend_permille) {
             let ttl = self.ttl(context);
-            let extend = Extend::new(Arc::clone(&client.rules), held, ttl, now);
+            let extension = Extension {
+                held,
+                ttl,
+                began: now,
+            };
+            let extending = Running::extending(extension, &client.rules);
             let limit = now.after(client.rules.node_timeout);
-            self.start(client, context, Running::Extend(extend), Some(limit));
+            self.start(client, context, extending, Some(limit));
             return self.advance(client, context);
         }
         context
@@ -216,9 +220,9 @@ impl Worker {
         self.note_released(context, &held);
         let keep_for = self.keep_for(context, &held, now);
         if context.random.chance(500) {
-            let release = Release::after(keep_for, &client.rules, &held, now);
+            let releasing = Running::releasing(held, keep_for, now, &client.rules);
             let limit = now.after(client.rules.node_timeout);
-            self.start(client, context, Running::Release(release), Some(limit));
+            self.start(client, context, releasing, Some(limit));
             self.advance(client, context);
         } else {
             // Dropped.

@@ -7,7 +7,7 @@ use crate::checker::{Place, name};
 use crate::client::Client;
 use crate::context::Context;
 use crate::node::Ability;
-use redlatch_protocol::engine::{Input, Operation, Request, Token, Verdict, Votes, quorum};
+use redlatch_protocol::engine::{Input, Request, Token, Verdict, Votes, quorum};
 
 impl Worker {
     /// A failed attempt's token is withdrawn by the request that enters the queue.

@@ -3,10 +3,13 @@
 use super::operator::Operator;
 use crate::checker::{Kind, Name, name};
 use crate::register::{self, Id, Task};
+use crate::step::Step;
 use redlatch_protocol::engine::{
-    Acquire, Acquired, Command, Extend, Extended, Input, NodeSet, Operation, Release, Request, Step,
+    self, Acquire, Acquired, Command, Extended, Extension, HeldLock, Input, NodeSet, Release,
+    ReleaseOutcome, Request, Rules, Ttl,
 };
 use redlatch_protocol::time::Time;
+use std::sync::Arc;
 
 #[derive(Debug)]
 #[expect(
@@ -15,8 +18,18 @@ use redlatch_protocol::time::Time;
 )]
 pub(super) enum Running {
     Acquire(Acquire),
-    Extend(Extend),
-    Release(Release),
+    /// What is sent, and then its outcome.
+    Extend {
+        extension: Extension,
+        rules: Arc<Rules>,
+        step: Option<Step<Extended>>,
+    },
+    Release {
+        held: HeldLock,
+        keep_for: Option<Ttl>,
+        began: Time,
+        step: Option<Step<ReleaseOutcome>>,
+    },
     Ping(Option<Request>),
     Operator(Operator),
     Register(Task),
@@ -46,21 +59,53 @@ pub(super) enum Outcome {
 }
 
 impl Running {
-    pub(super) fn poll(&mut self) -> Step<Outcome> {
-        fn of<T>(step: Step<T>, outcome: impl FnOnce(T) -> Outcome) -> Step<Outcome> {
-            match step {
-                Step::Send(request) => Step::Send(request),
-                Step::Pause(until) => Step::Pause(until),
-                Step::Wait(wait) => Step::Wait(wait),
-                Step::Done(done) => Step::Done(outcome(done)),
-            }
+    pub(super) fn extending(extension: Extension, rules: &Arc<Rules>) -> Self {
+        let step = match extension.request(rules) {
+            Ok(request) => Step::Send(request),
+            Err(extended) => Step::Done(extended),
+        };
+        Self::Extend {
+            extension,
+            rules: Arc::clone(rules),
+            step: Some(step),
         }
+    }
+
+    pub(super) fn releasing(
+        held: HeldLock,
+        keep_for: Option<Ttl>,
+        began: Time,
+        rules: &Rules,
+    ) -> Self {
+        let release = Release {
+            held: &held,
+            keep_for,
+            began,
+        };
+        let step = Some(Step::Send(release.request(rules)));
+        Self::Release {
+            held,
+            keep_for,
+            began,
+            step,
+        }
+    }
+
+    pub(super) fn poll(&mut self) -> Step<Outcome> {
+        const POLLED: &str = "the votes are handled before the next poll";
         match self {
-            Self::Acquire(acquire) => of(acquire.poll(), Outcome::Acquired),
-            Self::Extend(extend) => of(extend.poll(), Outcome::Extended),
-            Self::Release(release) => of(release.poll(), |_| Outcome::Released),
+            Self::Acquire(acquire) => match acquire.poll() {
+                engine::Step::Send(request) => Step::Send(request),
+                engine::Step::Pause(until) => Step::Pause(until),
+                engine::Step::Wait(wait) => Step::Wait(wait),
+                engine::Step::Done(acquired) => Step::Done(Outcome::Acquired(acquired)),
+            },
+            Self::Extend { step, .. } => step.take().expect(POLLED).map(Outcome::Extended),
+            Self::Release { step, .. } => step.take().expect(POLLED).map(|_| Outcome::Released),
             Self::Operator(operator) => operator.poll(Outcome::Looked),
-            Self::Register(task) => of(task.poll(), |(id, outcome)| Outcome::Register(id, outcome)),
+            Self::Register(task) => task
+                .poll()
+                .map(|(id, outcome)| Outcome::Register(id, outcome)),
             Self::Ping(ping) => match ping.take() {
                 Some(ping) => Step::Send(ping),
                 None => Step::Done(Outcome::Released),
@@ -69,12 +114,37 @@ impl Running {
     }
 
     pub(super) fn handle(&mut self, now: Time, input: Input) {
-        match self {
-            Self::Acquire(acquire) => acquire.handle(now, input),
-            Self::Extend(extend) => extend.handle(now, input),
-            Self::Release(release) => release.handle(now, input),
-            Self::Operator(operator) => operator.handle(now, input),
-            Self::Ping(_) | Self::Register(_) => {}
+        match (self, input) {
+            (Self::Acquire(acquire), input) => acquire.handle(now, input),
+            (
+                Self::Extend {
+                    extension,
+                    rules,
+                    step,
+                },
+                Input::Votes(votes),
+            ) => *step = Some(Step::Done(extension.clone().conclude(now, &votes, rules))),
+            (
+                Self::Release {
+                    held,
+                    keep_for,
+                    began,
+                    step,
+                },
+                Input::Votes(votes),
+            ) => {
+                let release = Release {
+                    held,
+                    keep_for: *keep_for,
+                    began: *began,
+                };
+                *step = Some(Step::Done(release.conclude(&votes)));
+            }
+            (Self::Operator(operator), input) => operator.handle(now, input),
+            (Self::Ping(_) | Self::Register(_), _) => {}
+            (Self::Extend { .. } | Self::Release { .. }, input) => {
+                panic!("{input:?} in a single round")
+            }
         }
     }
 }

@@ -1,7 +1,8 @@
 //! An operator who force-releases locks: inspects a lock, pauses, and removes the inspected values,
 //! as in `src/client.rs`.
 
-use redlatch_protocol::engine::{Command, Input, Request, Rules, Step};
+use crate::step::Step;
+use redlatch_protocol::engine::{Command, Input, Request, Rules};
 use redlatch_protocol::inspect::{ForcedRemoval, KeySnapshot, Look};
 use redlatch_protocol::node::command::SHARED;
 use redlatch_protocol::time::Time;

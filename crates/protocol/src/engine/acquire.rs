@@ -15,9 +15,7 @@ mod sets;
 
 use super::Wait;
 use super::{Backoff, Before, Entropy, HeldLock, Input, Jitter, LockAttributes, Votes};
-use super::{
-    Command, NodeSet, Operation, Predecessor, QueueWait, Request, Rules, Step, Token, Ttl, Verdict,
-};
+use super::{Command, NodeSet, Predecessor, QueueWait, Request, Rules, Step, Token, Ttl, Verdict};
 use crate::time::Time;
 use place::Place;
 use std::sync::Arc;
@@ -246,12 +244,9 @@ impl Acquire {
     fn is_in_time(&self, now: Time, valid_until: Time) -> bool {
         now < valid_until && valid_until.since(now) >= self.min_validity
     }
-}
 
-impl Operation for Acquire {
-    type Outcome = Acquired;
-
-    fn handle(&mut self, now: Time, input: Input) {
+    /// Takes in what has happened since the last step.
+    pub fn handle(&mut self, now: Time, input: Input) {
         match (std::mem::replace(&mut self.state, State::Over(None)), input) {
             (State::Resting(_), Input::Attempt(entropy)) => self.begin(now, entropy),
             (State::Resting(_), Input::NoEntropy) => {
@@ -279,7 +274,8 @@ impl Operation for Acquire {
         }
     }
 
-    fn poll(&mut self) -> Step<Acquired> {
+    /// What to do next.
+    pub fn poll(&mut self) -> Step {
         if let Some(undo) = self.undo.take().or_else(|| self.undo_before.take()) {
             return Step::Send(undo);
         }

@@ -1,4 +1,4 @@
-//! Shared by the tests of the operations: votes as text, and a state machine run at literal times.
+//! Shared by the tests of the engine: votes as text, and an acquisition run at literal times.
 
 use super::*;
 use std::sync::Arc;
@@ -157,15 +157,15 @@ pub(super) fn token_of(request: &Request) -> Token {
     request.lock().expect("it is about a lock").token
 }
 
-/// Runs an operation step by step in a test. Times are in milliseconds.
-pub(super) struct Script<O> {
-    operation: O,
+/// Runs an acquisition step by step in a test. Times are in milliseconds.
+pub(super) struct Script {
+    operation: Acquire,
     /// Was the last step a wait in the nodes' queue?
     is_waiting: bool,
 }
 
-impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
-    pub(super) fn new(operation: O) -> Self {
+impl Script {
+    pub(super) fn new(operation: Acquire) -> Self {
         Self {
             operation,
             is_waiting: false,
@@ -173,7 +173,7 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
     }
 
     /// The state machine, for what only it has.
-    pub(super) fn operation(&mut self) -> &mut O {
+    pub(super) fn operation(&mut self) -> &mut Acquire {
         &mut self.operation
     }
 
@@ -236,7 +236,7 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
         self
     }
 
-    fn poll(&mut self) -> Step<O::Outcome> {
+    fn poll(&mut self) -> Step {
         let step = self.operation.poll();
         self.is_waiting = matches!(step, Step::Wait(_));
         step
@@ -252,11 +252,15 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
         self.wait_or_done().expect("it should wait")
     }
 
-    pub(super) fn done(&mut self) -> O::Outcome {
+    pub(super) fn done(&mut self) -> Acquired {
         self.wait_or_done().expect_err("it should be over")
     }
 
-    pub(super) fn wait_or_done(&mut self) -> Result<Time, O::Outcome> {
+    #[expect(
+        clippy::result_large_err,
+        reason = "it is called a few times in a test"
+    )]
+    pub(super) fn wait_or_done(&mut self) -> Result<Time, Acquired> {
         match self.poll() {
             Step::Pause(until) => Ok(until),
             Step::Done(outcome) => Err(outcome),

@@ -2,8 +2,8 @@
 
 use super::validity::TTL_LIMIT;
 use super::{
-    Command, Input, Keep, LockAttributes, LockId, NodeSet, Operation, Removal, Request, Rules,
-    Step, Token, Ttl, Verdict, Votes, attributes, judge,
+    Command, Keep, LockAttributes, LockId, NodeSet, Removal, Request, Rules, Token, Ttl, Verdict,
+    Votes, attributes, judge,
 };
 use crate::time::{SharedTime, Time};
 use std::sync::Arc;
@@ -128,64 +128,56 @@ pub enum Extended {
     HeldTooLong(Duration),
 }
 
-#[derive(Debug)]
-pub struct Extend {
-    rules: Arc<Rules>,
-    held: HeldLock,
-    ttl: Ttl,
-    started: Time,
-    request: Option<Request>,
-    outcome: Option<Extended>,
+/// The extension of a lock, in one round.
+#[derive(Clone, Debug)]
+pub struct Extension {
+    /// The lock, which the caller believes to hold.
+    pub held: HeldLock,
+    /// For how long, from when it began.
+    pub ttl: Ttl,
+    /// When it began: before the first byte is written.
+    pub began: Time,
 }
 
-impl Extend {
-    /// Extends `held`, which the caller believes to hold, to `ttl` from `now` on.
-    pub fn new(rules: Arc<Rules>, held: HeldLock, ttl: Ttl, now: Time) -> Self {
-        let hold = now.after(ttl.as_duration()).since(held.since);
-        let mut request = None;
-        let mut outcome = None;
-        if now >= held.valid_until {
-            outcome = Some(Extended::Lost(held.clone()));
-        } else if rules.hold_max.is_some_and(|most| hold > most) {
-            outcome = Some(Extended::HeldTooLong(hold));
-        } else {
-            // All nodes, also those that never had the key: it is restored where it was lost.
-            let keep = Keep {
-                lock: held.id(),
-                ttl,
-                restores: false,
-                reclaims: false,
-            };
-            let to_all = Request::to_all(&rules, now, Command::Keep(keep));
-            // A round that waits for slow nodes, or for connections, leaves time for others, which
-            // ask also the nodes that could not be reached.
-            let part = now.after(held.valid_until.since(now) / 4);
-            let connect_deadline = to_all.connect_deadline.min(part).max(to_all.deadline);
-            request = Some(Request {
-                connect_deadline,
-                ..to_all
-            });
+impl Extension {
+    /// What the nodes are asked; or the outcome, if they need not be asked.
+    #[expect(
+        clippy::result_large_err,
+        reason = "a request is as large, and so is what follows from its votes"
+    )]
+    pub fn request(&self, rules: &Rules) -> Result<Request, Extended> {
+        let now = self.began;
+        let hold = now.after(self.ttl.as_duration()).since(self.held.since);
+        if now >= self.held.valid_until {
+            return Err(Extended::Lost(self.held.clone()));
         }
-        Self {
-            rules,
-            held,
-            ttl,
-            started: now,
-            request,
-            outcome,
+        if rules.hold_max.is_some_and(|most| hold > most) {
+            return Err(Extended::HeldTooLong(hold));
         }
+        // All nodes, also those that never had the key: it is restored where it was lost.
+        let keep = Keep {
+            lock: self.held.id(),
+            ttl: self.ttl,
+            restores: false,
+            reclaims: false,
+        };
+        let to_all = Request::to_all(rules, now, Command::Keep(keep));
+        // A round that waits for slow nodes, or for connections, leaves time for others, which ask
+        // also the nodes that could not be reached.
+        let part = now.after(self.held.valid_until.since(now) / 4);
+        let connect_deadline = to_all.connect_deadline.min(part).max(to_all.deadline);
+        Ok(Request {
+            connect_deadline,
+            ..to_all
+        })
     }
 
-    /// Is it over before anything was sent?
-    pub fn is_over(&self) -> bool {
-        self.outcome.is_some()
-    }
-
-    fn conclude(&self, now: Time, votes: &Votes) -> Extended {
+    /// What follows from the votes. `now` was read after the answer that decided the round.
+    pub fn conclude(self, now: Time, votes: &Votes, rules: &Rules) -> Extended {
         // This holds for a confirmed extension too: a node may have granted it because the request
         // that took the lock reached the node only now. Until then another client may have had it.
         let is_past = now >= self.held.valid_until;
-        let mut held = self.held.clone();
+        let mut held = self.held;
         held.nodes = held.nodes.union(votes.sent);
         held.ttl_longest = held.ttl_longest.max(self.ttl);
 
@@ -196,7 +188,7 @@ impl Extend {
                 // lock, and this answer must not look like the nodes' denial of it.
                 return Extended::Lost(held);
             }
-            let valid_until = self.started.after(self.rules.drift.validity(self.ttl));
+            let valid_until = self.began.after(rules.drift.validity(self.ttl));
             held.ttl = self.ttl;
             held.valid_until = held.valid_until.max(valid_until);
             Extended::Confirmed(held)
@@ -205,28 +197,6 @@ impl Extend {
             Extended::Lost(held)
         } else {
             Extended::Unanswered(held)
-        }
-    }
-}
-
-impl Operation for Extend {
-    type Outcome = Extended;
-
-    fn handle(&mut self, now: Time, input: Input) {
-        match input {
-            Input::Votes(votes) => self.outcome = Some(self.conclude(now, &votes)),
-            _ => debug_assert!(false, "an extension has one attempt: {input:?}"),
-        }
-    }
-
-    fn poll(&mut self) -> Step<Extended> {
-        match self.request.take() {
-            Some(request) => Step::Send(request),
-            None => Step::Done(
-                self.outcome
-                    .take()
-                    .expect("the votes are handled before the next poll"),
-            ),
         }
     }
 }
@@ -243,33 +213,31 @@ pub enum ReleaseOutcome {
     Unanswered,
 }
 
-#[derive(Debug)]
-pub struct Release {
-    is_late: bool,
-    request: Option<Request>,
-    outcome: Option<ReleaseOutcome>,
+/// The release of a lock, in one round.
+#[derive(Clone, Copy, Debug)]
+pub struct Release<'a> {
+    pub held: &'a HeldLock,
+    /// If given, the key stays for this time from when it began.
+    pub keep_for: Option<Ttl>,
+    pub began: Time,
 }
 
-impl Release {
-    /// The key stays for `keep_for` from now on, if that is given.
-    pub fn after(keep_for: Option<Ttl>, rules: &Rules, held: &HeldLock, now: Time) -> Self {
+impl Release<'_> {
+    pub fn request(&self, rules: &Rules) -> Request {
         // The key may still exist, late or not, and a key that stays only blocks other clients.
         let removal = Removal {
-            keep_for,
+            keep_for: self.keep_for,
             is_awaited: true,
-            ..held.removal()
+            ..self.held.removal()
         };
-        let request = held.request(Command::Remove(removal), now, rules);
-        Self {
-            is_late: now >= held.valid_until,
-            request: Some(request),
-            outcome: None,
-        }
+        self.held
+            .request(Command::Remove(removal), self.began, rules)
     }
 
-    fn conclude(&self, votes: &Votes) -> ReleaseOutcome {
+    /// What follows from the votes.
+    pub fn conclude(&self, votes: &Votes) -> ReleaseOutcome {
         let tally = &votes.tally;
-        if self.is_late {
+        if self.began >= self.held.valid_until {
             ReleaseOutcome::TooLate
         } else if tally.granted_by_majority() == Verdict::Won {
             // A majority still held our token when it deleted it, so no other client can have held
@@ -284,30 +252,9 @@ impl Release {
     }
 }
 
-impl Operation for Release {
-    type Outcome = ReleaseOutcome;
-
-    fn handle(&mut self, _now: Time, input: Input) {
-        match input {
-            Input::Votes(votes) => self.outcome = Some(self.conclude(&votes)),
-            _ => debug_assert!(false, "a release has one attempt: {input:?}"),
-        }
-    }
-
-    fn poll(&mut self) -> Step<ReleaseOutcome> {
-        match self.request.take() {
-            Some(request) => Step::Send(request),
-            None => Step::Done(
-                self.outcome
-                    .expect("the votes are handled before the next poll"),
-            ),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use crate::engine::fixture::{Script, held_lock, rules, votes_of};
+    use crate::engine::fixture::{held_lock, rules, votes_of};
     use crate::engine::held_lock::*;
     use crate::engine::{NodeSet, Verb};
 
@@ -316,24 +263,33 @@ mod tests {
     }
 
     /// Extends a lock that was taken at 0 for 1,000 ms and is valid until 988.
-    fn extend(millis: u64, now: u64) -> Script<Extend> {
-        Script::new(Extend::new(
-            rules(5),
-            held_lock(0, 1_000),
-            ttl(millis),
-            Time::from_millis(now),
-        ))
+    fn extend(millis: u64, now: u64) -> Extension {
+        Extension {
+            held: held_lock(0, 1_000),
+            ttl: ttl(millis),
+            began: Time::from_millis(now),
+        }
+    }
+
+    fn request(extension: &Extension) -> Request {
+        extension.request(&rules(5)).expect("the nodes are asked")
+    }
+
+    /// The outcome of one that was sent, with these votes at this time.
+    fn answer(extension: Extension, now: u64, votes: &str) -> Extended {
+        request(&extension);
+        extension.conclude(Time::from_millis(now), &votes_of(votes), &rules(5))
     }
 
     #[test]
     fn a_confirmed_extension_counts_from_before_the_request() {
-        let mut extend = extend(1_000, 500);
-        let request = extend.request();
+        let extend = extend(1_000, 500);
+        let request = request(&extend);
         assert_eq!(
             (request.verb(), request.nodes),
             (Verb::Extend, NodeSet::all(5))
         );
-        let Extended::Confirmed(held) = extend.answer(510, votes_of("yyy--")).done() else {
+        let Extended::Confirmed(held) = answer(extend, 510, "yyy--") else {
             panic!()
         };
         assert_eq!(held.valid_until, Time::from_millis(500 + 988));
@@ -341,17 +297,17 @@ mod tests {
 
     #[test]
     fn an_extension_that_waits_for_slow_nodes_leaves_time_for_others() {
-        let ends = |now| extend(1_000, now).request().connect_deadline;
+        let ends = |now| request(&extend(1_000, now)).connect_deadline;
         assert_eq!(ends(500), Time::from_millis(500 + 488 / 4));
         // Its round takes as long as any.
-        assert_eq!(ends(980), extend(1_000, 980).request().deadline);
+        assert_eq!(ends(980), request(&extend(1_000, 980)).deadline);
     }
 
     #[test]
     fn a_shorter_extension_never_shortens_the_validity() {
-        let mut extend = extend(100, 500);
-        assert_eq!(extend.request().ttl(), Some(ttl(100)));
-        let Extended::Confirmed(held) = extend.answer(510, votes_of("yyyyy")).done() else {
+        let extend = extend(100, 500);
+        assert_eq!(request(&extend).ttl(), Some(ttl(100)));
+        let Extended::Confirmed(held) = answer(extend, 510, "yyyyy") else {
             panic!()
         };
         assert_eq!(held.valid_until, Time::from_millis(988));
@@ -361,54 +317,36 @@ mod tests {
     #[test]
     fn nothing_is_sent_once_the_validity_has_passed() {
         for (now, lost) in [(987, false), (988, true), (9_999, true)] {
-            let mut extend = extend(1_000, now);
-            if lost {
-                assert!(matches!(extend.done(), Extended::Lost(_)));
-            } else {
-                extend.request();
-            }
+            let request = extend(1_000, now).request(&rules(5));
+            assert_eq!(matches!(request, Err(Extended::Lost(_))), lost);
+            assert_eq!(request.is_ok(), !lost);
         }
     }
 
     #[test]
     fn an_extension_with_too_few_answers_keeps_the_old_validity() {
         for votes in ["yyfff", "fffff", "ynnff", "nnfff", "yynnf"] {
-            let mut script = extend(1_000, 500);
-            script.request();
-            let Extended::Unanswered(held) = script.answer(550, votes_of(votes)).done() else {
+            let Extended::Unanswered(held) = answer(extend(1_000, 500), 550, votes) else {
                 panic!("{votes}")
             };
             assert_eq!(held.valid_until, Time::from_millis(988));
 
-            let mut script = extend(1_000, 950);
-            script.request();
-            assert!(matches!(
-                script.answer(1_000, votes_of(votes)).done(),
-                Extended::Lost(_)
-            ));
+            let outcome = answer(extend(1_000, 950), 1_000, votes);
+            assert!(matches!(outcome, Extended::Lost(_)));
         }
     }
 
     #[test]
     fn a_lock_is_lost_at_once_when_a_majority_refuses_the_extension() {
         for votes in ["nnn--", "nnnff", "yynnn", "nnnnn"] {
-            let mut extend = extend(1_000, 500);
-            extend.request();
-            assert!(
-                matches!(
-                    extend.answer(510, votes_of(votes)).done(),
-                    Extended::Lost(_)
-                ),
-                "{votes}"
-            );
+            let outcome = answer(extend(1_000, 500), 510, votes);
+            assert!(matches!(outcome, Extended::Lost(_)), "{votes}");
         }
     }
 
     #[test]
     fn the_release_of_a_lost_lock_stays_pending_for_the_longest_ttl_sent() {
-        let mut extend = extend(60_000, 500);
-        extend.request();
-        let Extended::Lost(held) = extend.answer(510, votes_of("nnny-")).done() else {
+        let Extended::Lost(held) = answer(extend(60_000, 500), 510, "nnny-") else {
             panic!()
         };
         let undo = held.undo(Time::from_millis(520), &rules(5));
@@ -424,11 +362,12 @@ mod tests {
         let mut before = held_lock(0, 1_000);
         before.nodes = votes_of("yyy--").tally.granted;
         for votes in ["yyynn", "yyfff", "nnnyy"] {
-            let now = Time::from_millis(500);
-            let mut extend = Script::new(Extend::new(rules(5), before.clone(), ttl(1_000), now));
-            extend.request();
+            let extend = Extension {
+                held: before.clone(),
+                ..extend(1_000, 500)
+            };
             let (Extended::Confirmed(held) | Extended::Unanswered(held) | Extended::Lost(held)) =
-                extend.answer(510, votes_of(votes)).done()
+                answer(extend, 510, votes)
             else {
                 panic!("{votes}")
             };
@@ -438,12 +377,8 @@ mod tests {
 
     #[test]
     fn a_confirmation_after_the_old_and_the_new_validity_counts_as_lost() {
-        let mut extend = extend(100, 500);
-        extend.request();
-        assert!(matches!(
-            extend.answer(988, votes_of("yyyyy")).done(),
-            Extended::Lost(_)
-        ));
+        let outcome = answer(extend(100, 500), 988, "yyyyy");
+        assert!(matches!(outcome, Extended::Lost(_)));
     }
 
     #[test]
@@ -451,9 +386,7 @@ mod tests {
         // A node may have got the key only now, from a request that was late; until then another
         // client may have had the lock.
         for (now, is_lost) in [(987, false), (988, true), (1_010, true)] {
-            let mut extend = extend(1_000, 970);
-            extend.request();
-            let outcome = extend.answer(now, votes_of("yyyyy")).done();
+            let outcome = answer(extend(1_000, 970), now, "yyyyy");
             assert_eq!(
                 matches!(outcome, Extended::Lost(_)),
                 is_lost,
@@ -466,9 +399,7 @@ mod tests {
     fn a_late_confirmation_does_not_change_the_validity() {
         // A comparison with another extension of the same lock must show that this one is lost by
         // the clock, and not by the nodes' answers.
-        let mut extend = extend(1_000, 970);
-        extend.request();
-        let Extended::Lost(held) = extend.answer(988, votes_of("yyyyy")).done() else {
+        let Extended::Lost(held) = answer(extend(1_000, 970), 988, "yyyyy") else {
             panic!()
         };
         assert_eq!(
@@ -485,25 +416,24 @@ mod tests {
     fn the_total_time_is_capped() {
         let mut rules = (*rules(5)).clone();
         rules.hold_max = Some(Duration::from_millis(1_500));
-        let rules = Arc::new(rules);
-        let extend = |now| {
-            let now = Time::from_millis(now);
-            Script::new(Extend::new(
-                Arc::clone(&rules),
-                held_lock(0, 1_000),
-                ttl(1_000),
-                now,
-            ))
-        };
-        extend(500).request();
-        assert!(matches!(extend(501).done(), Extended::HeldTooLong(_)));
+        assert!(extend(1_000, 500).request(&rules).is_ok());
+        let too_long = extend(1_000, 501).request(&rules);
+        assert!(matches!(too_long, Err(Extended::HeldTooLong(_))));
     }
 
     mod release {
-        use crate::engine::fixture::{Script, held_lock, rules, votes_of};
+        use crate::engine::fixture::{held_lock, rules, votes_of};
         use crate::engine::held_lock::*;
         use crate::engine::{TTL_LIMIT, Verb};
         use std::time::Duration;
+
+        fn release(held: &HeldLock, now: u64) -> Release<'_> {
+            Release {
+                held,
+                keep_for: None,
+                began: Time::from_millis(now),
+            }
+        }
 
         #[test]
         fn the_answers_say_whether_the_lock_was_held_to_the_end() {
@@ -517,37 +447,21 @@ mod tests {
                 ("fffff", ReleaseOutcome::Unanswered),
             ];
             for (votes, expected) in table {
-                let release = Release::after(
-                    None,
-                    &rules(5),
-                    &held_lock(0, 1_000),
-                    Time::from_millis(500),
-                );
-                let mut script = Script::new(release);
-                assert_eq!(script.request().verb(), Verb::Release);
-                assert_eq!(
-                    script.answer(510, votes_of(votes)).done(),
-                    expected,
-                    "{votes}"
-                );
+                let held = held_lock(0, 1_000);
+                let release = release(&held, 500);
+                assert_eq!(release.request(&rules(5)).verb(), Verb::Release);
+                assert_eq!(release.conclude(&votes_of(votes)), expected, "{votes}");
             }
         }
 
         #[test]
         fn an_expired_lock_is_released_too_late_but_released() {
             for votes in ["yyyyy", "nnnnn", "fffff"] {
-                let release = Release::after(
-                    None,
-                    &rules(5),
-                    &held_lock(0, 1_000),
-                    Time::from_millis(988),
-                );
-                let mut script = Script::new(release);
-                assert_eq!(script.request().verb(), Verb::Release);
-                assert_eq!(
-                    script.answer(990, votes_of(votes)).done(),
-                    ReleaseOutcome::TooLate
-                );
+                let held = held_lock(0, 1_000);
+                let release = release(&held, 988);
+                assert_eq!(release.request(&rules(5)).verb(), Verb::Release);
+                let outcome = release.conclude(&votes_of(votes));
+                assert_eq!(outcome, ReleaseOutcome::TooLate);
             }
         }
 
@@ -566,8 +480,12 @@ mod tests {
                 let now = Time::from_millis(now);
                 let keep_for = held.keep_for(least, now);
                 assert_eq!(keep_for.map(Ttl::as_millis), left);
-                let release = Release::after(keep_for, &rules(5), &held, now);
-                let request = Script::new(release).request();
+                let release = Release {
+                    held: &held,
+                    keep_for,
+                    began: now,
+                };
+                let request = release.request(&rules(5));
                 let removal = Removal {
                     keep_for,
                     ..held.removal()

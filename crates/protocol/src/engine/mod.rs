@@ -1,6 +1,8 @@
-//! Redlock itself, as state machines that see no socket, no clock and no entropy.
+//! Redlock itself, without a socket, a clock or entropy.
 //!
-//! An operation is a state machine: it takes an input and returns the next step:
+//! Extending and releasing a lock is one round each: an [`Extension`] and a [`Release`] say what to
+//! ask the nodes, and what follows from their votes. Taking one may need many, and is a state
+//! machine, [`Acquire`]: it takes an input and returns the next step:
 //!
 //! ```text
 //!            handle(now, Attempt(token))          handle(now, Votes)
@@ -9,17 +11,18 @@
 //!     └─────────── Send(undo) ◀──────────┘
 //! ```
 //!
-//! The contract, for [`Acquire`], [`Extend`] and [`Release`] alike: call `poll` until it answers
-//! `Done`. After `Send` of a request that [wants an answer](Request::is_answered), put it to the
-//! nodes and `handle` the [`Votes`] before polling again; any other request is only written. After
-//! `Pause(time)`, `handle` an `Attempt` with a token that was never used before, at that time or
-//! later. After `Wait`, `handle` the nodes that have reserved the lock, when a majority has, when
-//! the nodes tell something that makes it worth asking, or when its time has come. Instead of any
-//! of these, an acquisition can be `Cancelled` where a step is a [break](Step::is_break).
+//! Its contract: call `poll` until it answers `Done`. After `Send` of a request that [wants an
+//! answer](Request::is_answered), put it to the nodes and `handle` the [`Votes`] before polling
+//! again; any other request is only written. After `Pause(time)`, `handle` an `Attempt` with a
+//! token that was never used before, at that time or later. After `Wait`, `handle` the nodes that
+//! have reserved the lock, when a majority has, when the nodes tell something that makes it worth
+//! asking, or when its time has come. Instead of any of these, it can be `Cancelled` where a step
+//! is a [break](Step::is_break).
 //!
-//! Time never goes back from one call to the next. `started` is the time of the `Attempt`, so the
-//! clock must be read before the first byte is written; the time given with `Votes` must have
-//! been read after the answer that decided it. Both errors are then on the safe side.
+//! Time never goes back from one call to the next. `started` is the time of the `Attempt`, and an
+//! extension or a release has `began`: for both the clock must be read before the first byte is
+//! written. The time given with the votes must have been read after the answer that decided the
+//! round. Both errors are then on the safe side.
 //!
 //! A round is one request to all nodes, their votes, and a verdict. The encoding of requests and
 //! the meaning of replies are in `node::command`.
@@ -42,7 +45,7 @@ pub use attributes::{Counters, Entropy, FENCE_MAX, FENCE_SEED_MAX, LockAttribute
 pub use attributes::{Predecessor, Share, Token};
 pub use backoff::{Backoff, Jitter, Wait};
 pub use custom::{CustomCommand, RunScript, Said, Script};
-pub use held_lock::{Extend, Extended, HeldLock, Release, ReleaseOutcome};
+pub use held_lock::{Extended, Extension, HeldLock, Release, ReleaseOutcome};
 pub use member::{NoVote, RegisterMembership};
 pub use node_set::{NODES_MAX, Node, NodeSet};
 pub use permits::{PERMITS_MAX, PermitSet};
@@ -165,7 +168,7 @@ impl Votes {
     }
 }
 
-/// An input of an operation.
+/// An input of an acquisition.
 #[derive(Clone, Debug)]
 pub enum Input {
     /// Begin an attempt, with fresh random numbers.
@@ -176,24 +179,23 @@ pub enum Input {
     Votes(Votes),
     /// The end of a wait in the nodes' queue: the nodes that reserve the lock.
     Reserved(NodeSet),
-    /// The caller wants the result no more. Only an acquisition can be cancelled, in a step that
-    /// [is a break](Step::is_break).
+    /// The caller wants the result no more. The step must be [a break](Step::is_break).
     Cancelled,
 }
 
-/// The next step of an operation.
+/// The next step of an acquisition.
 #[derive(Clone, Debug)]
-pub enum Step<O> {
+pub enum Step {
     Send(Request),
     /// Pause until this time, then begin an attempt.
     Pause(Time),
     Wait(QueueWait),
-    Done(O),
+    Done(Acquired),
 }
 
-impl<O> Step<O> {
+impl Step {
     /// Is nothing under way: has the last attempt ended, and no other begun? Then progress can be
-    /// reported and the operation cancelled, even if this step was to be sent.
+    /// reported and the call cancelled, even if this step was to be sent.
     pub fn is_break(&self) -> bool {
         match self {
             Self::Pause(_) | Self::Wait(_) => true,
@@ -201,15 +203,6 @@ impl<O> Step<O> {
             Self::Done(_) => false,
         }
     }
-}
-
-/// The state machine of one operation. The module describes how to run it.
-pub trait Operation {
-    type Outcome;
-
-    fn handle(&mut self, now: Time, input: Input);
-
-    fn poll(&mut self) -> Step<Self::Outcome>;
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::super::Verb;
 use super::super::fixture::{Script, draw, held_lock, rules, token_of, votes_of};
 use super::*;
 
-fn acquire(wait: Wait) -> Script<Acquire> {
+fn acquire(wait: Wait) -> Script {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     Script::new(Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, wait))
 }
@@ -321,7 +321,7 @@ fn two_nodes_that_are_one_server_grant_no_lock() {
 }
 
 /// Hands off a lock that may be on these nodes, with another ttl, and returns the next requests.
-fn handoff(may_hold: &str, votes: Votes) -> (Script<Acquire>, Request) {
+fn handoff(may_hold: &str, votes: Votes) -> (Script, Request) {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let mut before = held_lock(0, 5_000);
     before.nodes = votes_of(may_hold).tally.granted;

@@ -20,7 +20,7 @@ fn fenced(wait: Wait) -> Acquire {
 
 /// The second round of a lock that was requested at 1,000 and granted 5 ms later, with different
 /// counters.
-fn unconfirmed(wait: Wait) -> (Script<Acquire>, Request) {
+fn unconfirmed(wait: Wait) -> (Script, Request) {
     let mut script = Script::new(fenced(wait));
     script.attempt(1_000, draw(1));
     script.answer(1_005, fenced_votes("yyy--", [7, 9, 7, 0, 0]));

@@ -75,7 +75,7 @@ fn entry(request: &Request) -> &QueueEntry {
 }
 
 /// A waiter whose try at 1,000 was refused 5 ms later, and its request to enter the queue.
-fn refused(acquire: Acquire) -> (Script<Acquire>, Request) {
+fn refused(acquire: Acquire) -> (Script, Request) {
     let mut script = Script::new(acquire);
     script.attempt(1_000, draw(1).at(5_000_000));
     let request = script.answer(1_005, votes_of("nnn--")).request();
@@ -83,7 +83,7 @@ fn refused(acquire: Acquire) -> (Script<Acquire>, Request) {
 }
 
 /// A waiter that is in the queue since 1,010, and its wait.
-fn joined(acquire: Acquire, place: u64) -> (Script<Acquire>, QueueWait) {
+fn joined(acquire: Acquire, place: u64) -> (Script, QueueWait) {
     let (mut script, _) = refused(acquire);
     let wait = script.answer(1_010, placed(place)).queue_wait();
     (script, wait)

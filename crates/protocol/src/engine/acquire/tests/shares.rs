@@ -3,7 +3,7 @@
 
 use super::super::super::fixture::{Script, draw, fenced_votes, rules, votes_of};
 use super::*;
-use crate::engine::{Extend, LockId, Node, Release, Share};
+use crate::engine::{Extension, LockId, Node, Release, Share};
 
 const ANY: Share = Share::Permit {
     of: 4,
@@ -28,7 +28,7 @@ fn attributes(share: Share, is_fenced: bool) -> Arc<LockAttributes> {
     })
 }
 
-fn taking(share: Share, is_fenced: bool, wait: Wait) -> Script<Acquire> {
+fn taking(share: Share, is_fenced: bool, wait: Wait) -> Script {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, wait);
     Script::new(acquire.with(Some(attributes(share, is_fenced))))
@@ -96,9 +96,19 @@ fn the_lock_and_all_requests_about_it_have_the_permit_that_was_granted() {
         assert_eq!(held.id().share(), Some(THIRD));
 
         let now = Time::from_millis(1_100);
+        let extension = Extension {
+            held: held.clone(),
+            ttl: held.ttl,
+            began: now,
+        };
+        let release = Release {
+            held: &held,
+            keep_for: None,
+            began: now,
+        };
         let requests = [
-            Script::new(Extend::new(rules(5), held.clone(), held.ttl, now)).request(),
-            Script::new(Release::after(None, &rules(5), &held, now)).request(),
+            extension.request(&rules(5)).unwrap(),
+            release.request(&rules(5)),
             held.undo(now, &rules(5)),
         ];
         for request in requests {

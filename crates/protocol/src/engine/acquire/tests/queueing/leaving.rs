@@ -3,7 +3,7 @@
 use super::*;
 
 /// The waiter's removal from all nodes, with what its last attempt may have left there.
-fn leaves(script: &mut Script<Acquire>, token: Token) {
+fn leaves(script: &mut Script, token: Token) {
     let undo = script.undo();
     assert_eq!(
         (undo.waiter(), undo.nodes),

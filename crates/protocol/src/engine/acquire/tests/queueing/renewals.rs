@@ -3,7 +3,7 @@
 use super::*;
 
 /// The time until which a waiter in this place waits, having joined at 1,010.
-fn renewed_at(change: impl FnOnce(&mut QueueState)) -> (Script<Acquire>, Time) {
+fn renewed_at(change: impl FnOnce(&mut QueueState)) -> (Script, Time) {
     let (mut script, _) = refused(waiting(Wait::Forever));
     let mut answers = placed(2);
     change(&mut answers.queue);
@@ -12,7 +12,7 @@ fn renewed_at(change: impl FnOnce(&mut QueueState)) -> (Script<Acquire>, Time) {
 }
 
 /// A renewal that goes unheard until its time, and is answered 5 ms later: the next time.
-fn renew(script: &mut Script<Acquire>, now: Time, place: u64) -> (Ttl, Time) {
+fn renew(script: &mut Script, now: Time, place: u64) -> (Ttl, Time) {
     let lease = entry(&script.answer_at(now, votes_of("-----")).request()).lease;
     let wait = script.answer_at(now, placed(place)).queue_wait();
     (lease, wait.until)

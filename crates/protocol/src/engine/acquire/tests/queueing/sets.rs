@@ -79,7 +79,7 @@ fn where_nodes_tell_nothing_a_set_asks_as_often_as_the_first_wherever_it_stands(
 }
 
 /// Asks the nodes, with these answers.
-fn renew(script: &mut Script<Acquire>, now: u64, answers: Votes) -> &mut Script<Acquire> {
+fn renew(script: &mut Script, now: u64, answers: Votes) -> &mut Script {
     assert_eq!(
         script.answer(now, votes_of("-----")).request().verb(),
         Verb::Queue
@@ -93,7 +93,7 @@ fn keys(lock: &LockId) -> Vec<&[u8]> {
 }
 
 /// A set of which a part was kept from others for its ttl, and its request for the rest alone.
-fn set_alone() -> (Script<Acquire>, Request) {
+fn set_alone() -> (Script, Request) {
     let (mut script, _) = joined(set(), 0);
     renew(&mut script, 11_010, reserving("y----", "-----"));
     let undo = script.undo();

@@ -17,7 +17,7 @@ fn waiting_for(share: Share) -> Acquire {
 }
 
 /// A waiter for this share whose turn begins at 1,500, and the request of its turn.
-fn in_turn(share: Share) -> (Script<Acquire>, Request) {
+fn in_turn(share: Share) -> (Script, Request) {
     let (mut script, _) = joined(waiting_for(share), 3);
     script.answer(1_500, votes_of("yyy--"));
     assert!(script.operation().is_called(), "whoever stands before it");
@@ -222,7 +222,7 @@ fn a_single_attempt_that_is_given_different_permits_asks_in_the_queue_which_are_
         };
         Script::new(waiting(Wait::No).with(Some(Arc::new(attributes))))
     };
-    let split = |script: &mut Script<Acquire>| {
+    let split = |script: &mut Script| {
         script.attempt(1_000, draw(1));
         script
             .answer(

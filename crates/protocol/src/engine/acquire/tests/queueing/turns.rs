@@ -3,7 +3,7 @@
 use super::*;
 
 /// A waiter with these nodes' reservations, which may take its turn at 1,500.
-pub(super) fn called(acquire: Acquire, reserved: &str) -> Script<Acquire> {
+pub(super) fn called(acquire: Acquire, reserved: &str) -> Script {
     let (mut script, _) = joined(acquire, 0);
     script.answer(1_500, votes_of(reserved));
     assert!(script.operation().is_called());
