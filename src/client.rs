@@ -3,6 +3,8 @@
 
 mod acquire;
 mod election;
+#[cfg(feature = "groups")]
+mod groups;
 #[cfg(feature = "registers")]
 mod once_per;
 #[cfg(feature = "diagnostics")]

@@ -66,12 +66,14 @@ pub struct NodeUrl {
 struct Support {
     unix_sockets: bool,
     tls: bool,
+    groups: bool,
 }
 
 impl Support {
     const HERE: Self = Self {
         unix_sockets: cfg!(unix),
         tls: cfg!(feature = "tls"),
+        groups: cfg!(feature = "groups"),
     };
 }
 
@@ -130,6 +132,9 @@ impl NodeUrl {
         match self.address {
             Address::Unix { .. } if !support.unix_sockets => Err(NodeUrlErrorKind::NoUnixSockets),
             _ if self.server_name.is_some() && !support.tls => Err(NodeUrlErrorKind::NoTlsFeature),
+            _ if self.failover.is_some() && !support.groups => {
+                Err(NodeUrlErrorKind::NoGroupsFeature)
+            }
             _ => Ok(self),
         }
     }
@@ -306,8 +311,12 @@ fn parse(url: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
     match place {
         SchemePlace::Host => parse_tcp(rest, is_tls),
         SchemePlace::Path => parse_unix(rest),
+        #[cfg(feature = "groups")]
         SchemePlace::Sentinels => group::parse(rest, group::Kind::Sentinel, is_tls),
+        #[cfg(feature = "groups")]
         SchemePlace::Cluster => group::parse(rest, group::Kind::Cluster, is_tls),
+        #[cfg(not(feature = "groups"))]
+        SchemePlace::Sentinels | SchemePlace::Cluster => Err(NodeUrlErrorKind::NoGroupsFeature),
         // With the feature, `EnsembleUrl` reads it.
         SchemePlace::Ensemble => Err(NodeUrlErrorKind::NoZooKeeperFeature),
     }

@@ -2,8 +2,11 @@
 
 use crate::error::Error;
 use crate::inspect::Seen;
+#[cfg(feature = "groups")]
+use crate::node::NodeReport;
+#[cfg(feature = "groups")]
 use crate::node::script::MarkerChange;
-use crate::node::{NodeError, NodeReport, NodeStatus, Standards};
+use crate::node::{NodeError, NodeStatus, Standards};
 use std::sync::Arc;
 
 /// The operator's side of a [`Backend`](super::Backend).
@@ -18,6 +21,7 @@ pub(crate) trait Operator: Send + Sync {
     fn statuses(&self) -> Vec<NodeStatus>;
 
     /// Changes the markers of those nodes that are replicated groups, whose reports it returns.
+    #[cfg(feature = "groups")]
     fn change_markers(&self, _change: MarkerChange) -> Vec<NodeReport> {
         Vec::new()
     }

@@ -363,6 +363,7 @@ mod tests {
         Ok(urls.iter().map(NodeUrl::to_string).collect())
     }
 
+    #[cfg(feature = "groups")]
     #[test]
     fn a_group_is_used_with_its_quarantine_and_a_bound() {
         let of = |change: fn(Builder) -> Builder| {

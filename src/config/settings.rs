@@ -131,6 +131,7 @@ pub(crate) struct Settings {
     pub(crate) io_thread: bool,
     pub(crate) connecting: ConnectOptions,
     pub(crate) restart_guard: bool,
+    #[cfg(feature = "groups")]
     pub(crate) failover_bound: Option<Duration>,
     pub(crate) handoff_limit: HandoffLimit,
     pub(crate) fencing_expiry: Ttl,
@@ -226,6 +227,7 @@ impl ClientSettings {
             io_thread: self.io_thread.unwrap_or(false),
             connecting,
             restart_guard: self.restart_guard.unwrap_or(true),
+            #[cfg(feature = "groups")]
             failover_bound: self.failover_bound,
             handoff_limit: self.handoff_limit.unwrap_or(HandoffLimit::DEFAULT),
             fencing_expiry: self.check_fencing_expiry(max_ttl)?,

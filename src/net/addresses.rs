@@ -187,10 +187,10 @@ impl Resolver {
     ) -> io::Result<()> {
         let results = self.sender.clone();
         let waker = self.waker.clone();
-        let Endpoint { address, auth, .. } = endpoint.clone();
+        let endpoint = endpoint.clone();
         let thread = thread::Builder::new().name("redlatch-resolver".to_owned());
         thread.spawn(move || {
-            let found = locate(&address, &auth, timeout);
+            let found = locate(&endpoint, timeout);
             drop(running);
             // It fails if the client was dropped meanwhile.
             if results.send((index, found)).is_ok() {

@@ -11,6 +11,7 @@ use crate::engine::{NODES_MAX, Node};
 use crate::node::{Conversation, Whereabouts};
 use crate::node_url::Address;
 pub(super) use connecting::Io;
+#[cfg(any(feature = "groups", feature = "zookeeper"))]
 pub(super) use connecting::unreachable;
 use mio::event::Event;
 use mio::{Registry, Token};

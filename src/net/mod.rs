@@ -15,9 +15,8 @@
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
 //! | `ensemble` | the connection to a ZooKeeper ensemble, and what is said over it |
 //! | `locate` | where a node is: a name is resolved, or those are asked that know the master |
-//! | `probe` | a connection that is made to ask one question |
-//! | `sentinels` | what the Sentinels of a group say about it |
-//! | `learned` | the servers of which these have told, for when they are gone |
+//! | `masters` | who is asked for the master of a group, and what these say |
+//! | `probe` | a connection that asks once, of a thread that waits for the answer |
 //! | `stream` | the kinds of socket, and TLS over them |
 //! | `addresses` | name resolution outside the leader's thread, and which address is tried when |
 //! | `sync` | locks and the inbox of the leader, which a model checker replaces |
@@ -30,11 +29,11 @@ mod descriptors;
 mod ensemble;
 mod follower;
 mod leader_followers;
-mod learned;
 mod locate;
+#[cfg_attr(not(feature = "groups"), path = "no_masters.rs")]
+mod masters;
+#[cfg(any(feature = "groups", feature = "zookeeper"))]
 mod probe;
-#[cfg(feature = "diagnostics")]
-mod sentinels;
 mod socket_loop;
 mod sockets;
 mod stream;
@@ -53,9 +52,9 @@ use crossbeam_channel::{Receiver, bounded};
 pub(crate) use ensemble::{EnsembleNet, LockMessage, OrderKind, refusal};
 use follower::{Batch, Follower};
 use leader_followers::{EventLoop, LeaderFollowers};
-pub(crate) use locate::LookupAuth;
-#[cfg(feature = "diagnostics")]
-pub(crate) use sentinels::ask_sentinels;
+pub(crate) use masters::LookupAuth;
+#[cfg(feature = "groups")]
+pub(crate) use masters::ask_sentinels;
 use socket_loop::{DrainLimits, SocketLoop};
 use std::collections::HashMap;
 use std::convert::Infallible;

@@ -42,6 +42,7 @@ impl ProbeConnection {
     }
 
     /// From now on, it has half of the time that was left.
+    #[cfg(feature = "groups")]
     pub(super) fn halve_time_left(&mut self) {
         let now = clock::now();
         self.until = now.after(self.until.since(now) / 2);

@@ -4,6 +4,7 @@
 mod tls;
 
 use super::{descriptors, sockets};
+#[cfg(feature = "diagnostics")]
 use crate::node::Host;
 use crate::node_url::Address;
 use mio::event::Source;
@@ -102,6 +103,7 @@ impl Stream {
     }
 
     /// The machine at the other end, if it is known.
+    #[cfg(feature = "diagnostics")]
     pub(super) fn host(&self) -> Option<Host> {
         match &self.socket {
             Socket::Tcp(stream) => {

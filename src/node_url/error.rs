@@ -59,6 +59,11 @@ errors! {
              zookeeper"
         )]
         NoZooKeeperFeature,
+        #[text(
+            "a replicated group needs the feature `groups` of redlatch: cargo add redlatch \
+             --features groups"
+        )]
+        NoGroupsFeature,
         #[text("unix:// can be used on Unix platforms only")]
         NoUnixSockets,
         /// Such as a line break or NUL.

@@ -18,7 +18,11 @@ fn a_url_is_refused_where_there_is_no_such_connection() {
     let refused = |url: &str, unix_sockets, tls| {
         parse(url)
             .unwrap()
-            .usable_with(Support { unix_sockets, tls })
+            .usable_with(Support {
+                unix_sockets,
+                tls,
+                groups: true,
+            })
             .err()
     };
     assert_eq!(
@@ -40,6 +44,23 @@ fn a_url_is_refused_where_there_is_no_such_connection() {
     assert_eq!(refused("redis://h", false, false), None);
     assert_eq!(NodeUrl::parse("unix:///run/r.sock").is_ok(), cfg!(unix));
     assert_eq!(NodeUrl::parse("rediss://h").is_ok(), cfg!(feature = "tls"));
+}
+
+#[cfg(not(feature = "groups"))]
+#[test]
+fn a_group_is_refused_with_the_name_of_the_feature() {
+    for url in [
+        "redis+sentinel://s1,s2/locks",
+        "redis+cluster://h1,h2?nodes=3",
+        "rediss-sentinel://s1/locks",
+        "redis://h?failover=true",
+        "redis://h?failover=true&replicas=2",
+    ] {
+        let error = NodeUrl::parse(url).expect_err(url);
+        assert_eq!(*error.kind(), NodeUrlErrorKind::NoGroupsFeature, "{url}");
+        assert!(error.to_string().contains("feature `groups`"), "{error}");
+    }
+    assert!(NodeUrl::parse("redis://h?failover=false").is_ok());
 }
 
 #[test]
@@ -376,6 +397,7 @@ fn percent_escapes_are_complete_or_refused() {
     }
 }
 
+#[cfg(feature = "groups")]
 #[test]
 fn groups_are_named_by_those_who_know_their_master() {
     for (url, shown) in [
@@ -437,6 +459,7 @@ fn groups_are_named_by_those_who_know_their_master() {
     assert!(nodes[1..].iter().all(|node| !node.same_server(&nodes[0])));
 }
 
+#[cfg(feature = "groups")]
 #[test]
 fn what_is_no_group_is_refused_with_the_reason() {
     use NodeUrlErrorKind as Kind;

@@ -1,8 +1,11 @@
 //! What an operator asks of the nodes: their state and their keys, the release of a lock by force,
 //! and the markers of replicated groups.
 
+#[cfg_attr(not(feature = "groups"), path = "operator/no_groups.rs")]
+mod groups;
 mod node_keys;
 
+use groups::Groups;
 use node_keys::AllKeys;
 #[cfg(feature = "registers")]
 pub(crate) use node_keys::{KeyStep, NodeKeys};
@@ -11,34 +14,25 @@ use super::Redlock;
 use crate::backend::{KeyListing, Operator};
 use crate::clock;
 use crate::config::{RedisNode, Settings};
-use crate::engine::{Command, Node, NodeSet, Request, Ttl, quorum};
+use crate::engine::{Command, NodeSet, Request, Ttl, quorum};
 use crate::error::{Error, NoQuorum};
 use crate::inspect::Seen;
-use crate::net::{Endpoint, RoundOutcome, ask_sentinels};
-use crate::node::script::MarkerChange;
-use crate::node::{NodeError, NodeReport, NodeStatus, Standards};
+use crate::net::{Endpoint, RoundOutcome};
+use crate::node::{NodeError, NodeStatus, Standards};
 use redlatch_protocol::inspect::ForcedRemoval;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long Sentinels have to answer, if that is longer than `node_timeout`: no lock waits for it.
-const SENTINELS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What only an operator needs to know of the nodes.
 pub(super) struct Diagnostics {
     standards: Standards,
-    /// The nodes that are replicated groups.
-    groups: NodeSet,
-    endpoints: Vec<Endpoint>,
+    groups: Groups,
 }
 
 impl Diagnostics {
     pub(super) fn new(nodes: &[RedisNode], endpoints: Vec<Endpoint>, settings: &Settings) -> Self {
-        let groups = (0..nodes.len()).filter(|index| nodes[*index].url.failover().is_some());
         Self {
             standards: standards(settings),
-            groups: groups.map(Node::new).collect(),
-            endpoints,
+            groups: Groups::new(nodes, endpoints),
         }
     }
 }
@@ -77,40 +71,21 @@ impl Operator for Redlock {
     }
 
     fn statuses(&self) -> Vec<NodeStatus> {
-        let until = clock::now().after(self.rules.node_timeout.max(SENTINELS_TIMEOUT));
-        let asked: Vec<_> = self
+        let add_answers = self
             .diagnostics
-            .endpoints
-            .iter()
-            .map(|at| ask_sentinels(&at.address, &at.auth, until))
-            .collect();
+            .groups
+            .ask_sentinels(self.rules.node_timeout);
         let mut statuses = self.examine(NodeSet::all(self.rules.nodes));
-        for (status, asked) in statuses.iter_mut().zip(asked) {
-            if let Some(wait) = asked {
-                status.set_sentinels(wait());
-            }
-        }
+        add_answers(&mut statuses);
         statuses
     }
 
-    fn change_markers(&self, change: MarkerChange) -> Vec<NodeReport> {
-        let groups = self.diagnostics.groups;
-        if groups.is_empty() {
-            return Vec::new();
-        }
-        let change = Command::Custom(Arc::new(change));
-        let request = Request {
-            nodes: groups,
-            ..Request::to_all(&self.rules, clock::now(), change)
-        };
-        let RoundOutcome { reports, .. } = self.net.submit(request);
-        let mut of_groups = Vec::new();
-        for (index, report) in reports.into_iter().enumerate() {
-            if groups.contains(Node::new(index)) {
-                of_groups.push(report);
-            }
-        }
-        of_groups
+    #[cfg(feature = "groups")]
+    fn change_markers(
+        &self,
+        change: crate::node::script::MarkerChange,
+    ) -> Vec<crate::node::NodeReport> {
+        self.change_group_markers(change)
     }
 
     fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus> {

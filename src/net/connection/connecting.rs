@@ -211,7 +211,9 @@ impl NodeConnection {
                 socket.is_connected = true;
                 // What was decrypted behind the handshake causes no event.
                 socket.is_readable |= socket.stream.has_decrypted();
-                conversation.connected(self.node, clock::now(), socket.stream.host());
+                conversation.connected(self.node, clock::now());
+                #[cfg(feature = "diagnostics")]
+                conversation.leads_to(self.node, socket.stream.host());
             }
             Ok(progress) => {
                 // Not without progress: each step may prolong the time limit.

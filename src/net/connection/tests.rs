@@ -1,5 +1,7 @@
 //! A node that sends more than was asked for, and a name whose addresses answer in another order.
 
+#[cfg(feature = "groups")]
+mod groups;
 #[cfg(feature = "tls")]
 mod securing;
 
@@ -9,8 +11,8 @@ use crate::engine::{Drift, Request, Rules};
 use crate::net::LookupAuth;
 use crate::net::addresses::Resolver;
 use crate::net::locate::Location;
-use crate::node::{GroupOptions, NodeError, Order, Rounds, Session, SessionOptions};
-use crate::node_url::{Address, HostPort};
+use crate::node::{NodeError, Order, Rounds, Session, SessionOptions};
+use crate::node_url::Address;
 use mio::{Events, Poll, Waker};
 use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
 use std::io::Write;
@@ -260,55 +262,4 @@ fn an_address_that_accepts_and_never_greets_goes_last_the_next_time() {
         fixture.ask();
         fixture.resolve(addresses.to_vec());
     }
-}
-
-#[test]
-fn a_connection_to_a_master_is_left_for_the_one_that_is_named_in_its_place() {
-    let ports = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
-    let [old, new] = ports
-        .each_ref()
-        .map(|port| port.local_addr().expect("an address"));
-    let sentinels = vec![HostPort {
-        host: "sentinel.test".to_owned(),
-        port: 1,
-    }];
-    let address = Address::Sentinel {
-        sentinels,
-        group: "locks".to_owned(),
-    };
-    let mut options = SessionOptions::new("peer", 7);
-    let bound = Duration::from_secs(5);
-    let group = GroupOptions {
-        tag: Arc::default(),
-        bound,
-        max_ttl: bound,
-        replicas: None,
-    };
-    options.group = Some(Arc::new(group));
-    let auth = LookupAuth::default();
-    let mut fixture = Fixture::with(
-        Endpoint {
-            address,
-            tls: None,
-            auth,
-        },
-        &options,
-    );
-    fixture.resolve(vec![old]);
-    fixture.run_until(is_connected);
-    fixture.resolve(vec![old]);
-    let registry = fixture.poll.registry();
-    let problem = Err(NodeError::NoMaster("no answer".to_owned()));
-    fixture
-        .connection
-        .resolved(problem, &mut fixture.rounds, registry);
-    assert!(
-        is_connected(&fixture.connection),
-        "it is named, or nobody can say"
-    );
-    fixture.resolve(vec![new]);
-    assert!(fixture.rounds.session(Node::new(0)).is_down());
-    fixture.ask();
-    fixture.run_until(is_connected);
-    assert_eq!(fixture.address(), Some(new));
 }

@@ -6,7 +6,7 @@ use crate::clock::Time;
 use crate::engine::{Node, Token};
 use crate::net::change_queue::ChangeQueue;
 use crate::net::follower::Follower;
-use crate::node::{ChangeRecorder, Conversation, Host, NodeAnswer, NodeError, NodeReport};
+use crate::node::{ChangeRecorder, Conversation, NodeAnswer, NodeError, NodeReport};
 use crate::node::{NodeState, Phase};
 use redlatch_zookeeper::contender::ContenderPlan;
 use redlatch_zookeeper::lock_table::{LockTable, Loss, Outcome};
@@ -230,7 +230,7 @@ impl Conversation for Servers {
         }
     }
 
-    fn connected(&mut self, _: Node, now: Time, _: Option<Host>) {
+    fn connected(&mut self, _: Node, now: Time) {
         self.phase = Phase::Greeting;
         self.table.session.connected(now);
         self.follow_session();

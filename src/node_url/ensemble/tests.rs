@@ -188,6 +188,7 @@ fn a_url_over_tls_is_refused_without_the_feature() {
             .usable_with(Support {
                 unix_sockets: true,
                 tls,
+                groups: true,
             })
             .err()
     };

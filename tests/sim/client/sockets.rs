@@ -113,7 +113,7 @@ impl DrivenSockets for Sockets<'_> {
             Setup::Made => {
                 *link = Link::Connected(connection);
                 rounds.located(node, network.connections[connection].epoch, now);
-                rounds.connected(node, now, None);
+                rounds.connected(node, now);
             }
             Setup::Refused => {
                 *link = Link::None;

@@ -15,9 +15,11 @@ pub(crate) enum Verb {
     Undo,
     Fence,
     Ping,
+    #[cfg(feature = "diagnostics")]
     Ask,
     Queue,
     Listen,
+    #[cfg(feature = "groups")]
     Reign,
     Custom,
 }
@@ -49,9 +51,11 @@ impl Request {
             }) => Verb::Undo,
             Command::Fence(_) => Verb::Fence,
             Command::Ping(_) => Verb::Ping,
+            #[cfg(feature = "diagnostics")]
             Command::Ask(_) => Verb::Ask,
             Command::Queue(_) => Verb::Queue,
             Command::Listen(_) => Verb::Listen,
+            #[cfg(feature = "groups")]
             Command::Reign(_) => Verb::Reign,
             Command::Custom(_) => Verb::Custom,
         }

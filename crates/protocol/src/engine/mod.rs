@@ -35,8 +35,12 @@ mod held_lock;
 mod member;
 mod node_set;
 mod permits;
+#[cfg(feature = "diagnostics")]
+mod question;
 mod queue;
 mod quorum;
+#[cfg(feature = "groups")]
+mod reign;
 mod request;
 mod validity;
 
@@ -49,14 +53,15 @@ pub use held_lock::{Extended, Extension, HeldLock, Release, ReleaseOutcome};
 pub use member::{NoVote, RegisterMembership};
 pub use node_set::{NODES_MAX, Node, NodeSet};
 pub use permits::{PERMITS_MAX, PermitSet};
+#[cfg(feature = "diagnostics")]
+pub use question::Question;
 pub use queue::{CLAIM_TIME_MAX, Channel, ClaimTime, QueueEntry, QueueState, QueueView, QueueWait};
 pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
 pub use quorum::{Tally, Verdict, Vote, judge, quorum, until_quorum};
-pub use request::{
-    Before, Claim, Command, Fence, Keep, Listen, ListenStep, Ping, Question, ReignQuestion,
-    ReignStep,
-};
-pub use request::{Removal, Request};
+#[cfg(feature = "groups")]
+pub use reign::{ReignQuestion, ReignStep};
+pub use request::Request;
+pub use request::{Before, Claim, Command, Fence, Keep, Listen, ListenStep, Ping, Removal};
 pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};
 
 use crate::time::Time;

@@ -1,5 +1,9 @@
 //! Requests to the nodes: each request is the same for every node.
 
+#[cfg(feature = "diagnostics")]
+use super::Question;
+#[cfg(feature = "groups")]
+use super::ReignQuestion;
 use super::{
     Channel, CustomCommand, LockAttributes, LockId, Node, NodeSet, Predecessor, QueueEntry, Rules,
     Share, Token, Ttl,
@@ -23,10 +27,12 @@ pub enum Command {
     /// Answer, and do nothing else.
     Ping(Ping),
     /// Report something about the server. It is asked along with a ping.
+    #[cfg(feature = "diagnostics")]
     Ask(Question),
     /// Have the node tell this connection when it reserves the lock for a waiter.
     Listen(Listen),
     /// Tell in whose reign a replicated group is.
+    #[cfg(feature = "groups")]
     Reign(ReignQuestion),
     /// What else is kept on the nodes.
     Custom(Arc<dyn CustomCommand>),
@@ -120,94 +126,6 @@ pub enum ListenStep {
     Read(Token),
 }
 
-/// Asks a replicated group in whose reign it is, by its marker in this key. `node::group` has the
-/// rule that needs the answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReignQuestion {
-    pub key: Arc<[u8]>,
-    pub step: ReignStep,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReignStep {
-    /// Write the marker, unless it is of this reign and no lower epoch: once for a connection.
-    Greet {
-        run_id: Arc<str>,
-        epoch: u64,
-        nonce: Arc<str>,
-        /// The marker that the client was greeted with last, on whatever connection; at first none.
-        last: Arc<str>,
-        /// Does the age of the reign count from when a majority of the group vouches for it?
-        is_vouched: bool,
-    },
-    /// Write into the marker with this nonce that a majority has vouched for the reign.
-    Confirm { run_id: Arc<str>, nonce: Arc<str> },
-    /// Write the marker with this nonce once more, as it is: a write that replicas acknowledge.
-    Touch { run_id: Arc<str>, nonce: Arc<str> },
-    /// Answer when that many replicas have acknowledged what was written before, or at this time.
-    Wait { replicas: usize, millis: u64 },
-    /// Answer in whose reign the commands before this one were carried out.
-    Check,
-}
-
-/// A question about the state of a server, whose answer decides nothing about locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// How much memory it uses and may use, and what it does when there is no more.
-    Memory,
-    /// Does it write its changes to a file?
-    Persistence,
-    /// Is it a replica, and are there replicas of it?
-    Replication,
-    /// Is it a node of a cluster?
-    Cluster,
-    /// When does it flush that file to the disk?
-    Fsync,
-    /// Does it write snapshots?
-    Snapshots,
-    /// How much memory it may use, and what it does when there is no more: also for servers whose
-    /// answer to [`Memory`](Self::Memory) does not say so.
-    MemoryLimit,
-    /// Of how many replicas a master wants an acknowledgement, and how late it may be.
-    MinReplicas,
-    /// For how long it keeps the backlog of a reign without replicas.
-    Backlog,
-    /// After how long a node of a cluster that hears no majority refuses everything, and whether
-    /// the cluster moves replicas between shards.
-    ClusterSettings,
-    /// May the user ask it to wait for its replicas?
-    Wait,
-    /// Its time of day.
-    Time,
-}
-
-impl Question {
-    /// All questions, in the order in which they are asked. The answers to the last ones have other
-    /// forms than those before: if an unsolicited reply shifts the answers, they do not fit.
-    pub const ALL: [Self; 12] = [
-        Self::Memory,
-        Self::Persistence,
-        Self::Replication,
-        Self::Cluster,
-        Self::Fsync,
-        Self::Snapshots,
-        Self::MemoryLimit,
-        Self::MinReplicas,
-        Self::Backlog,
-        Self::ClusterSettings,
-        Self::Wait,
-        Self::Time,
-    ];
-
-    /// Is it asked of replicated groups only?
-    pub fn is_of_groups(self) -> bool {
-        matches!(
-            self,
-            Self::MinReplicas | Self::Backlog | Self::ClusterSettings | Self::Wait
-        )
-    }
-}
-
 /// One request, the same to every node.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -276,6 +194,7 @@ impl Request {
     }
 
     /// A ping to all nodes, with all questions about the state of their servers.
+    #[cfg(feature = "diagnostics")]
     pub fn examination(rules: &Rules, now: Time) -> Self {
         Self::to_all(rules, now, Command::Ping(Ping { asks: true }))
     }
@@ -285,7 +204,11 @@ impl Request {
         match &self.command {
             Command::Remove(removal) => removal.is_awaited,
             Command::Keep(keep) => !keep.restores,
-            Command::Ask(_) | Command::Listen(_) | Command::Reign(_) => false,
+            Command::Listen(_) => false,
+            #[cfg(feature = "diagnostics")]
+            Command::Ask(_) => false,
+            #[cfg(feature = "groups")]
+            Command::Reign(_) => false,
             _ => true,
         }
     }
@@ -294,6 +217,15 @@ impl Request {
     /// lock?
     pub fn is_question(&self) -> bool {
         matches!(self.command, Command::Ping(_) | Command::Queue(_))
+    }
+
+    /// Is the server asked about itself only, so that nothing about locks depends on the answer?
+    pub fn is_about_server(&self) -> bool {
+        #[cfg(feature = "diagnostics")]
+        let is_asked = matches!(self.command, Command::Ask(_));
+        #[cfg(not(feature = "diagnostics"))]
+        let is_asked = false;
+        is_asked || matches!(self.command, Command::Ping(_))
     }
 
     /// Does it take the lock for a new token?
@@ -420,7 +352,9 @@ impl Request {
     /// The first key that the request is about. Empty for a ping.
     pub fn key(&self) -> &[u8] {
         match &self.command {
-            Command::Listen(Listen { key, .. }) | Command::Reign(ReignQuestion { key, .. }) => key,
+            Command::Listen(Listen { key, .. }) => key,
+            #[cfg(feature = "groups")]
+            Command::Reign(ReignQuestion { key, .. }) => key,
             Command::Custom(command) => command.key(),
             _ => self.lock().map_or(&[], |lock| &lock.key),
         }

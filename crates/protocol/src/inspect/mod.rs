@@ -216,5 +216,5 @@ impl fmt::Debug for KeySnapshot {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "diagnostics"))]
 mod tests;

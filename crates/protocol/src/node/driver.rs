@@ -2,9 +2,10 @@
 //! sends, writes and processes deadlines. It is the same over the sockets of `net` and over those
 //! of the simulator, for rounds over Redis nodes and for the session with a ZooKeeper ensemble.
 
+#[cfg(feature = "diagnostics")]
+use super::Host;
+use super::Phase;
 use super::node_error::NodeError;
-use super::session::Whereabouts;
-use super::{Host, Phase};
 use crate::engine::{Node, NodeSet};
 use crate::time::Time;
 use std::sync::Arc;
@@ -64,8 +65,12 @@ pub trait Conversation {
         false
     }
 
-    /// The connection is established, and leads to this host, if the operating system says so.
-    fn connected(&mut self, node: Node, now: Time, host: Option<Host>);
+    /// The connection is established.
+    fn connected(&mut self, node: Node, now: Time);
+
+    /// It leads to this host, as far as the operating system says so.
+    #[cfg(feature = "diagnostics")]
+    fn leads_to(&mut self, _node: Node, _host: Option<Host>) {}
 
     /// The scheme of URLs by which a connection is secured.
     fn secure_scheme(&self) -> &'static str;
@@ -119,6 +124,17 @@ pub trait Conversation {
 
     /// Is a node likely to answer, and has not confirmed yet what was written for good?
     fn is_draining(&mut self, now: Time) -> bool;
+}
+
+/// What those that know the master have said about the server of the present connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// It is the master.
+    Here,
+    /// Its address is that of the master. Another server may have that by now, or be behind it.
+    SameAddress,
+    /// Another server is the master.
+    Elsewhere,
 }
 
 /// What is about to be written.

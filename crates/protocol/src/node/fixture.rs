@@ -4,11 +4,11 @@
 use super::{Answer, NodeError, Session, SessionEvent, SessionOptions, SharedRequest, Ticket};
 use crate::engine::{
     Before, Claim, Command, Fence, Keep, ListenStep, LockAttributes, LockId, Node, Ping,
-    Predecessor, QueueWait, ReignQuestion, ReignStep,
+    Predecessor, QueueWait,
 };
 use crate::engine::{
-    CustomCommand, Listen, NoVote, Question, QueueEntry, Removal, Request, Rules, RunScript, Said,
-    Script, Share, Tally, Token, Ttl, Verb, Vote,
+    CustomCommand, Listen, NoVote, QueueEntry, Removal, Request, Rules, RunScript, Said, Script,
+    Share, Tally, Token, Ttl, Verb, Vote,
 };
 use crate::resp::Reply;
 use crate::time::Time;
@@ -105,15 +105,17 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
         Verb::Undo => removal(lock, false),
         Verb::Fence => Command::Fence(Fence { lock, fence: 50 }),
         Verb::Ping => Command::Ping(Ping { asks: false }),
-        Verb::Ask => Command::Ask(Question::Time),
+        #[cfg(feature = "diagnostics")]
+        Verb::Ask => Command::Ask(crate::engine::Question::Time),
         Verb::Queue => Command::Queue(queue_entry(lock, rules.claim_time(Duration::ZERO))),
         Verb::Listen => Command::Listen(Listen {
             key,
             step: ListenStep::Read(lock.token),
         }),
-        Verb::Reign => Command::Reign(ReignQuestion {
+        #[cfg(feature = "groups")]
+        Verb::Reign => Command::Reign(crate::engine::ReignQuestion {
             key,
-            step: ReignStep::Check,
+            step: crate::engine::ReignStep::Check,
         }),
         Verb::Custom => Command::Custom(Arc::new(Probe {
             key,

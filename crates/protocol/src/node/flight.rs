@@ -89,12 +89,19 @@ impl Flight {
         });
     }
 
+    /// What stands before each key.
+    pub(super) fn tag(&self) -> &[u8] {
+        &self.tag
+    }
+
     /// The number of the next command.
+    #[cfg(feature = "groups")]
     pub(super) fn next_number(&self) -> u64 {
         self.number + 1
     }
 
     /// When the last command was written.
+    #[cfg(feature = "groups")]
     pub(super) fn latest(&self) -> Option<Time> {
         self.commands.back().map(|command| command.sent_at)
     }

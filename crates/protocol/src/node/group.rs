@@ -22,6 +22,11 @@
 //!    the longest ttl greets again. (Within that time, an election ends the connections to the
 //!    server: Sentinel sends `CLIENT KILL`.)
 
+mod slot;
+
+pub use slot::tag_of;
+
+use super::wrong_server::NamedServer;
 use super::{GroupStatus, NodeError, ServerError};
 use crate::engine::ReignStep;
 use crate::resp::Reply;
@@ -33,39 +38,6 @@ use std::time::Duration;
 /// The key of the marker. It has no prefix of a client: a new program on an old group would begin a
 /// quarantine of its own.
 pub const MARKER: &[u8] = b"redlatch:reign";
-
-/// The tag that puts a key into this slot of a cluster: the first of three letters and digits that
-/// does, or of four.
-pub fn tag_of(slot: u16) -> String {
-    const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-    for length in [3, 4] {
-        for number in 0..36_usize.pow(length) {
-            let digits = (0..length)
-                .rev()
-                .map(|place| number / 36_usize.pow(place) % 36);
-            let word: String = digits.map(|digit| char::from(DIGITS[digit])).collect();
-            if slot_of(word.as_bytes()) == slot {
-                return format!("{{{word}}}");
-            }
-        }
-    }
-    // Each slot has such a word.
-    "{}".to_owned()
-}
-
-/// The slot of a cluster that this key is in: CRC-16/XMODEM modulo 16,384.
-fn slot_of(key: &[u8]) -> u16 {
-    let crc = key.iter().fold(0_u16, |crc, byte| {
-        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
-            if crc & 0x8000 == 0 {
-                crc << 1
-            } else {
-                crc << 1 ^ 0x1021
-            }
-        })
-    });
-    crc % 16_384
-}
 
 /// What a client assumes of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +55,23 @@ pub struct GroupOptions {
 }
 
 impl GroupOptions {
+    pub(super) fn tag(&self) -> Arc<[u8]> {
+        Arc::clone(&self.tag)
+    }
+
+    pub(super) fn named_server(&self) -> NamedServer {
+        if self.tag.is_empty() {
+            NamedServer::Group
+        } else {
+            NamedServer::Slot
+        }
+    }
+
+    /// Must a majority of the group vouch for its master?
+    pub(super) fn wants_vouchers(&self) -> bool {
+        self.replicas.is_some()
+    }
+
     /// How many replicas are a majority of the group, with the master.
     pub fn majority(&self) -> Option<usize> {
         self.replicas.map(|replicas| replicas.div_ceil(2) as usize)

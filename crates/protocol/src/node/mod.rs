@@ -9,14 +9,14 @@
 //! Nothing here waits, reads a clock or draws a random number; time and seeds are arguments.
 
 pub mod command;
+#[cfg(feature = "diagnostics")]
+mod diagnostics;
 mod driver;
-mod durability;
 mod escapes;
-mod examination;
 mod flight;
+#[cfg_attr(not(feature = "groups"), path = "no_group.rs")]
 mod group;
 pub mod handshake;
-mod host;
 mod node_error;
 mod pending_releases;
 mod report;
@@ -24,34 +24,35 @@ mod rounds;
 mod scheme;
 pub mod script;
 mod secret;
-mod sentinels;
 mod server_error;
 mod session;
 mod shared_request;
 mod stale_connections;
-mod warning;
 mod wrong_server;
 
-pub use driver::{Conversation, Driver, Next, Sockets};
-pub use durability::Durability;
-pub use examination::{ClockDifference, ClockReading, CrashLoss, Fsync, Memory};
-pub use examination::{Persistence, Role};
+#[cfg(feature = "diagnostics")]
+pub use diagnostics::{
+    ClockDifference, ClockReading, CrashLoss, Durability, Fsync, GroupStatus, Host, Memory,
+    NodeStatus, NodeWarning, Persistence, Role, Standards, add_warnings,
+};
+#[cfg(feature = "groups")]
+pub use diagnostics::{SentinelAnswer, SentinelAnswers};
+pub use driver::{Conversation, Driver, Next, Sockets, Whereabouts};
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
-pub use group::{Checked, GroupOptions, MARKER, Reign, ReignAnswer, tag_of};
+pub use group::GroupOptions;
+#[cfg(feature = "groups")]
+pub use group::{Checked, MARKER, Reign, ReignAnswer, tag_of};
 pub use handshake::{Credentials, Identity};
-pub use host::Host;
 pub use node_error::{NodeError, OTHER_PROCESS, OtherProtocol, Phase, TlsError, TlsErrorKind};
 pub use pending_releases::PENDING_MAX;
 pub use report::{CHANGES_MAX, ChangeRecorder, Changes, NodeAnswer, NodeChange, NodeReport};
-pub use report::{GroupStatus, NodeState, NodeStatus, QueueSupport};
+pub use report::{NodeState, QueueSupport};
 pub use rounds::{Message, Order, RoundOutcome, Rounds};
 pub use scheme::{NodeKind, Scheme, SchemePlace};
-pub use sentinels::{SentinelAnswer, SentinelAnswers};
 pub use server_error::{ServerError, ServerErrorKind, is_unseen};
-pub use session::{Answer, Hint, Session, SessionEvent, SessionOptions, Whereabouts};
+pub use session::{Answer, Hint, Session, SessionEvent, SessionOptions};
 pub use shared_request::SharedRequest;
 pub use stale_connections::{STALE_MAX, StaleConnections};
-pub use warning::{NodeWarning, Standards, add_warnings};
 pub use wrong_server::WrongServer;
 
 /// Identifies a round that a caller waits for. No two rounds ever have the same ticket, so an

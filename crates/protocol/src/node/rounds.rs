@@ -13,15 +13,19 @@ mod numbers;
 mod outcome;
 mod permits;
 mod propagation;
+#[cfg(feature = "diagnostics")]
+mod statuses;
 mod waits;
 mod withdrawn_votes;
 
-use super::driver::{Conversation, Next};
+#[cfg(feature = "diagnostics")]
+use super::Host;
+use super::Phase;
+use super::driver::{Conversation, Next, Whereabouts};
 use super::node_error::NodeError;
-use super::report::{ChangeRecorder, NodeChange, NodeState, NodeStatus};
-use super::session::{Answer, SameServer, Session, SessionEvent, Whereabouts};
+use super::report::{ChangeRecorder, NodeChange, NodeState};
+use super::session::{Answer, SameServer, Session, SessionEvent};
 use super::shared_request::LastRequests;
-use super::{Host, Phase};
 use crate::engine::{Node, QueueWait, Request, Token, Vote};
 use crate::time::Time;
 use entry::Entry;
@@ -70,7 +74,6 @@ pub struct Rounds<W> {
     ends_at: Time,
     finished: VecDeque<(W, RoundOutcome)>,
     wait_for_all: bool,
-    round_trips: Vec<Option<Duration>>,
     /// The waiters in the nodes' queues.
     waits: Waits<W>,
     /// Records the changes of nodes, if [`watch`](Self::watch) was called.
@@ -81,7 +84,6 @@ impl<W> Rounds<W> {
     /// These nodes, without rounds.
     pub fn new(sessions: Vec<Session>, wait_for_all: bool) -> Self {
         Self {
-            round_trips: vec![None; sessions.len()],
             waits: Waits::new(sessions.len()),
             sessions,
             last_requests: LastRequests::default(),
@@ -162,13 +164,6 @@ impl<W> Rounds<W> {
         rounds.chain(self.waits.callers())
     }
 
-    fn status(&self, now: Time) -> Vec<NodeStatus> {
-        let with_trips = self.sessions.iter().zip(&self.round_trips);
-        with_trips
-            .map(|(session, trip)| session.status(now, *trip))
-            .collect()
-    }
-
     /// Takes what has happened to one node's session.
     fn collect(&mut self, now: Time, node: Node) {
         while let Some(event) = self.sessions[node.index()].poll() {
@@ -211,6 +206,7 @@ impl<W> Rounds<W> {
             // The round is over.
             return;
         }
+        #[cfg(feature = "diagnostics")]
         let took = answer.took;
         let vote = answer.reply.vote;
         let entry = &mut self.entries[slot];
@@ -218,7 +214,8 @@ impl<W> Rounds<W> {
             return self.note_restoration(now, slot, node, vote);
         }
         if entry.waiter.is_some() {
-            self.round_trips[node.index()] = took.or(self.round_trips[node.index()]);
+            #[cfg(feature = "diagnostics")]
+            self.sessions[node.index()].note_round_trip(took);
             if entry.note_majority(now) {
                 self.ends_at = self.ends_at.min(now);
             }
@@ -240,13 +237,7 @@ impl<W> Rounds<W> {
         let entry = &mut self.entries[slot];
         entry.close(slot, &mut self.sessions, is_late);
         let waiter = entry.waiter.take();
-        let mut statuses = Vec::new();
-        if entry.is_ping() {
-            statuses = self.status(now);
-            self.entries[slot].note_late_pings(&mut statuses);
-        }
-        let mut outcome = self.entries[slot].outcome(now, &self.sessions);
-        outcome.statuses = statuses;
+        let outcome = entry.outcome(now, &self.sessions);
         if let Some(waiter) = waiter {
             self.finished.push_back((waiter, outcome));
         }
@@ -301,8 +292,12 @@ impl<W> Conversation for Rounds<W> {
         self.sessions[node.index()].phase()
     }
 
-    fn connected(&mut self, node: Node, now: Time, host: Option<Host>) {
+    fn connected(&mut self, node: Node, now: Time) {
         self.session(node).connected(now);
+    }
+
+    #[cfg(feature = "diagnostics")]
+    fn leads_to(&mut self, node: Node, host: Option<Host>) {
         self.session(node).leads_to(host);
     }
 

@@ -67,7 +67,10 @@ mod fence;
 mod keep;
 mod listen;
 mod plain;
+#[cfg(feature = "diagnostics")]
+mod question;
 mod queue;
+#[cfg(feature = "groups")]
 mod reign;
 mod removal;
 mod sha1;
@@ -79,6 +82,7 @@ pub use crate::engine::Script;
 use crate::engine::{Command, CustomCommand, LockId, Token, Ttl, Vote};
 use crate::resp::{Elements, Reply, Word, encode_words};
 pub use listen::is_subscribed;
+#[cfg(feature = "groups")]
 pub use reign::MarkerChange;
 pub use sha1::{hex as sha1, stripped};
 use std::sync::Arc;
@@ -181,8 +185,10 @@ impl Command {
             Self::Fence(fence) => fence,
             Self::Queue(entry) => entry,
             Self::Ping(ping) => ping,
+            #[cfg(feature = "diagnostics")]
             Self::Ask(question) => question,
             Self::Listen(listen) => listen,
+            #[cfg(feature = "groups")]
             Self::Reign(question) => question,
             Self::Custom(command) => command,
         }

@@ -22,17 +22,18 @@ mod connection;
 mod custom;
 mod deadlines;
 mod events;
+#[cfg(feature = "diagnostics")]
+mod examining;
+#[cfg_attr(not(feature = "groups"), path = "session/no_group.rs")]
+mod group;
 mod notifications;
 mod outbox;
-mod reign;
 mod replies;
-mod search;
 mod server;
 mod trust;
 
 pub use events::SessionEvent;
 pub use notifications::Hint;
-pub use search::Whereabouts;
 pub(super) use trust::SameServer;
 
 use super::command::NodeReply;
@@ -45,8 +46,6 @@ use crate::engine::{Backoff, Jitter};
 use crate::time::Time;
 use connection::{Arrival, Connection};
 use notifications::Notifications;
-
-use search::Search;
 use server::LastServer;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -84,7 +83,7 @@ impl SessionOptions {
     fn tag(&self) -> Arc<[u8]> {
         self.group
             .as_ref()
-            .map_or_else(Arc::default, |group| Arc::clone(&group.tag))
+            .map_or_else(Arc::default, |group| group.tag())
     }
 
     /// Is this node a slot of a cluster?
@@ -93,11 +92,9 @@ impl SessionOptions {
     }
 
     fn named_server(&self) -> NamedServer {
-        match &self.group {
-            None => NamedServer::Plain,
-            Some(group) if group.tag.is_empty() => NamedServer::Group,
-            Some(_) => NamedServer::Slot,
-        }
+        self.group
+            .as_ref()
+            .map_or(NamedServer::Plain, |group| group.named_server())
     }
 
     fn kind(&self) -> NodeKind {
@@ -143,7 +140,6 @@ pub struct Session {
     connection: Connection,
     server: LastServer,
     trust: Trust,
-    search: Search,
     flight: Flight,
     notifications: Notifications,
     /// Requests that wait until the connection is ready or has room.
@@ -194,7 +190,6 @@ impl Session {
             connection: Connection::default(),
             server: LastServer::default(),
             trust: Trust::default(),
-            search: Search::default(),
             notifications: Notifications::default(),
             waiting: RequestQueue::default(),
             pending_releases: PendingReleases::default(),
@@ -220,8 +215,8 @@ impl Session {
         request: impl Into<SharedRequest>,
     ) {
         let mut request = request.into();
-        if self.options.group.is_some() {
-            self.greet_again(now);
+        if let Some(group) = self.options.group.clone() {
+            self.greet_again(now, &group);
         }
         // Pending releases and requests that wait for room are written first.
         self.fill(now);
@@ -250,7 +245,7 @@ impl Session {
             State::Connecting { .. } | State::Ready => problem,
         };
         self.arrival.closed(&problem);
-        let problem = self.of_announced(problem);
+        let problem = self.of_place(problem);
         // No pause if an idle connection was closed: servers restart, and close idle connections.
         let was_idle = std::mem::take(&mut self.connection.is_proven) && self.flight.is_empty();
         let pause = if was_idle {
@@ -266,7 +261,6 @@ impl Session {
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.connection.input.clear();
-        self.search.closed();
         self.notifications.lose();
         let may_deliver = was_ready && !(self.flight.is_empty() && self.trust.order.is_settled());
         if let Some(server) = self.server.identity.as_ref().filter(|_| may_deliver) {
@@ -275,7 +269,9 @@ impl Session {
         for command in self.flight.clear() {
             self.lose(now, command.ticket, command.request, &problem, true);
         }
-        self.lose_unchecked(now, &problem);
+        if self.options.group.is_some() {
+            self.lose_reign(now, &problem);
+        }
         while let Some(Queued {
             ticket, request, ..
         }) = self.waiting.pop()
@@ -315,8 +311,8 @@ impl Session {
     /// The output is about to be written. In a group, the question behind the votes in it is asked
     /// now: one for all of them.
     pub fn about_to_write(&mut self) {
-        if self.trust.group.is_unchecked {
-            self.seal();
+        if let Some(group) = self.options.group.clone() {
+            self.seal(&group);
         }
     }
 

@@ -34,6 +34,7 @@ pub(super) enum NamedServer {
     /// `redis://`.
     Plain,
     /// `redis+sentinel://`, or `redis://` with `failover=true`.
+    #[cfg_attr(not(feature = "groups"), allow(dead_code, reason = "none is built in"))]
     Group,
     /// `redis+cluster://`.
     Slot,

@@ -6,11 +6,8 @@
 use super::Rounds;
 use super::entry::Entry;
 use crate::engine::{Node, NodeSet, Request, quorum};
-use crate::node::node_error::NodeError;
-use crate::node::report::NodeStatus;
 use crate::node::session::Session;
 use crate::time::Time;
-use std::io::ErrorKind;
 use std::time::Duration;
 
 /// The least time for which a round that could end waits for answers that may help.
@@ -171,24 +168,6 @@ impl<W> Entry<W> {
             self.majority_at = Some(now);
         }
         self.is_prolonged || self.could_end()
-    }
-
-    /// Notes which nodes have not answered a ping in time, where nothing worse is known.
-    pub(super) fn note_late_pings(&self, statuses: &mut [NodeStatus]) {
-        for (index, status) in statuses.iter_mut().enumerate() {
-            let problem = self.problem(Node::new(index));
-            let late = problem.filter(|problem| is_late(problem));
-            status.last_error = status.last_error.take().or_else(|| late.cloned());
-        }
-    }
-}
-
-/// Did the node, or the server that is its master, not answer in time?
-fn is_late(problem: &NodeError) -> bool {
-    match problem {
-        NodeError::TimedOut(_) => true,
-        NodeError::Unreachable { kind, .. } => *kind == ErrorKind::TimedOut,
-        _ => false,
     }
 }
 

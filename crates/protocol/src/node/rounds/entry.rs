@@ -272,6 +272,10 @@ impl<W> Entry<W> {
         votes.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let needs_reports = votes.same_server || !self.is_plain() || !votes.quarantine.is_zero();
         let mut outcome = RoundOutcome::of(votes);
+        #[cfg(feature = "diagnostics")]
+        if self.is_ping() {
+            outcome.statuses = self.statuses(now, sessions);
+        }
         if self.custom().is_some() {
             outcome.said = self.said();
             outcome.is_watched = self.is_watched(sessions);

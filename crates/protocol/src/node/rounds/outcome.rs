@@ -1,8 +1,10 @@
 //! The outcome of a round.
 
 use crate::engine::{NodeSet, Said, Tally, Votes};
+#[cfg(feature = "diagnostics")]
+use crate::node::NodeStatus;
 use crate::node::node_error::NodeError;
-use crate::node::report::{NodeAnswer, NodeReport, NodeStatus};
+use crate::node::report::{NodeAnswer, NodeReport};
 
 /// The outcome of a round, or of a wait in the nodes' queue, whose votes say which nodes reserve
 /// the lock.
@@ -18,6 +20,7 @@ pub struct RoundOutcome {
     /// Do all nodes tell the watcher when what a custom command has read changes?
     pub is_watched: bool,
     /// The state of every node, after a ping.
+    #[cfg(feature = "diagnostics")]
     pub statuses: Vec<NodeStatus>,
 }
 
@@ -28,6 +31,7 @@ impl RoundOutcome {
             reports: Vec::new(),
             said: Vec::new(),
             is_watched: false,
+            #[cfg(feature = "diagnostics")]
             statuses: Vec::new(),
         }
     }
@@ -45,6 +49,7 @@ impl RoundOutcome {
         Self {
             reports: nodes.iter().map(failed).collect(),
             said: vec![None; nodes.len()],
+            #[cfg(feature = "diagnostics")]
             statuses: NodeStatus::of_unreachable(nodes, error),
             ..Self::of(votes)
         }

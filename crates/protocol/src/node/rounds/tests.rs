@@ -160,6 +160,7 @@ fn with_wait_for_all_a_round_ends_with_the_last_answer_or_at_its_deadline() {
     assert_eq!(nodes.over().votes.tally.granted, set(&[0, 1]));
 }
 
+#[cfg(feature = "diagnostics")]
 #[test]
 fn a_ping_waits_for_every_node() {
     let mut nodes = Nodes::ready(false);

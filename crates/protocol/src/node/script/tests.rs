@@ -69,7 +69,9 @@ fn every_request_and_every_script_says_why_it_may_arrive_late() {
         Verb::Queue,
         Verb::Turn,
         Verb::Listen,
+        #[cfg(feature = "diagnostics")]
         Verb::Ask,
+        #[cfg(feature = "groups")]
         Verb::Reign,
         Verb::Custom,
     ];
@@ -83,7 +85,11 @@ fn every_request_and_every_script_says_why_it_may_arrive_late() {
         match verb {
             Verb::Acquire | Verb::Handoff | Verb::Extend | Verb::Release | Verb::Undo => {}
             Verb::Restore | Verb::Fence | Verb::Ping | Verb::Queue | Verb::Turn => {}
-            Verb::Listen | Verb::Ask | Verb::Reign | Verb::Custom => {}
+            Verb::Listen | Verb::Custom => {}
+            #[cfg(feature = "diagnostics")]
+            Verb::Ask => {}
+            #[cfg(feature = "groups")]
+            Verb::Reign => {}
         }
     }
     for (name, file) in FILES {

@@ -8,7 +8,8 @@
 
 use super::{Session, State};
 use crate::node::command::KnownScripts;
-use crate::node::examination::Examination;
+#[cfg(feature = "diagnostics")]
+use crate::node::diagnostics::Examination;
 use crate::node::handshake::Handshake;
 use crate::node::wrong_server::WrongServer;
 use crate::node::{Identity, NodeError, OtherProtocol, Phase, ServerError};
@@ -25,6 +26,7 @@ pub(super) struct Connection {
     pub(super) input: Vec<u8>,
     pub(super) scripts: KnownScripts,
     /// What the server has told about itself.
+    #[cfg(feature = "diagnostics")]
     pub(super) examination: Examination,
     /// Which run of the server it leads to, as that has said on this connection.
     pub(super) run_id: Option<Arc<str>>,
@@ -172,7 +174,9 @@ impl Session {
         self.arrival.greeted(now);
         self.problem = None;
         self.state = State::Ready;
-        self.greet_group(now);
+        if let Some(group) = self.options.group.clone() {
+            self.greet_group(now, &group);
+        }
     }
 
     /// Until when a round waits for the first answer on this connection, if it has not arrived.

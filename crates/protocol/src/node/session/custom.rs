@@ -36,7 +36,7 @@ impl Session {
             }
         }
         if let Some(group) = &self.options.group {
-            if let Some(adapted) = request.custom().and_then(|it| it.for_tag(&group.tag)) {
+            if let Some(adapted) = request.custom().and_then(|it| it.for_tag(&group.tag())) {
                 request.change(|request| request.command = Command::Custom(adapted));
             }
         }

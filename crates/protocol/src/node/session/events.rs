@@ -47,7 +47,7 @@ impl Session {
                 return Some(SessionEvent::Queue(support));
             }
         }
-        if let Some((age, left)) = self.trust.group.new_reign.take() {
+        if let Some((age, left)) = self.trust.group.take_new_reign() {
             return Some(SessionEvent::NewReign { age, left });
         }
         let was_ready = self.went_down.take()?;

@@ -328,6 +328,7 @@ const NO_QUEUE_FOR: Duration = Duration::from_secs(30);
 
 impl Session {
     /// Whether clients can wait in a queue on this node, once that is known.
+    #[cfg(feature = "diagnostics")]
     pub(in crate::node) fn queue_support(&self, now: Time) -> Option<QueueSupport> {
         let refusal = self.notifications.refusal.as_ref();
         self.support(refusal.is_some_and(|(_, until)| now < *until))

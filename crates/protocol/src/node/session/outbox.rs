@@ -7,7 +7,9 @@
 //! again when that is possible.
 
 use super::{Answer, Session};
-use crate::engine::{Command, Ping, Request};
+#[cfg(feature = "diagnostics")]
+use crate::engine::Ping;
+use crate::engine::{Command, Request};
 use crate::node::command::{Form, NodeReply};
 use crate::node::flight::{InFlight, Queued};
 use crate::node::pending_releases::removal_if_unanswered;
@@ -46,13 +48,14 @@ impl Session {
                 return self.fail(ticket, &problem, false);
             }
         }
-        if self.options.group.is_some() {
-            self.note_vote(now, &mut request, ticket.is_some());
+        if let Some(group) = self.options.group.clone() {
+            self.note_vote(now, &mut request, ticket.is_some(), &group);
         }
         self.prove(now, &request);
         let mut is_tracked = false;
         match &request.command {
             Command::Queue(entry) => self.listen(now, entry, request.counts_in_quarantine()),
+            #[cfg(feature = "diagnostics")]
             Command::Ping(Ping { asks: true }) => self.examine(now, &request),
             Command::Custom(command) => is_tracked = self.track(now, command),
             _ => {}

@@ -40,9 +40,8 @@ impl Session {
             if !self.is_subscribed(message) {
                 // A push message answers no other command.
                 let counts = self.quarantine_left(now).is_none();
-                let group = self.options.group.as_ref();
-                let tag = group.map_or(&[][..], |group| &group.tag);
-                self.notifications.pushed(message, tag, counts);
+                self.notifications
+                    .pushed(message, self.flight.tag(), counts);
                 return Ok(());
             }
         }
@@ -114,10 +113,12 @@ impl Session {
         let read = self.weigh(now, &command, reply, read);
         match &command.request.command {
             Command::Listen(listen) => return self.listened(listen.step, read, reply),
+            #[cfg(feature = "groups")]
             Command::Reign(question) => {
                 let step = question.step.clone();
                 return self.reigned(now, &command, &step, read);
             }
+            #[cfg(feature = "diagnostics")]
             Command::Ask(question) => return self.told(*question, read, (command.sent_at, now)),
             Command::Custom(custom) => {
                 let is_read =
@@ -180,7 +181,11 @@ impl Session {
         why: NoReply,
     ) -> Result<(), NodeError> {
         self.note_hidden_look(now, &command.request, &why);
-        match self.of_group(why) {
+        let why = match self.options.group {
+            Some(_) => self.of_group(why),
+            None => why,
+        };
+        match why {
             NoReply::UnknownScript => {
                 self.unknown_script(now, command, reply);
                 Ok(())
@@ -232,7 +237,9 @@ impl Session {
                 return self.remove_later(now, command.ticket, command.request);
             }
             if !self.is_overtaken(&command) {
-                self.note_again(&command);
+                if self.options.group.is_some() {
+                    self.note_again(&command);
+                }
                 return self.flight.push(now, command.ticket, command.request, form);
             }
         }
@@ -264,9 +271,6 @@ impl Session {
     ) -> Result<(), NodeError> {
         if command.request.is_look() {
             return Ok(());
-        }
-        if matches!(&problem, NodeError::Server(error) if self.is_abandoned(error)) {
-            self.doubt();
         }
         self.problem = Some(problem.clone());
         let kind = if let NodeError::Server(error) = &problem {

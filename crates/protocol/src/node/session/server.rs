@@ -1,20 +1,11 @@
-//! What a session knows about the node's server and tells of it: who it is, and what it has said
-//! about its state.
-//!
-//! Questions about the server's state are asked along with a ping, on the connection of the locks.
-//! They are written all at once, before the ping, and nobody waits for their answers: the ping's is
-//! behind them. A question that the server refuses changes nothing for locks.
+//! What a session knows about the node's server, and how it is with the node.
 
 use super::{Session, State};
-use crate::engine::{Command, Question, Request};
-use crate::node::command::{Form, NoReply, NodeReply, script_of};
-use crate::node::examination::Examination;
-use crate::node::{
-    Host, Identity, NodeAnswer, NodeError, NodeReport, NodeStatus, Phase, StaleConnections,
-};
+use crate::engine::Request;
+use crate::node::command::script_of;
+use crate::node::{Identity, NodeAnswer, NodeError, NodeReport, Phase, StaleConnections};
 use crate::time::Time;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The server that answered last.
 #[derive(Debug, Default)]
@@ -22,6 +13,9 @@ pub(super) struct LastServer {
     pub(super) identity: Option<Identity>,
     /// Earlier connections, which may still deliver what was written on them.
     pub(super) stale: StaleConnections,
+    /// How long the last answer took that a round waited for.
+    #[cfg(feature = "diagnostics")]
+    pub(super) round_trip: Option<std::time::Duration>,
 }
 
 impl LastServer {
@@ -44,49 +38,9 @@ impl Session {
         report.former_reign = self.trust.group.former();
         report
     }
-
-    /// Notes on which machine the node is. Call it after [`connected`](Self::connected).
-    pub fn leads_to(&mut self, host: Option<Host>) {
-        self.connection.examination.host = host;
-    }
-
-    /// Asks the questions that belong to this ping.
-    pub(super) fn examine(&mut self, now: Time, request: &Request) {
-        let group = self.options.group.as_deref();
-        for question in self.connection.examination.questions(group) {
-            let ask = Request {
-                command: Command::Ask(question),
-                ..*request
-            };
-            self.flight.push(now, None, ask.into(), Form::Digest);
-        }
-    }
-
-    /// Takes the answer to a question that was written at `sent_at`.
-    pub(super) fn told(
-        &mut self,
-        question: Question,
-        read: Result<NodeReply, NoReply>,
-        between: (Time, Time),
-    ) -> Result<(), NodeError> {
-        let examination = &mut self.connection.examination;
-        match read {
-            Err(NoReply::Nonsense(problem)) => return Err(problem),
-            Err(NoReply::Failed(NodeError::Server(error))) if error.kind.is_refusal() => {
-                examination.refuse(question, between);
-            }
-            read => {
-                let told = read
-                    .ok()
-                    .and_then(|it| it.said?.get::<Examination>().cloned());
-                examination.note(question, told.unwrap_or_default(), between);
-            }
-        }
-        Ok(())
-    }
 }
 
-// The state and the status of a session.
+// The state of a session.
 
 impl Session {
     pub fn name(&self) -> &Arc<str> {
@@ -107,21 +61,18 @@ impl Session {
         }
     }
 
-    /// Is it known at which address the node is tried?
-    pub(super) fn is_found(&self) -> bool {
-        let is_sought = matches!(
-            self.state,
-            State::Connecting {
-                phase: Phase::Resolving,
-                ..
-            }
-        );
-        !is_sought && !self.is_down()
-    }
-
     /// The error for an answer that is missing at the end of a round.
     pub(in crate::node) fn late(&self) -> NodeError {
-        self.of_announced(NodeError::TimedOut(self.phase()))
+        self.of_place(NodeError::TimedOut(self.phase()))
+    }
+
+    /// This error of a connection that is being made, or was lost; of one to a group with the place
+    /// that was meant.
+    pub(super) fn of_place(&self, problem: NodeError) -> NodeError {
+        match self.options.group {
+            Some(_) => self.of_announced(problem),
+            None => problem,
+        }
     }
 
     /// The number of unanswered commands, and of pending releases.
@@ -176,42 +127,5 @@ impl Session {
     /// Does a request or a removal wait until it can be written?
     pub(super) fn has_unwritten(&self) -> bool {
         !(self.waiting.is_empty() && self.pending_releases.queue.is_empty())
-    }
-
-    pub(in crate::node) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
-        let is_connected = self.is_ready();
-        let identity = self.server.identity.as_ref();
-        let uptime = identity
-            .and_then(|identity| identity.uptime)
-            .filter(|_| is_connected);
-        let examination = if is_connected {
-            self.connection.examination.clone()
-        } else {
-            Examination::default()
-        };
-        NodeStatus {
-            is_connected,
-            server: identity.and_then(|identity| identity.server.clone()),
-            version: identity.and_then(|identity| identity.version.clone()),
-            uptime: uptime
-                .map(|uptime| uptime.saturating_add(now.since(self.trust.uptime.greeted_at))),
-            quarantine: self.quarantine_left(now).filter(|_| is_connected),
-            round_trip,
-            address: examination.host.and_then(|host| host.address),
-            persistence: examination.persistence,
-            memory: examination.memory(),
-            role: examination.role,
-            is_cluster: examination.is_cluster,
-            group: self.trust.group.status(now).filter(|_| is_connected),
-            queue: self.queue_support(now).filter(|_| is_connected),
-            last_error: self.same_server().or_else(|| self.problem.clone()),
-            host: examination.host,
-            clock_reading: examination.clock,
-            group_options: self.options.group.clone(),
-            failover: examination.failover,
-            sentinels: None,
-            // `add_warnings` knows the time of day, and a round of its own asks about registers.
-            ..NodeStatus::unknown(&self.options.name)
-        }
     }
 }

@@ -1,12 +1,15 @@
 //! One session, in literal bytes and times: conversations, which are in `scenarios`, and properties
 //! of it.
 
+#[cfg(feature = "diagnostics")]
 mod examining;
 mod limits;
 mod other_protocols;
 mod pauses;
+#[cfg(feature = "groups")]
 mod reign;
 mod scenario;
+#[cfg(feature = "groups")]
 mod search;
 mod stale_connections;
 mod stray;

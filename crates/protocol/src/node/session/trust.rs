@@ -28,13 +28,14 @@
 //! judgement with it, and whoever adds a reason not to count adds a rule here.
 
 mod order;
+#[cfg(feature = "groups")]
 mod reign;
 
 pub(super) use order::ReplyOrder;
-pub(super) use reign::Group;
 
+use super::group::Group;
 use super::{Answer, Session};
-use crate::engine::{Request, Vote};
+use crate::engine::{Command, Request, Vote};
 use crate::node::command::{NoReply, NodeReply};
 use crate::node::flight::InFlight;
 use crate::node::{Identity, NodeError, SharedRequest};
@@ -60,14 +61,6 @@ impl LeastUptime {
     /// The lower bound at this time.
     fn at(self, now: Time) -> Duration {
         self.uptime.saturating_add(now.since(self.greeted_at))
-    }
-
-    /// The lower bound for what is this old now.
-    pub(super) fn aged(now: Time, age: Duration) -> Self {
-        Self {
-            greeted_at: now,
-            uptime: age,
-        }
     }
 
     /// The lower bound after a greeting with this identity. `before` is the identity of the
@@ -131,6 +124,17 @@ impl Trust {
     }
 }
 
+impl Request {
+    /// Is the answer a vote on a lock, which counts in the reign that was greeted only? A removal
+    /// may be carried out in any: what it does not reach ends before the quarantine does.
+    pub(super) fn is_vote(&self) -> bool {
+        matches!(
+            self.command,
+            Command::Claim(_) | Command::Keep(_) | Command::Fence(_)
+        )
+    }
+}
+
 impl Session {
     /// Says what the reply to this command is worth when it arrives. Each reply passes here once,
     /// before anything is made of it.
@@ -143,8 +147,8 @@ impl Session {
     ) -> Result<NodeReply, NoReply> {
         let request = &command.request;
         let mut answer = self.weigh_order(request, reply, read)?;
-        if self.options.group.is_some() {
-            self.weigh_in_reign(now, request, command.sent_at, &mut answer);
+        if let Some(group) = self.options.group.clone() {
+            self.weigh_in_reign(now, request, command.sent_at, &mut answer, &group);
         }
         self.weigh_restart(now, request, &mut answer);
         Ok(answer)
@@ -191,10 +195,8 @@ impl Session {
     /// How long until the node's grants count. `None` if they count now.
     pub(super) fn quarantine_left(&self, now: Time) -> Option<Duration> {
         let wanted = self.options.quarantine?;
-        let reign = match self.options.group {
-            Some(_) => self.trust.group.age(now),
-            None => None,
-        };
+        let group = self.options.group.as_ref();
+        let reign = group.and_then(|_| self.trust.group.age(now));
         let kept = reign.unwrap_or_else(|| self.trust.uptime.at(now));
         let left = wanted.saturating_sub(kept);
         (!left.is_zero()).then_some(left)

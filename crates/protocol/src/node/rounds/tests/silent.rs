@@ -3,7 +3,7 @@
 use super::{Nodes, set};
 use crate::engine::{NodeSet, Request, Verb};
 use crate::node::fixture::{greeting, request};
-use crate::node::{NodeAnswer, NodeError, NodeStatus, Phase};
+use crate::node::{NodeAnswer, NodeError};
 use std::time::Duration;
 
 /// Three nodes, the last of which was silent for a whole round.
@@ -185,8 +185,10 @@ fn an_attempt_does_not_wait_for_unreachable_nodes() {
     ));
 }
 
+#[cfg(feature = "diagnostics")]
 #[test]
 fn a_node_that_answers_no_ping_has_that_as_its_error() {
+    use crate::node::{NodeStatus, Phase};
     let mut nodes = Nodes::ready(false);
     nodes.lose(1);
     nodes.pass(500);

@@ -1,9 +1,8 @@
 //! Questions about the server's state.
 
 use crate::engine::{Command, Ping, Request, Verb, Vote};
-use crate::node::NodeStatus;
-use crate::node::examination::{CrashLoss, Role};
 use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
+use crate::node::{CrashLoss, NodeStatus, Role};
 use std::time::Duration;
 
 const QUESTIONS: [&str; 9] = [
@@ -25,7 +24,7 @@ fn examine(talk: &mut ScriptedSession, serial: u64) {
 }
 
 fn status(talk: &ScriptedSession) -> NodeStatus {
-    talk.session.status(talk.now, None)
+    talk.session.status(talk.now)
 }
 
 fn bulk(text: &str) -> String {

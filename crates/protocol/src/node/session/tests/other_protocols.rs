@@ -71,10 +71,7 @@ fn tls_is_recognised_in_every_state_for_every_record_type_however_it_is_split() 
     let mut idle = ScriptedSession::ready();
     idle.hear([0x15]);
     idle.hear([0x03]);
-    assert_eq!(
-        idle.session.status(idle.now, None).last_error,
-        Some(expected)
-    );
+    assert_eq!(idle.session.problem, Some(expected));
 }
 
 /// The error for this byte at the beginning of a reply. A server that has spoken RESP before is no

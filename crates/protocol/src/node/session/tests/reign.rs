@@ -116,7 +116,7 @@ fn outcome(talk: &mut ScriptedSession) -> Result<(), NodeError> {
 }
 
 fn status(talk: &ScriptedSession) -> NodeStatus {
-    talk.session.status(talk.now, None)
+    talk.session.status(talk.now)
 }
 
 #[test]

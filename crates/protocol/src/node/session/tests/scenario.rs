@@ -258,15 +258,16 @@ impl Player {
                 None => "none".to_owned(),
             },
             ["unanswered?"] => session.load().0.to_string(),
-            ["quarantine?"] => match session.status(now, None).quarantine {
+            ["quarantine?"] => match session.quarantine_left(now).filter(|_| session.is_ready()) {
                 Some(left) => format!("for {left:?}"),
                 None => "none".to_owned(),
             },
             ["server?"] => {
-                let status = session.status(now, None);
-                let up = status.uptime.map(|up| format!("{up:?}"));
-                let run = session.run_id().map(str::to_owned);
-                let facts = [status.server, status.version, run, up];
+                let identity = session.server.identity.clone().unwrap_or_default();
+                let uptime = identity.uptime.filter(|_| session.is_ready());
+                let since = now.since(session.trust.uptime.greeted_at);
+                let up = uptime.map(|up| format!("{:?}", up.saturating_add(since)));
+                let facts = [identity.server, identity.version, identity.run_id, up];
                 let [server, version, run, up] = facts.map(|it| it.unwrap_or("-".to_owned()));
                 format!("{server} {version}, run {run}, up {up}")
             }

@@ -45,8 +45,7 @@ impl ReplyOrder {
 
     /// Could the reply to this request be the reply to another one?
     fn is_unproven_for(self, request: &SharedRequest) -> bool {
-        let is_ping = matches!(request.command, Command::Ping(_));
-        self.is_doubtful && !is_ping && !request.has_proof()
+        self.is_doubtful && !request.is_about_server() && !request.has_proof()
     }
 }
 
@@ -105,8 +104,7 @@ impl Session {
         reply: &Reply<'_>,
         read: Result<NodeReply, NoReply>,
     ) -> Result<NodeReply, NoReply> {
-        let is_vote = read.is_ok() && !matches!(request.command, Command::Ask(_));
-        let is_doubted = is_vote && self.trust.order.is_unproven_for(request);
+        let is_doubted = read.is_ok() && self.trust.order.is_unproven_for(request);
         // No server says unasked that it does not know a script.
         let is_unknown = matches!(read, Err(NoReply::UnknownScript)) && request.has_proof();
         let is_error = matches!(reply, Reply::Error(_)) && !is_unknown;

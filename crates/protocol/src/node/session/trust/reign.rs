@@ -6,78 +6,23 @@ use crate::engine::{Command, ReignStep, Request, Vote};
 use crate::node::command::{NoReply, NodeReply};
 use crate::node::flight::InFlight;
 use crate::node::group::{Checked, Reign, ReignAnswer};
-use crate::node::session::{Answer, Session};
+use crate::node::session::Session;
 use crate::node::wrong_server::WrongServer;
-use crate::node::{GroupStatus, NodeError, SharedRequest};
+use crate::node::{GroupOptions, NodeError};
 use crate::time::Time;
-use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How long a name may lead to a former master after a failover: providers let resolvers keep the
 /// address for a few seconds, and for a minute at most.
 const NAME_MOVES_WITHIN: Duration = Duration::from_secs(60);
 
-/// The reign of a connection to a replicated group. Empty for a plain node.
-#[derive(Debug, Default)]
-pub(in crate::node::session) struct Group {
-    /// As greeted on this connection.
-    pub(in crate::node::session) reign: Option<Reign>,
-    /// Was a vote written since the last question?
-    pub(in crate::node::session) is_unchecked: bool,
-    /// Votes that wait for the answer to the question behind them.
-    unchecked: VecDeque<(Answer, SharedRequest)>,
-    /// Votes that were checked, and wait until the clock is set from which the reign counts. None
-    /// counts before that; but when nobody waits, nobody writes the question or reads the answer.
-    unconfirmed: VecDeque<(Answer, SharedRequest)>,
-    /// When the last command was sent that has certainly written something, of those before the
-    /// next answer.
-    wrote_at: Option<Time>,
-    /// Since when each server that was greeted was a replica, and heard its master.
-    pub(in crate::node::session) replica_since: Option<Time>,
-    /// The reign that was greeted last, on whatever connection.
-    pub(in crate::node::session) last: Option<Reign>,
-    /// For how long it is known, and how long its grants do not count, if it is another one than
-    /// before and that was not reported yet.
-    pub(in crate::node::session) new_reign: Option<(Duration, Duration)>,
-}
-
-impl Group {
-    /// A connection begins: what the last one had shown goes, and what is known of the group stays.
-    pub(in crate::node::session) fn forget(&mut self) {
-        let before = std::mem::take(self);
-        self.replica_since = before.replica_since;
-        self.last = before.last;
-    }
-
-    /// Keeps a vote until the question behind it is answered.
-    pub(super) fn keep(&mut self, answer: Answer, request: SharedRequest) {
-        self.unchecked.push_back((answer, request));
-    }
-
-    pub(in crate::node::session) fn status(&self, now: Time) -> Option<GroupStatus> {
-        self.reign.as_ref().map(|reign| reign.status(now))
-    }
-
-    /// The earlier reign that is known of the group.
-    pub(in crate::node::session) fn former(&self) -> Option<String> {
-        self.reign.as_ref().and_then(Reign::former)
-    }
-
-    /// How old the reign is at least, once it was greeted: no age as long as nobody has vouched for
-    /// it, however long that takes.
-    pub(super) fn age(&self, now: Time) -> Option<Duration> {
-        self.reign.as_ref().map(|reign| reign.age(now))
-    }
-}
-
-impl Request {
-    /// Is the answer a vote on a lock, which counts in the reign that was greeted only? A removal
-    /// may be carried out in any: what it does not reach ends before the quarantine does.
-    pub(in crate::node::session) fn is_vote(&self) -> bool {
-        matches!(
-            self.command,
-            Command::Claim(_) | Command::Keep(_) | Command::Fence(_)
-        )
+impl LeastUptime {
+    /// The lower bound for what is this old now.
+    pub(in crate::node::session) fn aged(now: Time, age: Duration) -> Self {
+        Self {
+            greeted_at: now,
+            uptime: age,
+        }
     }
 }
 
@@ -89,10 +34,8 @@ impl Session {
         request: &Request,
         sent_at: Time,
         reply: &mut NodeReply,
+        options: &GroupOptions,
     ) {
-        let Some(options) = &self.options.group else {
-            return;
-        };
         if reply.vote == Vote::Granted && matches!(request.command, Command::Claim(_)) {
             self.trust.group.wrote_at = Some(sent_at);
         }
@@ -245,7 +188,8 @@ impl Session {
 
     /// Since it was named, the server may have been replaced, and elected again.
     fn expect_named_lately(&self, now: Time) -> Result<(), NodeError> {
-        let (Some(options), Some(at)) = (&self.options.group, self.search.located_at) else {
+        let (Some(options), Some(at)) = (&self.options.group, self.trust.group.search.located_at)
+        else {
             return Ok(());
         };
         let is_old = Reign::is_named_too_long_ago(options, at, now);
@@ -265,7 +209,7 @@ impl Session {
         match reign.check(options, between, self.trust.group.wrote_at.take(), answer) {
             Ok(()) => {}
             Err(problem @ NodeError::NotVouched { .. }) => {
-                self.doubt();
+                self.trust.group.search.doubt();
                 self.lose_unchecked(between.1, &problem);
                 return Ok(());
             }

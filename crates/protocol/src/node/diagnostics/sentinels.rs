@@ -1,7 +1,8 @@
 //! What Sentinels say about the group that they watch. Votes depend on none of it: it is for
 //! warnings.
 
-use super::{GroupOptions, NodeStatus, NodeWarning, Role};
+use super::{NodeStatus, NodeWarning, Role};
+use crate::node::GroupOptions;
 use crate::resp::Reply;
 use std::time::Duration;
 

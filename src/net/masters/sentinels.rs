@@ -1,10 +1,9 @@
 //! Asks the Sentinels of a group what they say about it, each on a thread of its own, over a
 //! connection of its own.
 
-use super::LookupAuth;
-use super::locate::{ASKING_MAX, decode_all};
-use super::probe::ProbeConnection;
+use super::{ASKING_MAX, LookupAuth, decode_all};
 use crate::clock::{self, Time};
+use crate::net::probe::ProbeConnection;
 use crate::node::handshake::auth;
 use crate::node::{SentinelAnswer, SentinelAnswers};
 use crate::node_url::{Address, HostPort};

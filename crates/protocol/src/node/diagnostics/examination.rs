@@ -4,10 +4,11 @@
 //! No answer decides anything about locks. A question that a server does not understand, or that
 //! the user may not ask, leaves its field `None`.
 
-use super::handshake::info_field;
-use super::server_error::presentable;
-use super::{GroupOptions, Host, NodeStatus};
+use super::NodeStatus;
 use crate::engine::Question;
+use crate::node::handshake::info_field;
+use crate::node::server_error::presentable;
+use crate::node::{GroupOptions, Host};
 use crate::resp::{Elements, Reply};
 use crate::time::Time;
 use std::fmt;
@@ -15,19 +16,19 @@ use std::time::Duration;
 
 /// The answers of one server, on one connection; or to one question.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Examination {
-    pub(super) persistence: Persistence,
+pub(in crate::node) struct Examination {
+    pub(in crate::node) persistence: Persistence,
     memory: Memory,
     /// As the settings say.
     memory_limit: Memory,
-    pub(super) role: Option<Role>,
-    pub(super) is_cluster: Option<bool>,
+    pub(in crate::node) role: Option<Role>,
+    pub(in crate::node) is_cluster: Option<bool>,
     /// Does a replica hear its master?
-    pub(super) hears_master: Option<bool>,
-    pub(super) failover: FailoverSettings,
-    pub(super) clock: Option<ClockReading>,
+    pub(in crate::node) hears_master: Option<bool>,
+    pub(in crate::node) failover: FailoverSettings,
+    pub(in crate::node) clock: Option<ClockReading>,
     /// The machine on which it runs, as the connection shows it.
-    pub(super) host: Option<Host>,
+    pub(in crate::node) host: Option<Host>,
     /// What the server does not understand, or the user may not ask. It is not asked again: the
     /// server may log each refusal, and the command after an error needs a proof of the order.
     refused: Vec<Question>,
@@ -36,7 +37,7 @@ pub(super) struct Examination {
 impl Examination {
     /// Reads the answer to this question. `None` if it is an answer to another command. When the
     /// clock was read is not known here.
-    pub(super) fn read(
+    pub(in crate::node) fn read(
         question: Question,
         reply: &Reply<'_>,
         secret: Option<&[u8]>,
@@ -139,7 +140,7 @@ impl Examination {
     }
 
     /// The server's memory. Servers before Redis 3.2 report its limit only among their settings.
-    pub(super) fn memory(&self) -> Memory {
+    pub(in crate::node) fn memory(&self) -> Memory {
         let memory = &self.memory;
         let limit = &self.memory_limit;
         Memory {
@@ -150,8 +151,8 @@ impl Examination {
     }
 
     /// The questions that are worth asking of a node, which is a group with these options.
-    pub(super) fn questions(&self, group: Option<&GroupOptions>) -> Vec<Question> {
-        let vouches = group.is_some_and(|options| options.replicas.is_some());
+    pub(in crate::node) fn questions(&self, group: Option<&GroupOptions>) -> Vec<Question> {
+        let vouches = group.is_some_and(GroupOptions::wants_vouchers);
         let mut questions = Question::ALL.to_vec();
         questions.retain(|question| {
             let is_of_node = match question {
@@ -165,7 +166,7 @@ impl Examination {
 
     /// Notes an answer, or with the default that there is none. The server got the question and
     /// answered it between these two times.
-    pub(super) fn note(&mut self, question: Question, read: Self, between: (Time, Time)) {
+    pub(in crate::node) fn note(&mut self, question: Question, read: Self, between: (Time, Time)) {
         let persistence = &mut self.persistence;
         let said = read.persistence;
         match question {
@@ -195,7 +196,7 @@ impl Examination {
     }
 
     /// Notes that the server will not answer.
-    pub(super) fn refuse(&mut self, question: Question, between: (Time, Time)) {
+    pub(in crate::node) fn refuse(&mut self, question: Question, between: (Time, Time)) {
         if !self.refused.contains(&question) {
             self.refused.push(question);
         }
@@ -348,14 +349,14 @@ pub struct Memory {
 /// What a server of a replicated group does when it hears from too few others, as far as it says
 /// so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct FailoverSettings {
-    pub(super) min_replicas: Option<u64>,
-    pub(super) max_lag: Option<Duration>,
-    pub(super) backlog_ttl: Option<Duration>,
-    pub(super) cluster_timeout: Option<Duration>,
-    pub(super) replica_migration: Option<bool>,
+pub(in crate::node) struct FailoverSettings {
+    pub(in crate::node) min_replicas: Option<u64>,
+    pub(in crate::node) max_lag: Option<Duration>,
+    pub(in crate::node) backlog_ttl: Option<Duration>,
+    pub(in crate::node) cluster_timeout: Option<Duration>,
+    pub(in crate::node) replica_migration: Option<bool>,
     /// May the user have it wait for its replicas?
-    pub(super) may_wait: Option<bool>,
+    pub(in crate::node) may_wait: Option<bool>,
 }
 
 /// A server's role in replication, or in its ZooKeeper ensemble.
@@ -432,7 +433,7 @@ impl NodeStatus {
 
 impl ClockReading {
     /// How far this clock is from a wall clock that shows `wall_micros` at `now`.
-    pub(super) fn difference(self, now: Time, wall_micros: u64) -> ClockDifference {
+    pub(in crate::node) fn difference(self, now: Time, wall_micros: u64) -> ClockDifference {
         let (sent, read) = self.between;
         let error = read.since(sent) / 2;
         let age = u64::try_from(now.since(sent.after(error)).as_micros()).unwrap_or(u64::MAX);

@@ -1,24 +1,86 @@
 //! What a group is asked about its reign, and when: at each greeting, and behind the votes that are
 //! written. `trust::reign` judges the answers.
 
-use super::Session;
+mod search;
+
 use super::trust::LeastUptime;
+use super::{Answer, Session};
 use crate::engine::{Command, Question, ReignQuestion, ReignStep, Request};
 use crate::node::command::{Form, NoReply};
 use crate::node::flight::InFlight;
 use crate::node::group::{MARKER, Reign};
-use crate::node::{NodeError, SharedRequest};
+use crate::node::{GroupOptions, GroupStatus, NodeError, SharedRequest};
 use crate::time::Time;
+use search::Search;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The reign of a connection to a replicated group. Empty for a plain node.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// As greeted on this connection.
+    pub(super) reign: Option<Reign>,
+    /// Was a vote written since the last question?
+    pub(super) is_unchecked: bool,
+    /// Votes that wait for the answer to the question behind them.
+    pub(super) unchecked: VecDeque<(Answer, SharedRequest)>,
+    /// Votes that were checked, and wait until the clock is set from which the reign counts. None
+    /// counts before that; but when nobody waits, nobody writes the question or reads the answer.
+    pub(super) unconfirmed: VecDeque<(Answer, SharedRequest)>,
+    /// When the last command was sent that has certainly written something, of those before the
+    /// next answer.
+    pub(super) wrote_at: Option<Time>,
+    /// Since when each server that was greeted was a replica, and heard its master.
+    pub(super) replica_since: Option<Time>,
+    /// The reign that was greeted last, on whatever connection.
+    pub(super) last: Option<Reign>,
+    /// For how long it is known, and how long its grants do not count, if it is another one than
+    /// before and that was not reported yet.
+    pub(super) new_reign: Option<(Duration, Duration)>,
+    pub(super) search: Search,
+}
+
+impl Group {
+    /// A connection begins: what the last one had shown goes, and what is known of the group stays.
+    pub(super) fn forget(&mut self) {
+        let before = std::mem::take(self);
+        self.replica_since = before.replica_since;
+        self.last = before.last;
+        self.search = before.search;
+    }
+
+    /// Keeps a vote until the question behind it is answered.
+    pub(super) fn keep(&mut self, answer: Answer, request: SharedRequest) {
+        self.unchecked.push_back((answer, request));
+    }
+
+    pub(super) fn status(&self, now: Time) -> Option<GroupStatus> {
+        self.reign.as_ref().map(|reign| reign.status(now))
+    }
+
+    /// Takes for how long a reign is known that was greeted after another one, and how long its
+    /// grants do not count.
+    pub(super) fn take_new_reign(&mut self) -> Option<(Duration, Duration)> {
+        self.new_reign.take()
+    }
+
+    /// The earlier reign that is known of the group.
+    pub(super) fn former(&self) -> Option<String> {
+        self.reign.as_ref().and_then(Reign::former)
+    }
+
+    /// How old the reign is at least, once it was greeted: no age as long as nobody has vouched for
+    /// it, however long that takes.
+    pub(super) fn age(&self, now: Time) -> Option<Duration> {
+        self.reign.as_ref().map(|reign| reign.age(now))
+    }
+}
 
 impl Session {
     /// Asks for the reign, on a connection that was just greeted. Votes that are written behind
     /// that are checked as all others are.
-    pub(super) fn greet_group(&mut self, now: Time) {
-        let Some(options) = self.options.group.clone() else {
-            return;
-        };
+    pub(super) fn greet_group(&mut self, now: Time, options: &GroupOptions) {
         self.trust.group.forget();
         self.trust.uptime = LeastUptime::aged(now, Duration::ZERO);
         if self.trust.group.replica_since.is_some() {
@@ -34,7 +96,7 @@ impl Session {
             .map_or(&[][..], Reign::marker);
         let step = ReignStep::Greet {
             run_id: self.run(),
-            epoch: self.search.epoch,
+            epoch: self.trust.group.search.epoch,
             nonce: nonce.into(),
             last: String::from_utf8_lossy(marker).into(),
             is_vouched: options.replicas.is_some(),
@@ -73,10 +135,13 @@ impl Session {
     /// Adapts what is written to a group, and notes that a question must follow it: behind other
     /// requests only so that the next vote need not begin with a greeting, or so that a quarantine
     /// can begin. An extension sets the key again while nobody else can have got the lock.
-    pub(super) fn note_vote(&mut self, now: Time, request: &mut SharedRequest, is_awaited: bool) {
-        let Some(options) = &self.options.group else {
-            return;
-        };
+    pub(super) fn note_vote(
+        &mut self,
+        now: Time,
+        request: &mut SharedRequest,
+        is_awaited: bool,
+        options: &GroupOptions,
+    ) {
         let group = &mut self.trust.group;
         let reign = group.reign.as_ref();
         let is_open = reign
@@ -93,20 +158,22 @@ impl Session {
         }
     }
 
-    /// Asks in whose reign the votes were given that are about to be written, behind them.
-    pub(super) fn seal(&mut self) {
-        if let Some(now) = self.flight.latest() {
+    /// Asks in whose reign the votes were given that are about to be written, if any are, behind
+    /// them.
+    pub(super) fn seal(&mut self, options: &GroupOptions) {
+        if let Some(now) = self
+            .flight
+            .latest()
+            .filter(|_| self.trust.group.is_unchecked)
+        {
             self.trust.group.is_unchecked = false;
-            self.question(now);
+            self.question(now, options);
         }
     }
 
-    fn question(&mut self, now: Time) {
-        let Some(options) = self.options.group.clone() else {
-            return;
-        };
+    fn question(&mut self, now: Time, options: &GroupOptions) {
         let reign = self.trust.group.reign.as_ref();
-        let is_due = reign.is_none_or(|reign| reign.is_to_vouch(&options, now));
+        let is_due = reign.is_none_or(|reign| reign.is_to_vouch(options, now));
         if let Some(replicas) = options.majority().filter(|_| is_due) {
             // An extension may write nothing, because the key lives longer anyway.
             if let Some(nonce) = self.nonce() {
@@ -125,16 +192,23 @@ impl Session {
         self.ask_reign(now, ReignStep::Check);
     }
 
+    /// The connection is over, and the votes fail whose reign will not be known.
+    pub(super) fn lose_reign(&mut self, now: Time, problem: &NodeError) {
+        self.trust.group.search.closed();
+        self.lose_unchecked(now, problem);
+    }
+
     /// Notes that a question must follow a vote that is sent again.
     pub(super) fn note_again(&mut self, command: &InFlight) {
         let is_vote = command.ticket.is_some() && command.request.is_vote();
-        self.trust.group.is_unchecked |= self.options.group.is_some() && is_vote;
+        self.trust.group.is_unchecked |= is_vote;
     }
 
-    /// In a group, another server may be the master, now or soon: the node is looked for anew.
-    pub(super) fn of_group(&self, why: NoReply) -> NoReply {
+    /// What an error means in a group, where another server may be the master, now or soon.
+    pub(super) fn of_group(&mut self, why: NoReply) -> NoReply {
         match why {
-            NoReply::Failed(NodeError::Server(error)) if self.options.group.is_some() => {
+            NoReply::Failed(NodeError::Server(error)) => {
+                self.trust.group.search.refused(&error);
                 NoReply::Failed(NodeError::in_group(error))
             }
             why => why,
@@ -143,10 +217,7 @@ impl Session {
 
     /// Must an idle connection be greeted again before the next vote counts? One that is being made
     /// is greeted anyway.
-    pub(super) fn greet_again(&mut self, now: Time) {
-        let Some(options) = self.options.group.clone() else {
-            return;
-        };
+    pub(super) fn greet_again(&mut self, now: Time, options: &GroupOptions) {
         let is_idle = self.is_ready() && self.flight.is_empty();
         let reign = self.trust.group.reign.as_ref();
         if is_idle && reign.is_some_and(|reign| reign.is_stale_in(options.max_ttl, now)) {

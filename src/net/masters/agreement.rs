@@ -2,7 +2,7 @@
 //! do not exclude each other's clients: who is asked first would decide where a lock is.
 
 use super::{About, Answer, count_naming};
-use crate::net::learned;
+use crate::net::masters::learned;
 use crate::node::NodeError;
 
 /// Fails unless these servers of one URL may all be of one group.

@@ -1,6 +1,8 @@
 //! What about a node breaks a promise, or would in a fault that is to be expected.
 
 mod causes;
+#[cfg(feature = "groups")]
+mod of_group;
 
 pub use self::causes::{Standards, add_warnings};
 use super::{ClockDifference, CrashLoss};
