@@ -102,6 +102,7 @@
 //!
 //! | feature | what it adds | default |
 //! |---|---|---|
+//! | `groups` | Sentinel, Cluster and `?failover=true` as nodes: [its page](guide::groups) | on |
 //! | `diagnostics` | [`NodeStatus`], [`Locks`], [`LockClient::force_release`] | on |
 //! | `registers` | [`register`], [`transaction`], [`LockClient::once_per`] | on |
 //! | `embedded` | `redlatch::embedded`: Redis-like nodes for tests; needs a C compiler | off |
