@@ -14,14 +14,15 @@ impl Session {
     /// Decodes the input. Returns how many bytes at its end are an incomplete reply.
     pub(super) fn decode(&mut self, now: Time, input: &[u8]) -> usize {
         let mut rest = input;
-        // Where there are too few bytes to recognise the protocol, the next ones decide.
-        while !rest.is_empty() && !self.may_be_foreign(rest) {
+        while !rest.is_empty() {
             let problem = match self.connection.decoder.decode(rest) {
                 Ok(None) => break,
                 Ok(Some((reply, used))) => {
                     rest = &rest[used..];
                     self.reply(now, &reply).err()
                 }
+                // There are too few bytes to recognise the protocol: the next ones decide.
+                Err(_) if self.may_be_foreign(rest) => break,
                 Err(error) => Some(self.decode_error(rest, error)),
             };
             if let Some(problem) = problem {
