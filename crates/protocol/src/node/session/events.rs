@@ -47,8 +47,10 @@ impl Session {
                 return Some(SessionEvent::Queue(support));
             }
         }
-        if let Some((age, left)) = self.trust.group.take_new_reign() {
-            return Some(SessionEvent::NewReign { age, left });
+        if self.options.group.is_some() {
+            if let Some((age, left)) = self.trust.group.take_new_reign() {
+                return Some(SessionEvent::NewReign { age, left });
+            }
         }
         let was_ready = self.went_down.take()?;
         Some(SessionEvent::Down { was_ready })
