@@ -1,100 +1,30 @@
-//! The library as a program uses it, against real servers: one module for each verb and each kind
-//! of fault, all in one program, whose tests run side by side.
+//! The library as a program uses it, against real servers: a folder for each product, all in one
+//! program, whose tests run side by side.
 //!
-//! `cargo test --test api lock::` runs one module. What needs a process of its own is a program of
-//! its own: it counts threads, memory or allocations, gets signals, or takes the whole machine.
-//! Most of these tests wait; the more of them are in one program, the fewer processors are idle.
+//! `cargo test --test api locks::` runs one folder, and `locks::extend::` one file of it. What
+//! needs a process of its own is a program in `tests/alone`: it counts threads, memory or
+//! allocations, gets signals, or takes the whole machine. Most of these tests wait; the more of
+//! them are in one program, the fewer processors are idle.
 
-mod bridges;
-mod cancel_stress;
-mod cancel_token;
-mod client_settings;
-mod conformance;
-mod contention;
-mod declared_keys;
-mod duplicated_commands;
+mod connections;
 mod embedded;
-mod embedded_ensemble;
-mod errors;
-mod event_callbacks;
 mod events;
-mod every_node;
 mod examples;
-mod extend;
 mod faults;
 mod fencing;
-mod fencing_counters;
-mod fencing_rounds;
-mod force_release;
-mod forgotten_scripts;
 mod groups;
-mod handoff;
-mod handoff_faults;
 mod harness;
-mod hold_at_least;
-mod inspect;
-mod inspect_queue;
+mod inspection;
 mod interface;
-mod keep_alive;
-mod keep_busy;
-mod keep_events;
-mod keep_loss;
-mod keep_many;
-mod late;
-mod listing;
-mod listing_odd_servers;
-mod lock;
-mod lock_tokens;
+mod keep;
+mod locks;
 mod matrix;
-mod more_nodes;
-mod name_length;
-mod node_events;
-mod node_warnings;
 mod nodes;
-mod non_redis_peers;
-mod other_connections;
-mod other_data;
 mod other_programs;
-mod permit_links;
-mod permits;
-mod permits_crowd;
-mod quarantine;
 mod queue;
-mod queue_events;
-mod queue_faults;
-mod queue_processes;
-mod queue_rights;
-mod queue_waiters;
-mod readers;
-mod readers_together;
-mod readers_together_waiting;
-mod readers_waiting;
-mod register_attacks;
-mod register_history;
-mod register_scripts;
 mod registers;
-mod registers_deleting;
-mod registers_events;
-mod registers_members;
-mod registers_repair;
-mod registers_replace;
-mod registers_rights;
-mod registers_rounds;
-mod registers_status;
-mod registers_waiting;
-mod reign_scripts;
-mod relay;
-mod release;
-mod restart_guard;
-mod restarts;
-mod script_rules;
+mod scripts;
+mod settings;
 mod several;
-mod several_nodes;
-mod several_queue;
-mod skipped_waiters;
-mod split_permits;
-mod split_votes;
-mod stray;
-mod timeout;
+mod shares;
 mod transactions;
-mod with_lock_loss;

@@ -4,8 +4,8 @@ use crate::source::root;
 use std::fmt;
 use std::fs;
 
-/// A test, as cargo's arguments name it: `--lib core::tests::name`, `--test api lock::name`, or
-/// `-p redlatch-protocol --lib node::tests::name`.
+/// A test, as cargo's arguments name it: `--lib core::tests::name`, `--test api
+/// locks::extend::name`, or `-p redlatch-protocol --lib node::tests::name`.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Killer {
     /// `--lib`, or `--test` and the name of the test program.
@@ -59,7 +59,7 @@ impl Killer {
         let files = match &*self.target {
             [_, program] if modules.is_empty() => {
                 vec![
-                    format!("tests/{program}.rs"),
+                    format!("tests/alone/{program}.rs"),
                     format!("tests/{program}/main.rs"),
                 ]
             }
@@ -69,12 +69,7 @@ impl Killer {
                 let above = path.trim_end_matches("/embedded");
                 [above, &path]
                     .iter()
-                    .flat_map(|path| {
-                        [
-                            format!("tests/{program}/{path}.rs"),
-                            format!("tests/{path}.rs"),
-                        ]
-                    })
+                    .map(|path| format!("tests/{program}/{path}.rs"))
                     .collect()
             }
             _ => {

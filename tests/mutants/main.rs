@@ -26,6 +26,7 @@
 #![expect(clippy::print_stdout, reason = "a long run shows its progress")]
 
 mod killer;
+mod modules;
 mod mutant;
 mod source;
 mod switch;
@@ -33,9 +34,10 @@ mod table;
 mod workshop;
 
 use killer::Killer;
+use modules::programs_of;
 use mutant::Mutant;
 use source::{Base, Change, Sources};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::env;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::slice::Iter;
@@ -211,56 +213,6 @@ fn every_mutant_is_killed() {
         "not killed:\n\n{}",
         defects.join("\n\n")
     );
-}
-
-/// The programs of many modules, without the modules that no killer needs.
-fn programs_of(killers: &BTreeSet<&Killer>) -> BTreeMap<String, String> {
-    let tests = killers.iter().map(|killer| &*killer.test);
-    let have_killers: BTreeSet<&str> = tests
-        .filter_map(|test| test.split_once("::"))
-        .map(|(module, _)| module)
-        .collect();
-    let files = ["tests/api.rs", "tests/resp.rs"];
-    files
-        .map(|file| (file.to_owned(), with_modules(file, &have_killers)))
-        .into()
-}
-
-/// The program in `file` with these of its modules, and those that they use, alone.
-fn with_modules(file: &str, modules: &BTreeSet<&str>) -> String {
-    let program = source::original(file);
-    let (mut used, mut others): (Vec<&str>, Vec<&str>) = program
-        .lines()
-        .filter_map(module)
-        .partition(|it| modules.contains(it));
-    while let Some(user) = used.pop() {
-        let text = source::module(user);
-        let (found, not_found): (Vec<&str>, Vec<&str>) = others
-            .into_iter()
-            .partition(|it| text.contains(&format!("crate::{it}::")));
-        used.extend(found);
-        others = not_found;
-    }
-    let is_kept = |line: &&str| module(line).is_none_or(|it| !others.contains(&it));
-    program
-        .lines()
-        .filter(is_kept)
-        .map(|line| format!("{line}\n"))
-        .collect()
-}
-
-/// The module that this line declares.
-fn module(line: &str) -> Option<&str> {
-    line.strip_prefix("mod ")?.strip_suffix(';')
-}
-
-#[test]
-fn a_module_is_kept_with_those_that_it_uses() {
-    let groups = with_modules("tests/api.rs", &["groups"].into());
-    assert!(groups.contains("\nmod groups;\n"), "a module in a folder");
-    let program = with_modules("tests/api.rs", &["registers_replace"].into());
-    let kept: Vec<&str> = program.lines().filter_map(module).collect();
-    assert_eq!(kept, ["registers", "registers_repair", "registers_replace"]);
 }
 
 /// Builds all killers once, with as many mutants behind switches as compile together.

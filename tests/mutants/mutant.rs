@@ -5,7 +5,7 @@
 //!
 //! == name of the mutant
 //! breaks M V
-//! killed by --test api lock::name_of_the_test
+//! killed by --test api locks::acquire::name_of_the_test
 //! in name_of_the_function
 //! -    lines that are there
 //! +    lines that come instead

@@ -42,19 +42,21 @@ pub(crate) fn original(file: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// All files of this module of the tests: one of its name, and those in its folder.
-pub(crate) fn module(name: &str) -> String {
+/// The same, if there is a file of this name.
+pub(crate) fn existing(file: &str) -> Option<String> {
+    root().join(file).exists().then(|| original(file))
+}
+
+/// What the module at this path, without an ending, has in its file and in its folder. One that
+/// lies elsewhere, as an example, has nothing there.
+pub(crate) fn module(path: &str) -> String {
     let mut sources = Sources::default();
-    for path in [format!("tests/{name}.rs"), format!("tests/{name}")] {
+    for path in [format!("{path}.rs"), path.to_owned()] {
         let path = root().join(path);
         if path.exists() {
             sources.add(&path);
         }
     }
-    assert!(
-        !sources.0.is_empty(),
-        "no module of the tests is called {name}"
-    );
     sources.0.into_values().collect()
 }
 

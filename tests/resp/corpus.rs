@@ -5,36 +5,36 @@ use std::fs;
 use std::panic;
 use std::path::{Path, PathBuf};
 
-#[path = "../fuzz/properties/chunks.rs"]
+#[path = "../../fuzz/properties/chunks.rs"]
 mod chunks;
-#[path = "../fuzz/properties/decode.rs"]
+#[path = "../../fuzz/properties/decode.rs"]
 mod decode;
-#[path = "../fuzz/properties/embedded.rs"]
+#[path = "../../fuzz/properties/embedded.rs"]
 mod embedded;
-#[path = "../fuzz/properties/engine.rs"]
+#[path = "../../fuzz/properties/engine.rs"]
 mod engine;
-#[path = "../fuzz/properties/input.rs"]
+#[path = "../../fuzz/properties/input.rs"]
 mod input;
-#[path = "../fuzz/properties/jute_reply.rs"]
+#[path = "../../fuzz/properties/jute_reply.rs"]
 mod jute_reply;
-#[path = "../fuzz/properties/node_url.rs"]
+#[path = "../../fuzz/properties/node_url.rs"]
 mod node_url;
-#[path = "../fuzz/properties/oracle.rs"]
+#[path = "../../fuzz/properties/oracle.rs"]
 mod oracle;
-#[path = "../fuzz/properties/peer.rs"]
+#[path = "../../fuzz/properties/peer.rs"]
 mod peer;
-#[path = "../fuzz/properties/round_trip.rs"]
+#[path = "../../fuzz/properties/round_trip.rs"]
 mod round_trip;
-#[path = "../fuzz/properties/session.rs"]
+#[path = "../../fuzz/properties/session.rs"]
 mod session;
-#[path = "../fuzz/properties/slow_decoder.rs"]
+#[path = "../../fuzz/properties/slow_decoder.rs"]
 mod slow_decoder;
-#[path = "../fuzz/properties/stream.rs"]
+#[path = "../../fuzz/properties/stream.rs"]
 mod stream;
 #[cfg(target_os = "linux")]
-#[path = "../fuzz/properties/tls_stream.rs"]
+#[path = "../../fuzz/properties/tls_stream.rs"]
 mod tls_stream;
-#[path = "../fuzz/properties/value.rs"]
+#[path = "../../fuzz/properties/value.rs"]
 mod value;
 
 /// Elsewhere the tests are built without TLS.

@@ -6,6 +6,6 @@
 )]
 
 mod corpus;
-mod resp_properties;
-mod resp_table;
-mod resp_work;
+mod properties;
+mod table;
+mod work;

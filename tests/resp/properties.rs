@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use redlatch_protocol::resp::{ELEMENTS_MAX, Reply, decode, encode_command};
 
-#[path = "../fuzz/properties/decoding.rs"]
+#[path = "../../fuzz/properties/decoding.rs"]
 mod decoding;
 
 use decoding::hold;

@@ -7,12 +7,10 @@
 
 use redlatch_protocol::resp::{BULK_MAX, ELEMENTS_MAX, LINE_MAX, ProtocolError, REPLY_MAX, decode};
 
-#[path = "../fuzz/properties/decoding.rs"]
+#[path = "../../fuzz/properties/decoding.rs"]
 mod decoding;
 
-#[path = "resp_table/live.rs"]
 mod live;
-#[path = "resp_table/numbers.rs"]
 mod numbers;
 
 use ProtocolError as Fault;

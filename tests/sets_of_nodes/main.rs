@@ -7,7 +7,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what cannot be computed fails the test")]
 
-#[path = "../examples/sets_of_nodes.rs"]
+#[path = "../../examples/sets_of_nodes.rs"]
 #[allow(
     dead_code,
     reason = "its main and its story run in the tests of the examples"

@@ -21,8 +21,8 @@ pub const LONG: Duration = Duration::from_secs(50);
 pub const BRIEF: Duration = Duration::from_secs(1);
 
 /// The settings of a client without the restart guard: with it, every test would begin with a wait
-/// of `max_ttl`, since its servers were just started. `tests/restart_guard.rs` tests the restart
-/// guard.
+/// of `max_ttl`, since its servers were just started. `tests/api/nodes/restart_guard.rs` tests
+/// the restart guard.
 pub fn without_restart_guard<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Builder {
     trusting(LockClient::builder().nodes(urls)).restart_guard(false)
 }

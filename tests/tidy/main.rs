@@ -6,23 +6,14 @@
     reason = "a file of ours that cannot be read fails the test"
 )]
 
-#[path = "tidy/command.rs"]
 mod command;
-#[path = "tidy/density.rs"]
 mod density;
-#[path = "tidy/dependencies.rs"]
 mod dependencies;
-#[path = "tidy/pages.rs"]
 mod pages;
-#[path = "tidy/programs.rs"]
 mod programs;
-#[path = "tidy/public_api.rs"]
 mod public_api;
-#[path = "tidy/readme.rs"]
 mod readme;
-#[path = "tidy/retry.rs"]
 mod retry;
-#[path = "tidy/warm_pair.rs"]
 mod warm_pair;
 
 use std::fs;

@@ -368,7 +368,8 @@ fn what_a_page_of_the_guide_names_is_in_the_public_interface() {
 
 #[test]
 fn an_example_that_the_documentation_does_not_compile_is_in_a_test() {
-    let tests = fs::read_to_string(root().join("tests/guide_examples.rs")).unwrap();
+    let tests =
+        fs::read_to_string(root().join("tests/integrations/tests/guide_examples.rs")).unwrap();
     let mut wrong = Vec::new();
     for page in pages().values() {
         for (_, text) in page.blocks.iter().filter(|(info, _)| info == "rust ignore") {
@@ -386,7 +387,7 @@ fn an_example_that_the_documentation_does_not_compile_is_in_a_test() {
         }
     }
     assert_none(
-        "examples that tests/guide_examples.rs has not word by word",
+        "examples that tests/integrations/tests/guide_examples.rs has not word by word",
         &wrong,
     );
 }

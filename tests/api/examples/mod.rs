@@ -4,73 +4,73 @@
 use redlatch::embedded::{Ensemble, Nodes};
 use std::time::{Duration, Instant};
 
-#[path = "../examples/catalog.rs"]
+#[path = "../../../examples/catalog.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"
 )]
 mod catalog;
-#[path = "../examples/cron_once.rs"]
+#[path = "../../../examples/cron_once.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"
 )]
 mod cron_once;
-#[path = "../examples/doctor.rs"]
+#[path = "../../../examples/doctor.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"
 )]
 mod doctor;
-#[path = "../examples/fenced_register.rs"]
+#[path = "../../../examples/fenced_register.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"
 )]
 mod fenced_register;
-#[path = "../examples/fenced_write.rs"]
+#[path = "../../../examples/fenced_write.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"
 )]
 mod fenced_write;
-#[path = "../examples/leader_election.rs"]
+#[path = "../../../examples/leader_election.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"
 )]
 mod leader_election;
-#[path = "../examples/leader_epoch.rs"]
+#[path = "../../../examples/leader_epoch.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"
 )]
 mod leader_epoch;
-#[path = "../examples/licences.rs"]
+#[path = "../../../examples/licences.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"
 )]
 mod licences;
-#[path = "../examples/once.rs"]
+#[path = "../../../examples/once.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"
 )]
 mod once;
-#[path = "../examples/once_per.rs"]
+#[path = "../../../examples/once_per.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"
 )]
 mod once_per;
-#[path = "../examples/sets_of_nodes.rs"]
+#[path = "../../../examples/sets_of_nodes.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"
 )]
 mod sets_of_nodes;
-#[path = "../examples/transfer.rs"]
+#[path = "../../../examples/transfer.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"

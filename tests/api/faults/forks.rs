@@ -1,6 +1,5 @@
 //! A process that starts a program, and one that only forks.
 
-#[path = "forks/children.rs"] // also where another program includes this file
 mod children;
 
 use std::collections::BTreeSet;

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const TABLE: &str = include_str!("../../docs/faults.md");
+const TABLE: &str = include_str!("../../../docs/faults.md");
 
 /// The number of faults in the table.
 const ROWS: usize = 99;
 
-/// What runs programs, and modules of `api` and `faults`, over TLS as well.
-const CHECK: &str = include_str!("../../check");
+/// What runs programs, and modules of `api`, over TLS as well.
+const CHECK: &str = include_str!("../../../check");
 
 /// What its third column says of a fault that does not pass through a connection.
 const WITHOUT_CONNECTION: [&str; 4] = [
@@ -48,12 +48,7 @@ fn tests(cell: &'static str) -> impl Iterator<Item = &'static str> {
 /// Are the tests of this file run over TLS as well?
 fn is_run_over_tls(test: &str) -> bool {
     let file = test.split("::").next().expect("a file");
-    // A program, or a module of `api` or `faults`. The submodules of a module are run with it.
-    let name = file
-        .trim_start_matches("faults/")
-        .split('/')
-        .next()
-        .expect("a name");
+    let module = file.replace('/', "::");
     let listed = |list: &str| {
         let list = CHECK
             .split_once(&format!("readonly {list}=\""))
@@ -63,7 +58,7 @@ fn is_run_over_tls(test: &str) -> bool {
             .next()
             .expect("its end")
             .split_whitespace()
-            .any(|other| other == name)
+            .any(|listed| listed == module || module.starts_with(&format!("{listed}::")))
     };
     listed("PROGRAMS_OVER_TLS") || listed("MODULES_OVER_TLS")
 }
@@ -79,6 +74,8 @@ fn exists(test: &str) -> bool {
 fn file(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let paths = [
+        format!("api/{name}.rs"),
+        format!("alone/{name}.rs"),
         format!("{name}.rs"),
         format!("{name}/main.rs"),
         format!("../{name}.rs"),

@@ -12,6 +12,7 @@ mod planned_failovers;
 mod registers;
 mod rights;
 mod rivals;
+mod scripts;
 mod sentinels;
 mod servers_of_urls;
 mod slots_that_move;

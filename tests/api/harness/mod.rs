@@ -1,5 +1,7 @@
 //! Tests of the test harness.
 
+mod relay;
+
 use std::env;
 use std::io::ErrorKind;
 use std::path::PathBuf;

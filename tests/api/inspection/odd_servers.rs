@@ -1,6 +1,6 @@
 //! Listing locks on servers that refuse it, hold other data, or list without end.
 
-use crate::listing::names;
+use super::listing::names;
 
 use redlatch::error::{NodeAnswer, ResourceError, ServerErrorKind};
 use redlatch::{Error, LockClient, NodeError};

@@ -126,7 +126,7 @@ fn a_lock_beyond_the_capacity_is_refused_before_it_is_requested_and_the_others_a
 }
 
 /// Many locks of 3 s on nodes that are 50 ms away, kept for 10 s after the last was acquired.
-/// `cargo test --release --test api keep_busy:: -- --ignored --nocapture --test-threads=1`
+/// `cargo test --release --test api keep::busy:: -- --ignored --nocapture --test-threads=1`
 #[test]
 #[ignore = "takes half a minute, and the machine for itself"]
 fn figures_of_ten_thousand_locks_at_a_distance() {

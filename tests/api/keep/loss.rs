@@ -139,7 +139,7 @@ fn a_process_that_was_stopped_does_not_get_its_lock_back() {
     let mut frozen = Command::new(env::current_exe().unwrap())
         .args([
             "--exact",
-            "keep_loss::in_the_frozen_process",
+            "keep::loss::in_the_frozen_process",
             "--test-threads=1",
             "--nocapture",
         ])

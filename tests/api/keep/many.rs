@@ -56,7 +56,7 @@ fn renewals(servers: &Servers) -> u64 {
 
 #[test]
 fn a_thousand_locks_cost_one_thread_that_ends_with_the_client() {
-    succeed(test_process("keep_many::program_with_a_thousand_locks").env(COUNTED, "1"));
+    succeed(test_process("keep::many::program_with_a_thousand_locks").env(COUNTED, "1"));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn processor_time() -> Duration {
 }
 
 /// Measurements: ignored by default, because this takes over a minute and needs an idle machine.
-/// `cargo test --release --test api keep_many:: -- --ignored --nocapture --test-threads=1`
+/// `cargo test --release --test api keep::many:: -- --ignored --nocapture --test-threads=1`
 #[test]
 #[ignore = "takes over a minute"]
 fn figures_of_a_thousand_locks_kept_for_a_minute() {

@@ -57,7 +57,7 @@ fn four_processes_lose_no_update() {
     fs::write(&file, "0").unwrap();
     let spawn = |_| -> Child {
         Command::new(env::current_exe().unwrap())
-            .args(["--exact", "contention::as_one_of_several_processes"])
+            .args(["--exact", "locks::contention::as_one_of_several_processes"])
             .env(URLS, servers.urls().join(" "))
             .env(FILE, &file)
             .stdout(Stdio::null())

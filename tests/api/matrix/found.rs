@@ -7,7 +7,7 @@ use support::server_choice::{NAMES, fetched, folders};
 use support::server_program::ServerProgram;
 
 /// The script that fetches servers, with the table of those that can be had.
-const FETCH: &str = include_str!("../servers/fetch");
+const FETCH: &str = include_str!("../../servers/fetch");
 
 /// All servers that are there, each version once, by name and version.
 pub(crate) fn programs() -> Vec<ServerProgram> {

@@ -349,7 +349,7 @@ fn nodes_are_read_from_an_environment_variable() {
         let child = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "nodes::nodes_are_read_from_an_environment_variable",
+                "nodes::status::nodes_are_read_from_an_environment_variable",
             ])
             .env(VARIABLE, urls)
             .output()

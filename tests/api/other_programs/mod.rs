@@ -1,7 +1,7 @@
 //! Locks of other libraries on the same servers, in processes of their own: who excludes whom, as
 //! the guide's page of this name says.
 //!
-//! `tests/other_programs` has the scripts, and the versions that `.ci/run` installs. The test of a
+//! The scripts, and the versions that `.ci/run` installs, are beside this file. The test of a
 //! library that is not installed is skipped, and says so.
 
 #![expect(clippy::unwrap_used, reason = "a call that fails fails the test")]
@@ -70,7 +70,7 @@ struct Other {
 impl Library {
     /// Starts it, if it is installed. Otherwise the test is skipped.
     fn start(&self, ttl: Duration, servers: &[Server]) -> Option<Other> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("other_programs");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("api/other_programs");
         let mut command = if self.name == NPM_REDLOCK.name {
             let mut command = Command::new("node");
             command

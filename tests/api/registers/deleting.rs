@@ -8,7 +8,7 @@ use support::locks::LIMIT;
 
 use redlatch::transaction::Decision;
 
-use crate::registers::{client, formed, read, set};
+use super::{client, formed, read, set};
 
 #[test]
 fn a_value_is_deleted_by_its_version_or_by_its_age_only_if_nobody_has_changed_it() {

@@ -9,7 +9,7 @@ use support::journal::{Entry, Journal, names};
 use support::locks::{LIMIT, with_long_timeout};
 use support::redis::Server;
 
-use crate::registers::{formed, read, set};
+use super::{formed, read, set};
 
 fn recorded(servers: &[Server]) -> (LockClient, Journal) {
     let journal = Journal::default();

@@ -4,7 +4,7 @@
 //!
 //! | to | run |
 //! |---|---|
-//! | see the counts | `cargo test --test api register_history:: -- --nocapture` |
+//! | see the counts | `cargo test --test api registers::history:: -- --nocapture` |
 //! | run each history for ten minutes | the same with `REDLATCH_HISTORY_SECONDS=600` |
 //! | choose the same operations and faults again | the same with the `REDLATCH_HISTORY_SEED` it
 //! printed |

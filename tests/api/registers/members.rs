@@ -11,7 +11,7 @@ use support::locks::{LIMIT, calls, with_long_timeout};
 use support::redis::Server;
 use support::servers::Servers;
 
-use crate::registers::{client, client_with_short_rounds, formed, keys, read, set};
+use super::{client, client_with_short_rounds, formed, keys, read, set};
 
 /// Settings with which a server forgets nothing that it has answered.
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];

@@ -11,7 +11,7 @@ use support::locks::{LIMIT, with_long_timeout};
 use support::redis::Server;
 use support::servers::Servers;
 
-use crate::registers::{client, formed, keys, read, set};
+use super::{client, formed, keys, read, set};
 
 /// What the others say while one of three nodes is not a member.
 fn read_without(servers: &[Server], node: usize, names: &[&str]) -> Vec<Option<String>> {

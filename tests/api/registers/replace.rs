@@ -10,8 +10,8 @@ use support::locks::{LIMIT, with_long_timeout};
 use support::proxy::{Mode, proxied};
 use support::redis::Server;
 
-use crate::registers::{client, formed, read, set};
-use crate::registers_repair::{flush, repaired, replaced, shown, some, with_third};
+use super::repair::{flush, repaired, replaced, shown, some, with_third};
+use super::{client, formed, read, set};
 
 fn is_member(node: &NodeStatus) -> bool {
     node.registers.is_some_and(|it| it.is_member())

@@ -7,7 +7,7 @@ use support::locks::with_long_timeout;
 use support::redis::Server;
 use support::servers::Servers;
 
-use crate::registers::{read, set};
+use super::{read, set};
 
 const DURABLE: [&str; 4] = ["--appendonly", "yes", "--appendfsync", "always"];
 

@@ -7,7 +7,7 @@ use support::eventually;
 use support::locks::{LIMIT, calls};
 use support::redis::Server;
 
-use crate::registers::{client, formed, read, set};
+use super::{client, formed, read, set};
 
 /// How many scripts the nodes have run.
 fn scripts(servers: &[Server]) -> Vec<u64> {

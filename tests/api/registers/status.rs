@@ -8,7 +8,7 @@ use support::locks::with_long_timeout;
 use support::redis::Server;
 use support::servers::Servers;
 
-use crate::registers::{client, formed, read, set};
+use super::{client, formed, read, set};
 
 const NO_MARK: Option<RegisterMembership> = Some(RegisterMembership::NoVote(NoVote::NoMark));
 

@@ -9,7 +9,7 @@ use support::eventually;
 use support::locks::{LIMIT, calls};
 use support::redis::Server;
 
-use crate::registers::{client, formed, read, set};
+use super::{client, formed, read, set};
 
 /// How many scripts a node has run.
 fn scripts(server: &Server) -> u64 {

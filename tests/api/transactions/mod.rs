@@ -7,7 +7,8 @@
 //! - `rounds.rs`: how many rounds each step takes.
 //!
 //! `tests/transaction_search` goes through all schedules of their steps. In
-//! `tests/stock_transfer.rs`, an example's processes are killed at each of their steps.
+//! `tests/integrations/tests/stock_transfer.rs`, an example's processes are killed at each of
+//! their steps.
 
 #![expect(clippy::unwrap_used, reason = "a call that fails fails the test")]
 

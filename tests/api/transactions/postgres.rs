@@ -13,7 +13,7 @@ use support::postgres::{Database, Postgres};
 
 use super::group::{client, formed};
 
-const GUIDE: &str = include_str!("../../src/guide/transactions.md");
+const GUIDE: &str = include_str!("../../../src/guide/transactions.md");
 
 const SHORT: Duration = Duration::from_millis(100);
 

@@ -3,13 +3,13 @@
 
 use redlatch::embedded::Nodes;
 
-#[path = "examples/from_axum.rs"]
+#[path = "../examples/from_axum.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"
 )]
 mod from_axum;
-#[path = "examples/from_tokio.rs"]
+#[path = "../examples/from_tokio.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"

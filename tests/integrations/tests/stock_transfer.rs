@@ -12,9 +12,9 @@ use std::thread;
 
 use redlatch::LockClient;
 
-#[path = "transactions/group.rs"]
+#[path = "../../api/transactions/group.rs"]
 mod group;
-#[path = "examples/stock_transfer.rs"]
+#[path = "../examples/stock_transfer.rs"]
 #[allow(
     dead_code,
     reason = "its main reads the command line, which is this test's here"

@@ -4,19 +4,12 @@
 //! `equivalence.rs` masks values that must differ (a client's id, the fields of `INFO`); all other
 //! bytes must be equal. The commands are those of a handwritten table, and random ones from a seed.
 
-#[path = "conformance/equivalence.rs"]
 mod equivalence;
-#[path = "conformance/lua.rs"]
 mod lua;
-#[path = "conformance/pushes.rs"]
 mod pushes;
-#[path = "conformance/random.rs"]
 mod random;
-#[path = "conformance/rig.rs"]
 mod rig;
-#[path = "conformance/table.rs"]
 mod table;
-#[path = "conformance/versions.rs"]
 mod versions;
 
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
 //! Handwritten commands: the files in `sequences/`. What the scripts do has tests of its own
-//! (`tests/script_rules.rs`): a server and an embedded node run the same scripts.
+//! (`tests/api/scripts/rules.rs`): a server and an embedded node run the same scripts.
 //!
 //! One command per line, words separated by one space; `rig.rs` replaces `{…}` and the escapes for
 //! CR, LF and NUL. The line `wait` waits until a time to live of a few milliseconds has passed, and

@@ -1,7 +1,6 @@
 //! A forked child uses and drops the client and the guards that it has inherited. It gets errors
 //! that they belong to its parent, and its parent is not affected.
 
-#[path = "children/uses.rs"] // also where another program includes `forks`
 mod uses;
 
 use std::env;

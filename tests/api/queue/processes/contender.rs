@@ -36,7 +36,7 @@ pub(crate) struct Contender(Child);
 
 impl Contender {
     pub(crate) fn start(urls: &[String], folder: &Path, number: u64) -> Self {
-        let mut command = test_process("queue_processes::as_a_contender");
+        let mut command = test_process("queue::processes::as_a_contender");
         command
             .env(URLS, urls.join(" "))
             .env(FOLDER, folder)

@@ -106,7 +106,7 @@ impl Clients {
 
     fn spawn(&mut self) -> Client {
         self.started += 1;
-        let mut command = test_process("register_history::as_a_client_process");
+        let mut command = test_process("registers::history::as_a_client_process");
         command.env(URLS, &self.urls).env(FOLDER, &self.folder);
         command
             .env(NUMBER, self.started.to_string())

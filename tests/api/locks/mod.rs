@@ -1,0 +1,16 @@
+//! One lock of one name: acquiring, extending, handing on, releasing, and giving up.
+
+mod acquire;
+mod cancel_stress;
+mod cancel_token;
+mod contention;
+mod extend;
+mod handoff;
+mod handoff_faults;
+mod hold_at_least;
+mod name_length;
+mod other_data;
+mod release;
+mod split_votes;
+mod timeout;
+mod tokens;
