@@ -37,9 +37,6 @@ pub use super::node::{
     TlsError, TlsErrorKind, WrongServer,
 };
 pub use super::node_url::{NodeUrlError, NodeUrlErrorKind};
-#[cfg(feature = "registers")]
-#[doc(inline)]
-pub use super::registers::transaction::{InvalidTransactionId, NamesError, UnknownName};
 #[doc(inline)]
 pub use super::resp::ProtocolError;
 use crate::inspect::NotALock;
@@ -49,6 +46,9 @@ pub use cause::{
     ConfigError, LockLost, LockTokenError, LossReason, NoQuorum, NodeListError, NotResumable,
     ResourceError, SpawnError, TlsSettingsError, TtlError,
 };
+#[cfg(feature = "registers")]
+#[doc(inline)]
+pub use redlatch_registers::transaction::{InvalidTransactionId, NamesError, UnknownName};
 #[cfg(feature = "registers")]
 pub use registers::{
     ClocksError, JoinError, OncePerError, RecoverError, RegisterError, TransactionError,

@@ -188,8 +188,6 @@ mod watchdog;
 mod zookeeper;
 
 use redlatch_protocol::{engine, node, resp};
-#[cfg(feature = "registers")]
-use redlatch_registers as registers;
 
 pub use cancel_token::CancelToken;
 pub use client::{Election, Leadership, LockClient, LockRequest};
@@ -233,7 +231,7 @@ pub mod register {
         Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value,
     };
     #[doc(inline)]
-    pub use crate::registers::Version;
+    pub use redlatch_registers::Version;
 }
 
 /// Two processes change two databases, or none does: see [`LockClient::transactions`] and
@@ -244,7 +242,7 @@ pub mod transaction {
     pub use crate::client::{Decision, Participant, Transaction, Transactions};
     pub use crate::error::{JoinError, NamesError, RecoverError, TransactionError};
     #[doc(inline)]
-    pub use crate::registers::transaction::{
+    pub use redlatch_registers::transaction::{
         PARTICIPANT_NAME_MAX, PARTICIPANTS_MAX, TransactionId,
     };
 }

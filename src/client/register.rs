@@ -11,8 +11,8 @@ use super::LockClient;
 use crate::clock::{self, WallTime};
 use crate::error::RegisterError;
 use crate::fencing::FencingToken;
-use crate::registers::{Change, Draft, RegisterCommand, RegisterKeys, Stored, Version};
 use change::{Changing, Observation};
+use redlatch_registers::{Change, Draft, RegisterCommand, RegisterKeys, Stored, Version};
 use std::fmt;
 use std::sync::Arc;
 
@@ -405,7 +405,7 @@ impl LockClient {
 
 impl Register {
     /// Creates it with this value, in one round. Nobody else may give it one before: see
-    /// [`Change::create`](crate::registers::Change::create).
+    /// [`Change::create`](redlatch_registers::Change::create).
     pub(in crate::client) fn create(&self, value: &[u8]) -> Result<(), RegisterError> {
         self.run_with(&Arc::default(), Change::create, |draft: &mut Draft| {
             put(draft, Some(value.to_vec()))

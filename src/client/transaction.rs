@@ -9,7 +9,7 @@ use super::register::{Register, Value};
 use crate::clock;
 use crate::entropy::draw;
 use crate::error::{JoinError, RecoverError, RegisterError, TransactionError};
-use crate::registers::transaction::{
+use redlatch_registers::transaction::{
     Disk, InvalidRecord, Record, RecordState, TransactionId, TransactionSide, UnknownName,
 };
 use side::{LEFT, Side};

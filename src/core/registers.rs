@@ -7,8 +7,8 @@
 use crate::clock::Time;
 use crate::engine::NodeSet;
 use crate::error::RegisterError;
-use crate::registers::{Ballot, COMBINED_MAX, Draft, Epoch, Proposer};
 use crossbeam_channel::{Receiver, Sender, bounded};
+use redlatch_registers::{Ballot, COMBINED_MAX, Draft, Epoch, Proposer};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -2,8 +2,8 @@
 //! period.
 
 use super::{NoQuorum, OTHER_PROCESS, ResourceError};
-use crate::registers::transaction::{NamesError, TransactionId, UnknownName};
 use crate::texts::errors;
+use redlatch_registers::transaction::{NamesError, TransactionId, UnknownName};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;

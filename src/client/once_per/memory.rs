@@ -9,7 +9,7 @@ use crate::engine::{NodeSet, quorum};
 use crate::error::{ClocksError, Error, OncePerError};
 use crate::guard::LockGuard;
 use crate::inspect::LockState;
-use crate::registers::Version;
+use redlatch_registers::Version;
 use std::time::Duration;
 
 /// What precedes the job's name in the name of what remembers its last run.

@@ -12,7 +12,7 @@ use crate::engine::{Backoff, Jitter, QueueWait, Rules, Token};
 use crate::entropy::draw;
 use crate::error::RegisterError;
 use crate::guard::LockGuard;
-use crate::registers::{
+use redlatch_registers::{
     Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand, Replies,
     Version,
 };

@@ -14,8 +14,8 @@ use crate::error::{Error, RegisterError};
 use crate::event::Event;
 use crate::name::Name;
 use crate::node_url::NodeUrl;
-use crate::registers::transaction::Record;
-use crate::registers::{
+use redlatch_registers::transaction::Record;
+use redlatch_registers::{
     Draft, Epoch, GROUP_REGISTER, MemberAddress, RegisterCommand, RegisterKeys,
 };
 use std::iter::FusedIterator;

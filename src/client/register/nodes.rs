@@ -15,7 +15,7 @@ use crate::node::{
     Durability, NodeAnswer, NodeChange, NodeError, NodeReport, NodeState, NodeStatus, RoundOutcome,
 };
 use crate::redlock::Redlock;
-use crate::registers::{
+use redlatch_registers::{
     Epoch, GROUP_REGISTER, Group, MarkStep, Member, MembershipView, NoGroup, NodeMark,
     RegisterCommand, RegisterKeys, RegisterReply, RegisterRequest, Replies, memberships, no_vote,
 };

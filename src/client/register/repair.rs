@@ -8,7 +8,7 @@ use crate::error::RegisterError;
 use crate::node::{Durability, NodeAnswer, NodeError, NodeReport};
 use crate::node_url::NodeUrl;
 use crate::redlock::operator::{KeyStep, NodeKeys};
-use crate::registers::{
+use redlatch_registers::{
     Epoch, Group, InvalidValue, Mark, MarkStep, Member, MemberAddress, MembershipView, NodeMark,
     Refill, RefillEnd, RefillStep, RegisterKeys,
 };

@@ -4,7 +4,7 @@ use super::{Decision, Participant, RecordRegister, disk, read};
 use crate::client::register::Value;
 use crate::clock::{self, Time};
 use crate::error::{JoinError, RegisterError, TransactionError};
-use crate::registers::transaction::{
+use redlatch_registers::transaction::{
     FINISHED, JoinEnd, JoinStep, Record, RecordState, TransactionId, TransactionSide, UnknownName,
     VOTED,
 };
