@@ -5,15 +5,9 @@ mod acquire;
 mod election;
 #[cfg(feature = "groups")]
 mod groups;
-#[cfg(feature = "registers")]
-mod once_per;
 #[cfg(feature = "diagnostics")]
 mod operator;
-#[cfg(feature = "registers")]
-mod register;
 mod request;
-#[cfg(feature = "registers")]
-mod transaction;
 mod verbs;
 
 use super::config::{Builder, NodeUrls, is_reserved};
@@ -23,20 +17,14 @@ use super::guard::LockGuard;
 use super::inspect::Inspection;
 use super::node::command::KEY_MAX;
 pub use election::{Election, Leadership};
-#[cfg(feature = "registers")]
-pub use once_per::{OncePer, OncePerRun};
 #[cfg(feature = "diagnostics")]
 pub use operator::{FoundLock, Locks};
-#[cfg(feature = "registers")]
-pub use register::{Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value};
-use request::LockKeys;
+pub(crate) use request::LockKeys;
 pub use request::LockRequest;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-#[cfg(feature = "registers")]
-pub use transaction::{Decision, Participant, Transaction, Transactions};
 
 /// Acquires locks. Cheap to clone: all clones share one connection to each node, however many
 /// threads use them.
@@ -81,7 +69,7 @@ pub use transaction::{Decision, Participant, Transaction, Transactions};
 /// and dropping it does nothing.
 #[derive(Clone)]
 pub struct LockClient {
-    core: Arc<Core>,
+    pub(crate) core: Arc<Core>,
 }
 
 impl LockClient {
@@ -256,7 +244,7 @@ impl LockClient {
         LockRequest::new(self, self.keys(resources))
     }
 
-    fn key(&self, resource: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
+    pub(crate) fn key(&self, resource: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
         if resource.is_empty() {
             return Err(ResourceError::Empty);
         }

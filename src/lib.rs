@@ -181,6 +181,8 @@ mod net;
 mod node_url;
 mod owner_process;
 mod redlock;
+#[cfg(feature = "registers")]
+mod registers;
 mod texts;
 mod wait_queue;
 mod watchdog;
@@ -194,9 +196,6 @@ pub use client::{Election, Leadership, LockClient, LockRequest};
 #[cfg(feature = "diagnostics")]
 #[cfg_attr(docsrs, doc(cfg(feature = "diagnostics")))]
 pub use client::{FoundLock, Locks};
-#[cfg(feature = "registers")]
-#[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
-pub use client::{OncePer, OncePerRun};
 pub use config::{Builder, ClientSettings, NodeUrls};
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
@@ -222,12 +221,15 @@ pub use node::{NodeKind, QueueSupport};
 pub use node::{NodeStatus, NodeWarning};
 #[cfg(feature = "registers")]
 pub use register::Register;
+#[cfg(feature = "registers")]
+#[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
+pub use registers::{OncePer, OncePerRun};
 
 /// Small values that a majority of the nodes agrees on: see [`LockClient::register`].
 #[cfg(feature = "registers")]
 #[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
 pub mod register {
-    pub use crate::client::{
+    pub use crate::registers::{
         Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value,
     };
     #[doc(inline)]
@@ -239,8 +241,8 @@ pub mod register {
 #[cfg(feature = "registers")]
 #[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
 pub mod transaction {
-    pub use crate::client::{Decision, Participant, Transaction, Transactions};
     pub use crate::error::{JoinError, NamesError, RecoverError, TransactionError};
+    pub use crate::registers::{Decision, Participant, Transaction, Transactions};
     #[doc(inline)]
     pub use redlatch_registers::transaction::{
         PARTICIPANT_NAME_MAX, PARTICIPANTS_MAX, TransactionId,

@@ -200,7 +200,7 @@ impl LockClient {
     }
 
     /// Lists the names in whose keys `infix` is between the prefix and the name.
-    pub(super) fn keys_like(&self, pattern: &[u8], infix: &'static [u8]) -> Locks<'_> {
+    pub(crate) fn keys_like(&self, pattern: &[u8], infix: &'static [u8]) -> Locks<'_> {
         let backend = &self.core.backend;
         let of_registers = !infix.is_empty();
         let pattern = self.pattern_of_keys(pattern, infix);
@@ -262,7 +262,7 @@ impl RefUnwindSafe for Locks<'_> {}
 
 impl Locks<'_> {
     #[cfg(feature = "registers")]
-    pub(super) fn check(&self) -> Result<(), ResourceError> {
+    pub(crate) fn check(&self) -> Result<(), ResourceError> {
         self.keys.as_ref().map(|_| ()).map_err(Clone::clone)
     }
 

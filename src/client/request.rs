@@ -39,26 +39,26 @@ const DEFAULT_TTL: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 #[must_use = "a request does nothing before `lock`, `with_lock` or another verb"]
 pub struct LockRequest<'a> {
-    pub(super) client: &'a LockClient,
-    pub(super) keys: Result<LockKeys, ResourceError>,
-    pub(super) settings: RequestSettings,
+    pub(crate) client: &'a LockClient,
+    pub(crate) keys: Result<LockKeys, ResourceError>,
+    pub(crate) settings: RequestSettings,
 }
 
 #[derive(Clone)]
-pub(super) struct LockKeys {
-    pub(super) first: Arc<[u8]>,
+pub(crate) struct LockKeys {
+    pub(crate) first: Arc<[u8]>,
     /// Those that are locked together with the first.
-    pub(super) more: Vec<Arc<[u8]>>,
+    pub(crate) more: Vec<Arc<[u8]>>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct RequestSettings {
-    pub(super) ttl: Duration,
+pub(crate) struct RequestSettings {
+    pub(crate) ttl: Duration,
     /// Instead of the client's.
-    pub(super) min_validity: Option<Duration>,
+    pub(crate) min_validity: Option<Duration>,
     pub(super) is_fenced: bool,
     /// The label in the lock's value, instead of the client's.
-    pub(super) owner: Option<Vec<u8>>,
+    pub(crate) owner: Option<Vec<u8>>,
     pub(super) keep_alive: bool,
     pub(super) max_hold: Option<Duration>,
     pub(super) hold_at_least: Duration,
@@ -66,13 +66,13 @@ pub(super) struct RequestSettings {
     /// The share that is requested, if it is not the exclusive lock.
     pub(super) share: Option<Share>,
     /// Does no safety depend on the lock? Then it is taken from nodes in quarantine as well.
-    pub(super) counts_in_quarantine: bool,
+    pub(crate) counts_in_quarantine: bool,
     /// The thread that counts as the one that takes it. `None`: the one that calls.
     pub(super) thread: Option<Option<ThreadId>>,
 }
 
 impl<'a> LockRequest<'a> {
-    pub(super) fn new(client: &'a LockClient, keys: Result<LockKeys, ResourceError>) -> Self {
+    pub(crate) fn new(client: &'a LockClient, keys: Result<LockKeys, ResourceError>) -> Self {
         let settings = RequestSettings {
             ttl: DEFAULT_TTL,
             min_validity: None,

@@ -176,7 +176,7 @@ impl LockRequest<'_> {
 
     /// All ways to run a user's body under the lock. If the lock was lost meanwhile, `lost` says
     /// what the body's value is worth.
-    pub(super) fn run_body<T, E: From<Error>>(
+    pub(crate) fn run_body<T, E: From<Error>>(
         self,
         wait: Wait,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,

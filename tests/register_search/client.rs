@@ -1,5 +1,5 @@
-//! A client: the library's own changes of registers, run as the loop of `src/client/register` runs
-//! them, or with a mistake.
+//! A client: the library's own changes of registers, run as the loop of `src/registers/register`
+//! runs them, or with a mistake.
 
 use crate::current::{Current, Phase, draw_up, value, version};
 use crate::history::{Effect, Outcome};

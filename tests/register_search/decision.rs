@@ -1,4 +1,4 @@
-//! The epoch that follows is decided, as `src/client/register/group.rs` does it: a change of the
+//! The epoch that follows is decided, as `src/registers/register/group.rs` does it: a change of the
 //! register of the group.
 
 use crate::membership::{Ask, Learnt, Membership, ask_all};

@@ -1,5 +1,5 @@
 //! What an actor knows of the group, and how it finds out more: as
-//! `src/client/register/nodes.rs` does it, in rounds.
+//! `src/registers/register/nodes.rs` does it, in rounds.
 
 use crate::server::{Asked, GROUP};
 use redlatch_protocol::engine::Node;

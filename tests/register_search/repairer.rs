@@ -1,5 +1,5 @@
-//! A repairer: it gives nodes without a vote their vote again, as `src/client/register/repair.rs`
-//! does it, in rounds, or with a mistake.
+//! A repairer: it gives nodes without a vote their vote again, as
+//! `src/registers/register/repair.rs` does it, in rounds, or with a mistake.
 
 use crate::decision::Decision;
 use crate::membership::{Ask, Learnt, Membership, ask_mark, seen};

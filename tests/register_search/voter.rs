@@ -1,5 +1,5 @@
 //! An actor of the search through votes: a side, or who aborts or reads the record. It asks the
-//! nodes as `src/client/transaction.rs` does, or with a mistake.
+//! nodes as `src/registers/transaction.rs` does, or with a mistake.
 
 use crate::server::epoch;
 use crate::votes::{NAMES, NODES, Search};
@@ -160,7 +160,7 @@ impl Actor {
         }
     }
 
-    /// Ends a round, as `src/client/transaction/side.rs` and `src/client/register.rs` do.
+    /// Ends a round, as `src/registers/transaction/side.rs` and `src/registers/register.rs` do.
     pub(crate) fn hear(
         &mut self,
         search: &Search<'_>,
@@ -203,7 +203,7 @@ impl Actor {
     }
 }
 
-/// What a draft becomes, as in `src/client/transaction.rs`.
+/// What a draft becomes, as in `src/registers/transaction.rs`.
 pub(crate) fn draw_up(draft: &mut Draft, goal: Goal, name: &str, mistake: Mistake) -> RecordState {
     let before = draft.current().map(|value| value.bytes().to_vec());
     let read = |bytes: &[u8]| Record::read(bytes).expect("a record");

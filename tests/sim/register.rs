@@ -7,11 +7,11 @@
 //!
 //! | here | follows |
 //! |---|---|
-//! | `running.rs` | `src/client/register.rs` and its `change.rs` |
+//! | `running.rs` | `src/registers/register.rs` and its `change.rs` |
 //! | `shared.rs` | `src/core/registers.rs`: threads of one client change a register together |
-//! | `membership.rs` | `src/client/register/nodes.rs` |
-//! | `repair.rs` | `src/client/register/repair.rs`, `src/client/register/group.rs` |
-//! | `transaction.rs` | `src/client/transaction.rs` and its `side.rs` |
+//! | `membership.rs` | `src/registers/register/nodes.rs` |
+//! | `repair.rs` | `src/registers/register/repair.rs`, `src/registers/register/group.rs` |
+//! | `transaction.rs` | `src/registers/transaction.rs` and its `side.rs` |
 //!
 //! `history.rs` has what callers saw, and `order.rs` checks it. `ledger.rs` has the disks of the
 //! sides of transactions, and checks those.

@@ -197,7 +197,7 @@ fn entropy_is_drawn_in_one_place() {
 
 /// The modules of the crate and of the pure ones, from the bottom up, each with those that it may
 /// import. A module imports only from rows above its own, so no two can import each other.
-const LAYERS: [(&str, &str); 33] = [
+const LAYERS: [(&str, &str); 34] = [
     ("callback", ""),
     ("time", ""),
     ("clock", "time"),
@@ -266,6 +266,11 @@ const LAYERS: [(&str, &str); 33] = [
         "client",
         "backend cancel_token clock config core engine entropy error event fencing glob guard \
          inspect name net node node_url redlatch_registers redlock wait_queue watchdog",
+    ),
+    (
+        "registers",
+        "client clock config core engine entropy error event fencing guard inspect name node \
+         node_url redlatch_registers redlock",
     ),
 ];
 

@@ -1,4 +1,4 @@
-//! Which nodes may vote on registers, as `src/client/register/nodes.rs` finds it out.
+//! Which nodes may vote on registers, as `src/registers/register/nodes.rs` finds it out.
 
 use super::keys;
 use super::shared::{Failure, Shared};

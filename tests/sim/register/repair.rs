@@ -1,4 +1,4 @@
-//! Nodes without a vote get one, as `src/client/register/repair.rs` does it.
+//! Nodes without a vote get one, as `src/registers/register/repair.rs` does it.
 
 use super::PREFIX;
 use super::membership::{Caller, Survey};

@@ -1,4 +1,4 @@
-//! Reads and changes, as `src/client/register.rs` and its `change.rs` make them. Not simulated:
+//! Reads and changes, as `src/registers/register.rs` and its `change.rs` make them. Not simulated:
 //! the turns that clients take in the queue of a lock, on which nothing depends.
 
 use super::membership::Caller;

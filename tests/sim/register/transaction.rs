@@ -1,5 +1,5 @@
 //! Participants of transactions, with the library's own steps and records, as
-//! `src/client/transaction.rs` and its `side.rs` have them. They die and come back; their disks,
+//! `src/registers/transaction.rs` and its `side.rs` have them. They die and come back; their disks,
 //! which are in the `Ledger`, stay.
 //!
 //! Each client is a side, with its first thread. Not simulated: how a side gets the id, and the

@@ -2,7 +2,7 @@
 
 mod memory;
 
-use super::{LockClient, LockRequest};
+use crate::client::{LockClient, LockRequest};
 use crate::clock::{self, WallTime};
 use crate::engine::{Ttl, Wait};
 use crate::error::{Error, OncePerError, RegisterError};

@@ -6,8 +6,7 @@ use super::Register;
 #[cfg(doc)]
 use super::Value;
 use super::repair::Repair;
-use crate::client::operator::Locks;
-use crate::client::{FoundLock, LockClient};
+use crate::client::{FoundLock, LockClient, Locks};
 use crate::clock;
 use crate::config::is_reserved;
 use crate::error::{Error, RegisterError};
@@ -183,7 +182,11 @@ impl<'a> Registers<'a> {
     }
 
     /// The same, also with the library's own.
-    pub(in crate::client) fn like(self, pattern: &[u8], with_reserved: bool) -> RegisterList<'a> {
+    pub(in crate::registers) fn like(
+        self,
+        pattern: &[u8],
+        with_reserved: bool,
+    ) -> RegisterList<'a> {
         let keys = Some(self.client.keys_like(pattern, RegisterKeys::PROMISE));
         RegisterList {
             client: self.client,

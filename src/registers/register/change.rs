@@ -3,7 +3,7 @@
 
 use super::nodes::{RegisterNodes, RegisterRound};
 use super::{Register, Value};
-use crate::client::request::{LockKeys, LockRequest};
+use crate::client::{LockKeys, LockRequest};
 use crate::clock;
 use crate::core::registers::{
     CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed,
@@ -350,7 +350,7 @@ impl Register {
 
     /// Waits for a value that is as it is wanted, for up to `wait`, and returns the one that there
     /// is then.
-    pub(in crate::client) fn wait_until(
+    pub(in crate::registers) fn wait_until(
         &self,
         wait: Duration,
         is_wanted: impl Fn(Option<&Value>) -> bool,

@@ -2,10 +2,10 @@
 
 mod side;
 
-use super::LockClient;
 #[cfg(doc)]
-use super::Registers;
+use super::register::Registers;
 use super::register::{Register, Value};
+use crate::client::LockClient;
 use crate::clock;
 use crate::entropy::draw;
 use crate::error::{JoinError, RecoverError, RegisterError, TransactionError};

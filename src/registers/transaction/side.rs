@@ -1,9 +1,9 @@
 //! The loop that runs one side of a transaction: its steps, on the record and on its disk.
 
 use super::{Decision, Participant, RecordRegister, disk, read};
-use crate::client::register::Value;
 use crate::clock::{self, Time};
 use crate::error::{JoinError, RegisterError, TransactionError};
+use crate::registers::register::Value;
 use redlatch_registers::transaction::{
     FINISHED, JoinEnd, JoinStep, Record, RecordState, TransactionId, TransactionSide, UnknownName,
     VOTED,

@@ -2,13 +2,13 @@
 //! so.
 
 use super::{LastRun, OncePer, OncePerRun, RunSchedule, run_ttl};
-use crate::client::register::{Register, Value};
 use crate::client::{LockClient, LockRequest};
 use crate::clock::{self, Time};
 use crate::engine::{NodeSet, quorum};
 use crate::error::{ClocksError, Error, OncePerError};
 use crate::guard::LockGuard;
 use crate::inspect::LockState;
+use crate::registers::register::{Register, Value};
 use redlatch_registers::Version;
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ mod repair;
 
 pub use group::{RegisterList, Registers, Swept};
 
-use super::LockClient;
+use crate::client::LockClient;
 use crate::clock::{self, WallTime};
 use crate::error::RegisterError;
 use crate::fencing::FencingToken;
@@ -392,7 +392,7 @@ impl std::error::Error for Stale {}
 
 impl LockClient {
     /// The register with a name that users' registers cannot have: it contains `:redlatch:`.
-    pub(in crate::client) fn reserved_register(&self, name: &[u8]) -> Register {
+    pub(in crate::registers) fn reserved_register(&self, name: &[u8]) -> Register {
         let prefix = &self.core.key_prefix[..];
         let lock = Arc::from([prefix, name].concat());
         Register {
@@ -406,7 +406,7 @@ impl LockClient {
 impl Register {
     /// Creates it with this value, in one round. Nobody else may give it one before: see
     /// [`Change::create`](redlatch_registers::Change::create).
-    pub(in crate::client) fn create(&self, value: &[u8]) -> Result<(), RegisterError> {
+    pub(in crate::registers) fn create(&self, value: &[u8]) -> Result<(), RegisterError> {
         self.run_with(&Arc::default(), Change::create, |draft: &mut Draft| {
             put(draft, Some(value.to_vec()))
         })
@@ -414,7 +414,7 @@ impl Register {
     }
 
     /// Raises the last bytes of the value in place, if no other ballot is promised, and reads it.
-    pub(in crate::client) fn raise(
+    pub(in crate::registers) fn raise(
         &self,
         levels: Arc<[u8]>,
     ) -> Result<Option<Value>, RegisterError> {
@@ -425,7 +425,7 @@ impl Register {
     /// As [`change`](Self::change), with a result. The value is written only if it becomes another
     /// one, and not if the change fails. Nothing is remembered of it: others may
     /// [raise](Self::raise) bytes of the value, which this client must see before the next change.
-    pub(in crate::client) fn update<T>(
+    pub(in crate::registers) fn update<T>(
         &self,
         mut change: impl FnMut(&mut Option<Vec<u8>>) -> Result<T, RegisterError>,
     ) -> Result<T, RegisterError> {
