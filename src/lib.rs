@@ -220,34 +220,11 @@ pub use node::{NodeKind, QueueSupport};
 #[doc(inline)]
 pub use node::{NodeStatus, NodeWarning};
 #[cfg(feature = "registers")]
+#[doc(no_inline)]
 pub use register::Register;
 #[cfg(feature = "registers")]
 #[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
-pub use registers::{OncePer, OncePerRun};
-
-/// Small values that a majority of the nodes agrees on: see [`LockClient::register`].
-#[cfg(feature = "registers")]
-#[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
-pub mod register {
-    pub use crate::registers::{
-        Changed, Register, RegisterList, Registers, Stale, Swept, VALUE_MAX, Value,
-    };
-    #[doc(inline)]
-    pub use redlatch_registers::Version;
-}
-
-/// Two processes change two databases, or none does: see [`LockClient::transactions`] and
-/// [`guide::transactions`].
-#[cfg(feature = "registers")]
-#[cfg_attr(docsrs, doc(cfg(feature = "registers")))]
-pub mod transaction {
-    pub use crate::error::{JoinError, NamesError, RecoverError, TransactionError};
-    pub use crate::registers::{Decision, Participant, Transaction, Transactions};
-    #[doc(inline)]
-    pub use redlatch_registers::transaction::{
-        PARTICIPANT_NAME_MAX, PARTICIPANTS_MAX, TransactionId,
-    };
-}
+pub use registers::{OncePer, OncePerRun, register, transaction};
 
 /// The parts of a [`NodeStatus`]: how a node keeps its data, its memory, its role, its clock, and
 /// whether it has a vote on registers.

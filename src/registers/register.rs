@@ -1,4 +1,4 @@
-//! Registers: small values that a majority of the nodes agrees on.
+//! Small values that a majority of the nodes agrees on: see [`LockClient::register`].
 
 mod change;
 mod group;
@@ -6,13 +6,15 @@ mod nodes;
 mod repair;
 
 pub use group::{RegisterList, Registers, Swept};
+#[doc(inline)]
+pub use redlatch_registers::Version;
 
 use crate::client::LockClient;
 use crate::clock::{self, WallTime};
 use crate::error::RegisterError;
 use crate::fencing::FencingToken;
 use change::{Changing, Observation};
-use redlatch_registers::{Change, Draft, RegisterCommand, RegisterKeys, Stored, Version};
+use redlatch_registers::{Change, Draft, RegisterCommand, RegisterKeys, Stored};
 use std::fmt;
 use std::sync::Arc;
 

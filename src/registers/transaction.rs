@@ -1,6 +1,13 @@
-//! Transactions: the calls, and the record as the value of a register.
+//! Two processes change two databases, or none does: see [`LockClient::transactions`] and
+//! [`guide::transactions`](crate::guide::transactions).
+//!
+//! The record of a transaction is the value of a register.
 
 mod side;
+
+pub use crate::error::{JoinError, NamesError, RecoverError, TransactionError};
+#[doc(inline)]
+pub use redlatch_registers::transaction::{PARTICIPANT_NAME_MAX, PARTICIPANTS_MAX, TransactionId};
 
 #[cfg(doc)]
 use super::register::Registers;
@@ -8,9 +15,9 @@ use super::register::{Register, Value};
 use crate::client::LockClient;
 use crate::clock;
 use crate::entropy::draw;
-use crate::error::{JoinError, RecoverError, RegisterError, TransactionError};
+use crate::error::RegisterError;
 use redlatch_registers::transaction::{
-    Disk, InvalidRecord, Record, RecordState, TransactionId, TransactionSide, UnknownName,
+    Disk, InvalidRecord, Record, RecordState, TransactionSide, UnknownName,
 };
 use side::{LEFT, Side};
 use std::sync::Arc;
