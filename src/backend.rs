@@ -8,11 +8,18 @@ mod cancellation;
 mod events;
 #[cfg(feature = "diagnostics")]
 mod operator;
+#[cfg(feature = "registers")]
+mod quorum;
 
 pub(crate) use cancellation::{CancellableCall, Cancellation};
 pub(crate) use events::{EventRecorder, Events};
 #[cfg(feature = "diagnostics")]
 pub(crate) use operator::{KeyListing, Operator};
+#[cfg(feature = "registers")]
+pub(crate) use quorum::{
+    CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed, RegisterMemory,
+    ReportedVotes,
+};
 
 use crate::clock::Time;
 use crate::engine::{Extended, HeldLock, LockAttributes, Share, Token, Ttl, Wait};

@@ -8,13 +8,13 @@
 mod guard_list;
 mod joint_shares;
 mod own_threads;
-#[cfg(feature = "registers")]
-pub(crate) mod registers;
 
 pub(crate) use guard_list::{GuardList, ListedGuard};
 pub(crate) use joint_shares::{Granted, JointShares, PUBLISHER, ShareMember};
 pub(crate) use own_threads::name_of_set;
 
+#[cfg(feature = "registers")]
+use crate::backend::RegisterMemory;
 use crate::backend::{Backend, Cancellation, Events, SharedParts};
 use crate::cancel_token::CancelToken;
 use crate::config::{NodeSettings, Settings};
@@ -30,8 +30,6 @@ use crate::wait_queue::{HandoffLimit, WaitQueues};
 use crate::watchdog::{BackgroundEvent, Demand, Emit, Notifier, period};
 #[cfg(feature = "zookeeper")]
 use crate::zookeeper::EnsembleBackend;
-#[cfg(feature = "registers")]
-use registers::RegisterMemory;
 use std::any::Any;
 use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};

@@ -240,7 +240,7 @@ const LAYERS: [(&str, &str); 34] = [
     (
         "backend",
         "cancel_token clock config engine error event inspect name net node owner_process \
-         wait_queue watchdog",
+         redlatch_registers wait_queue watchdog",
     ),
     (
         "redlock",
@@ -269,8 +269,8 @@ const LAYERS: [(&str, &str); 34] = [
     ),
     (
         "registers",
-        "client clock config core engine entropy error event fencing guard inspect name node \
-         node_url redlatch_registers redlock",
+        "backend client clock config core engine entropy error event fencing guard inspect name \
+         node node_url redlatch_registers redlock",
     ),
 ];
 

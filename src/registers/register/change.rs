@@ -3,11 +3,9 @@
 
 use super::nodes::{RegisterNodes, RegisterRound};
 use super::{Register, Value};
+use crate::backend::{CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed};
 use crate::client::{LockKeys, LockRequest};
 use crate::clock;
-use crate::core::registers::{
-    CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed,
-};
 use crate::engine::{Backoff, Jitter, QueueWait, Rules, Token};
 use crate::entropy::draw;
 use crate::error::RegisterError;

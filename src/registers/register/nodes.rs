@@ -5,9 +5,9 @@
 //! connection leads to: the scripts compare both in the step that acts. So what is known here may
 //! be out of date at any time, and costs a round then.
 
+use crate::backend::{RegisterMemory, ReportedVotes};
 use crate::clock;
 use crate::core::Core;
-use crate::core::registers::{RegisterMemory, ReportedVotes};
 use crate::engine::{Command, NoVote, Node, NodeSet, QueueWait, Request, quorum};
 use crate::error::{NoQuorum, RegisterError};
 use crate::event::Listener;

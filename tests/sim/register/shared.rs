@@ -1,5 +1,5 @@
-//! What the threads of one client share: time, random numbers, and what `src/core/registers.rs`
-//! remembers.
+//! What the threads of one client share: time, random numbers, and what
+//! `src/backend/quorum/memory.rs` remembers.
 
 use super::ledger::Ledger;
 use crate::mistake::Mistake;
