@@ -2,10 +2,7 @@
 //! `src/registers/register/nodes.rs` does it, in rounds.
 
 use crate::server::{Asked, GROUP};
-use redlatch_protocol::engine::Node;
-use redlatch_registers::{
-    Epoch, Group, MarkStep, MembershipView, NodeMark, RegisterCommand, RegisterReply, Replies,
-};
+use redlatch_registers::{Epoch, Group, MarkStep, MembershipView, RegisterCommand, Replies};
 use std::sync::Arc;
 
 /// What some nodes are asked. `None`: of which registers they have keys.
@@ -33,26 +30,6 @@ pub(crate) fn ask_mark(node: usize, step: MarkStep) -> (usize, Option<Asked>) {
             command,
         }),
     )
-}
-
-/// The nodes that have answered to a look at their marks.
-pub(crate) fn seen(replies: &Replies) -> Vec<NodeMark> {
-    let seen = replies
-        .0
-        .iter()
-        .enumerate()
-        .filter_map(|(index, reply)| match reply {
-            Some(RegisterReply::Mark { mark, run_id }) => {
-                let run_id = Arc::clone(run_id);
-                Some(NodeMark {
-                    node: Node::new(index),
-                    mark: mark.clone(),
-                    run_id,
-                })
-            }
-            _ => None,
-        });
-    seen.collect()
 }
 
 /// What an actor knows of the group.
@@ -133,7 +110,7 @@ impl Membership {
         let State::Looking(wanted) = state else {
             return Learnt::Known;
         };
-        let Ok(view) = MembershipView::new(seen(replies), self.nodes) else {
+        let Ok(view) = MembershipView::new(replies.marks(), self.nodes) else {
             return Learnt::Nothing;
         };
         if wanted.is_none() {

@@ -2,7 +2,7 @@
 //! `src/registers/register/repair.rs` does it, in rounds, or with a mistake.
 
 use crate::decision::Decision;
-use crate::membership::{Ask, Learnt, Membership, ask_mark, seen};
+use crate::membership::{Ask, Learnt, Membership, ask_mark};
 use crate::mistake::Mistake;
 use crate::server::{Asked, GROUP, address_of, place_at};
 use redlatch_protocol::engine::{Node, quorum};
@@ -156,7 +156,7 @@ impl Repairer {
     }
 
     fn surveyed(&mut self, replies: &Replies) -> Next {
-        let Ok(view) = MembershipView::new(seen(replies), self.nodes) else {
+        let Ok(view) = MembershipView::new(replies.marks(), self.nodes) else {
             return self.end(Ended::Failed);
         };
         let voters = view.voters(view.epoch());
@@ -194,7 +194,8 @@ impl Repairer {
         mistake: Option<Mistake>,
     ) -> Next {
         let before = left.remove(0);
-        let now = seen(replies)
+        let now = replies
+            .marks()
             .pop()
             .filter(|it| it.mark != before.mark && it.joining().is_some());
         let Some(target) = now else {
@@ -243,7 +244,7 @@ impl Repairer {
         replies: &Replies,
         mistake: Option<Mistake>,
     ) -> Next {
-        let Ok(view) = MembershipView::new(seen(replies), self.nodes) else {
+        let Ok(view) = MembershipView::new(replies.marks(), self.nodes) else {
             return self.end(Ended::Failed);
         };
         self.membership.known = Some(view.epoch().clone());

@@ -2,7 +2,9 @@
 
 use super::Stored;
 use super::transaction::{FINISHED, FORGOTTEN};
-use super::{Accepted, Ballot, Epoch, Group, InvalidValue, Mark, MarkStep, Member, RegisterReply};
+use super::{
+    Accepted, Ballot, Epoch, Group, InvalidValue, Mark, MarkStep, Member, NodeMark, RegisterReply,
+};
 use redlatch_protocol::engine::{Node, Said, quorum};
 use std::sync::Arc;
 
@@ -23,6 +25,21 @@ impl Replies {
     pub fn of(said: &[Option<Said>]) -> Self {
         let replies = said.iter().map(|said| said.as_ref()?.get().cloned());
         Self(replies.collect())
+    }
+
+    /// The marks of the nodes that have shown theirs.
+    pub fn marks(&self) -> Vec<NodeMark> {
+        let mut marks = Vec::new();
+        for (index, reply) in self.0.iter().enumerate() {
+            if let Some(RegisterReply::Mark { mark, run_id }) = reply {
+                marks.push(NodeMark {
+                    node: Node::new(index),
+                    mark: mark.clone(),
+                    run_id: Arc::clone(run_id),
+                });
+            }
+        }
+        marks
     }
 
     fn all(&self) -> impl Iterator<Item = &RegisterReply> {

@@ -5,7 +5,7 @@
 //! floor, and `ARGV[1]` is how the mark of a member begins; the last argument is the number.
 
 use super::transaction::FINISHED;
-use super::{Accepted, Ballot, InvalidValue, JOINING, Replies};
+use super::{Accepted, Ballot, GROUP_REGISTER, InvalidValue, JOINING, Replies};
 pub use redlatch_protocol::engine::Script;
 use redlatch_protocol::engine::{
     CustomCommand, NoVote, RunScript, Said, Tally, Token, Vote, quorum,
@@ -174,6 +174,22 @@ impl CustomCommand for RegisterRequest {
 }
 
 impl RegisterRequest {
+    /// A command for nodes whose marks begin so.
+    pub fn new(keys: RegisterKeys, epoch: Arc<[u8]>, command: RegisterCommand) -> Self {
+        Self {
+            keys,
+            epoch,
+            run_id: Arc::default(),
+            command,
+        }
+    }
+
+    /// A step with the marks of nodes, whose keys have this prefix.
+    pub fn of_marks(prefix: &[u8], step: MarkStep) -> Self {
+        let keys = RegisterKeys::new(prefix, GROUP_REGISTER);
+        Self::new(keys, Arc::default(), RegisterCommand::Mark(step))
+    }
+
     /// The meaning of an answer. A refusal begins with the negative of the number.
     fn meaning(&self, number: i64, reply: &Reply<'_>) -> Option<RegisterReply> {
         let Reply::Array(list) = reply else {

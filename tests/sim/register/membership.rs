@@ -9,7 +9,7 @@ use redlatch_protocol::node::{Durability, NodeStatus};
 use redlatch_protocol::time::Time;
 use redlatch_registers::{
     Epoch, GROUP_REGISTER, Group, Mark, MarkStep, Member, MembershipView, NodeMark,
-    RegisterCommand, RegisterReply, RegisterRequest, Replies,
+    RegisterCommand, RegisterRequest, Replies,
 };
 use std::rc::Rc;
 use std::sync::Arc;
@@ -48,12 +48,7 @@ impl Caller {
     }
 
     fn request(&self, name: &[u8], mark: Arc<[u8]>, command: RegisterCommand) -> Request {
-        let register = RegisterRequest {
-            keys: keys(name),
-            epoch: mark,
-            run_id: "".into(),
-            command,
-        };
+        let register = RegisterRequest::new(keys(name), mark, command);
         let action = Command::Custom(Arc::new(register));
         Request::to_all(&self.shared.rules, self.now(), action)
     }
@@ -202,18 +197,6 @@ impl Caller {
         let replies = self
             .ask_some(GROUP_REGISTER, Arc::from([]), command, nodes)
             .await;
-        let seen = replies
-            .0
-            .into_iter()
-            .enumerate()
-            .filter_map(|(index, reply)| match reply {
-                Some(RegisterReply::Mark { mark, run_id }) => Some(NodeMark {
-                    node: Node::new(index),
-                    mark,
-                    run_id,
-                }),
-                _ => None,
-            });
-        seen.collect()
+        replies.marks()
     }
 }
