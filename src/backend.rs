@@ -17,7 +17,7 @@ pub(crate) use events::{EventRecorder, Events};
 pub(crate) use operator::{KeyListing, Operator};
 #[cfg(feature = "registers")]
 pub(crate) use quorum::{
-    CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed, RegisterMemory,
+    CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed, Quorum, RegisterMemory,
     ReportedVotes,
 };
 

@@ -13,14 +13,10 @@ pub(crate) use guard_list::{GuardList, ListedGuard};
 pub(crate) use joint_shares::{Granted, JointShares, PUBLISHER, ShareMember};
 pub(crate) use own_threads::name_of_set;
 
-#[cfg(feature = "registers")]
-use crate::backend::RegisterMemory;
 use crate::backend::{Backend, Cancellation, Events, SharedParts};
 use crate::cancel_token::CancelToken;
 use crate::config::{NodeSettings, Settings};
 use crate::engine::{Rules, Ttl};
-#[cfg(feature = "registers")]
-use crate::error::RegisterError;
 use crate::error::{ConfigError, TtlError};
 use crate::event::{Event, Listener};
 use crate::name::Name;
@@ -58,11 +54,6 @@ pub(crate) struct Core {
     pub(crate) owner: Vec<u8>,
     pub(crate) events: Events,
     pub(crate) cancellation: Arc<Cancellation>,
-    #[cfg(feature = "registers")]
-    pub(crate) registers: RegisterMemory,
-    /// The nodes that keep registers, or why there are none.
-    #[cfg(feature = "registers")]
-    pub(crate) redlock: Result<Arc<Redlock>, RegisterError>,
 }
 
 impl Core {
@@ -86,28 +77,10 @@ impl Core {
             notifier: &notifier,
             owner_process: &owner_process,
         };
-        #[cfg(feature = "registers")]
-        let register_nodes;
         let backend: Arc<dyn Backend> = match &settings.nodes {
-            NodeSettings::Redis(nodes) => {
-                let redlock = Arc::new(Redlock::new(nodes, &settings, shared)?);
-                #[cfg(feature = "registers")]
-                {
-                    register_nodes = match settings.nodes.group() {
-                        None => Ok(Arc::clone(&redlock)),
-                        Some(url) => Err(RegisterError::Replicated {
-                            url: url.to_string().into(),
-                        }),
-                    };
-                }
-                redlock
-            }
+            NodeSettings::Redis(nodes) => Arc::new(Redlock::new(nodes, &settings, shared)?),
             #[cfg(feature = "zookeeper")]
             NodeSettings::ZooKeeper(servers) => {
-                #[cfg(feature = "registers")]
-                {
-                    register_nodes = Err(RegisterError::ZooKeeper);
-                }
                 Arc::new(EnsembleBackend::new(servers, &settings, shared)?)
             }
         };
@@ -132,10 +105,6 @@ impl Core {
             owner: settings.owner,
             events: Events::new(listener, &owner_process),
             cancellation,
-            #[cfg(feature = "registers")]
-            registers: RegisterMemory::default(),
-            #[cfg(feature = "registers")]
-            redlock: register_nodes,
             owner_process,
         })
     }

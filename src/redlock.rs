@@ -3,7 +3,7 @@
 
 mod nodes;
 #[cfg(feature = "diagnostics")]
-pub(crate) mod operator;
+mod operator;
 mod other_data;
 
 use nodes::{endpoint, session_options};
@@ -32,7 +32,7 @@ use std::sync::Arc;
 pub(crate) struct Redlock {
     /// Dropped before the connections, which its thread uses: dropping it ends that thread.
     watchdog: Watchdog,
-    pub(crate) net: Arc<Net>,
+    net: Arc<Net>,
     rules: Arc<Rules>,
     owner_process: Arc<OwnerProcess>,
     last_looks: LastLooks,

@@ -31,6 +31,12 @@ pub(crate) trait Operator: Send + Sync {
 
     /// What the warnings about nodes depend on.
     fn standards(&self) -> Standards;
+
+    /// Who keeps registers, or why nobody does: an ensemble keeps none.
+    #[cfg(feature = "registers")]
+    fn quorum(&self) -> Result<&dyn super::Quorum, crate::error::RegisterError> {
+        Err(crate::error::RegisterError::ZooKeeper)
+    }
 }
 
 /// A listing of keys that goes on step by step.

@@ -52,10 +52,6 @@ impl LockClient {
                 .unreachable(&NodeError::OtherProcess);
         }
         let mut statuses = core.backend.operator().statuses();
-        #[cfg(feature = "registers")]
-        if let Ok(nodes) = core.register_nodes() {
-            nodes.note_votes(&mut statuses);
-        }
         if let Some(listener) = core.events.listener() {
             listener.emit_node_changes();
         }

@@ -4,11 +4,11 @@
 #[cfg_attr(not(feature = "groups"), path = "operator/no_groups.rs")]
 mod groups;
 mod node_keys;
+#[cfg(feature = "registers")]
+mod quorum;
 
 use groups::Groups;
 use node_keys::AllKeys;
-#[cfg(feature = "registers")]
-pub(crate) use node_keys::{KeyStep, NodeKeys};
 
 use super::Redlock;
 use crate::backend::{KeyListing, Operator};
@@ -26,6 +26,8 @@ use std::sync::Arc;
 pub(super) struct Diagnostics {
     standards: Standards,
     groups: Groups,
+    #[cfg(feature = "registers")]
+    registers: quorum::RegisterKeeping,
 }
 
 impl Diagnostics {
@@ -33,6 +35,8 @@ impl Diagnostics {
         Self {
             standards: standards(settings),
             groups: Groups::new(nodes, endpoints),
+            #[cfg(feature = "registers")]
+            registers: quorum::RegisterKeeping::new(settings),
         }
     }
 }
@@ -77,6 +81,10 @@ impl Operator for Redlock {
             .ask_sentinels(self.rules.node_timeout);
         let mut statuses = self.examine(NodeSet::all(self.rules.nodes));
         add_answers(&mut statuses);
+        #[cfg(feature = "registers")]
+        if self.quorum().is_ok() {
+            self.note_votes(&mut statuses);
+        }
         statuses
     }
 
@@ -95,11 +103,16 @@ impl Operator for Redlock {
     fn standards(&self) -> Standards {
         self.diagnostics.standards
     }
+
+    #[cfg(feature = "registers")]
+    fn quorum(&self) -> Result<&dyn crate::backend::Quorum, crate::error::RegisterError> {
+        self.keeping_registers()
+    }
 }
 
 impl Redlock {
     /// Asks these nodes about the state of their servers.
-    pub(crate) fn examine(&self, nodes: NodeSet) -> Vec<NodeStatus> {
+    pub(super) fn examine(&self, nodes: NodeSet) -> Vec<NodeStatus> {
         let request = Request {
             nodes,
             ..Request::examination(&self.rules, clock::now())

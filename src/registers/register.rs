@@ -116,7 +116,7 @@ impl Register {
             }
             if let Some(agreed) = round.replies.agreed() {
                 let ballot = agreed.map(|accepted| accepted.ballot);
-                self.client.core.registers.saw(&self.keys.value, ballot);
+                nodes.quorum.memory().saw(&self.keys.value, ballot);
                 let value = ballot
                     .and_then(|ballot| round.replies.value(ballot))
                     .map(Value);

@@ -245,7 +245,7 @@ const LAYERS: [(&str, &str); 34] = [
     (
         "redlock",
         "backend clock config engine entropy error event inspect net node node_url owner_process \
-         watchdog",
+         redlatch_registers watchdog",
     ),
     (
         "zookeeper",
@@ -254,8 +254,8 @@ const LAYERS: [(&str, &str); 34] = [
     ),
     (
         "core",
-        "backend cancel_token clock config engine entropy error event inspect name net node \
-         node_url owner_process redlatch_registers redlock wait_queue watchdog zookeeper",
+        "backend cancel_token clock config engine entropy error event inspect name owner_process \
+         redlock wait_queue watchdog zookeeper",
     ),
     (
         "guard",
@@ -264,13 +264,13 @@ const LAYERS: [(&str, &str); 34] = [
     ),
     (
         "client",
-        "backend cancel_token clock config core engine entropy error event fencing glob guard \
-         inspect name net node node_url redlatch_registers redlock wait_queue watchdog",
+        "backend cancel_token clock config core engine entropy error event fencing guard inspect \
+         name node wait_queue watchdog",
     ),
     (
         "registers",
         "backend client clock config core engine entropy error event fencing guard inspect name \
-         node node_url redlatch_registers redlock",
+         node node_url redlatch_registers",
     ),
 ];
 

@@ -111,7 +111,7 @@ impl<'a> ByRegister<'a> {
     fn time(&self) -> Result<NodesTime, Error> {
         let core = &self.client.core;
         let nodes = core.rules.nodes;
-        let statuses = core.register_nodes()?.examine(NodeSet::all(nodes));
+        let statuses = core.register_nodes()?.quorum.servers(NodeSet::all(nodes));
         let now = clock::now();
         let readings = statuses.iter().filter_map(|status| status.wall_micros(now));
         let time = NodesTime::new(readings.collect(), nodes, self.schedule.doubt_max());

@@ -43,7 +43,8 @@ impl Register {
         &self,
         body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<(T, u32), RegisterError> {
-        self.run_with(&self.combined(), Change::new, body)
+        let memory = self.client.core.register_nodes()?.quorum.memory();
+        self.run_with(&memory.register(&self.keys.value), Change::new, body)
     }
 
     /// The same, without the threads of this client that change the register, and without waiting
@@ -53,10 +54,6 @@ impl Register {
         body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<(T, u32), RegisterError> {
         self.run_with(&Arc::default(), Change::new, body)
-    }
-
-    pub(super) fn combined(&self) -> Arc<CombinedRegister> {
-        self.client.core.registers.register(&self.keys.value)
     }
 
     pub(super) fn run_with<T>(
@@ -416,7 +413,7 @@ impl Watcher<'_> {
     fn wait(&self, key: &Arc<[u8]>, pause: Duration) {
         let key = Arc::clone(key);
         let until = clock::now().after(pause);
-        self.nodes.wait(QueueWait {
+        self.nodes.quorum.wait(QueueWait {
             key,
             waiter: self.token,
             watches: false,
@@ -427,9 +424,6 @@ impl Watcher<'_> {
 
 impl Drop for Watcher<'_> {
     fn drop(&mut self) {
-        // In a child that a callback has forked, the connections are the parent's.
-        if !self.nodes.core.is_known_forked() {
-            self.nodes.redlock.net.leave(self.token);
-        }
+        self.nodes.quorum.leave(self.token);
     }
 }

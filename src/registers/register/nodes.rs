@@ -5,19 +5,18 @@
 //! connection leads to: the scripts compare both in the step that acts. So what is known here may
 //! be out of date at any time, and costs a round then.
 
-use crate::backend::{RegisterMemory, ReportedVotes};
+use crate::backend::{Quorum, ReportedVotes};
 use crate::clock;
 use crate::core::Core;
-use crate::engine::{Command, NoVote, Node, NodeSet, QueueWait, Request, quorum};
+use crate::engine::{NoVote, Node, NodeSet, quorum};
 use crate::error::{NoQuorum, RegisterError};
 use crate::event::Listener;
 use crate::node::{
     Durability, NodeAnswer, NodeChange, NodeError, NodeReport, NodeState, NodeStatus, RoundOutcome,
 };
-use crate::redlock::Redlock;
 use redlatch_registers::{
-    Epoch, GROUP_REGISTER, Group, MarkStep, Member, MembershipView, NoGroup, NodeMark,
-    RegisterCommand, RegisterKeys, RegisterReply, RegisterRequest, Replies, memberships, no_vote,
+    Epoch, Group, MarkStep, Member, MembershipView, NoGroup, NodeMark, RegisterCommand,
+    RegisterKeys, RegisterReply, RegisterRequest, Replies, no_vote,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +29,7 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy)]
 pub(crate) struct RegisterNodes<'a> {
     pub(super) core: &'a Core,
-    pub(super) redlock: &'a Redlock,
+    pub(in crate::registers) quorum: &'a dyn Quorum,
 }
 
 impl Core {
@@ -39,10 +38,9 @@ impl Core {
         if self.is_forked() {
             return Err(RegisterError::OtherProcess);
         }
-        let redlock = self.redlock.as_ref().map_err(Clone::clone)?;
         Ok(RegisterNodes {
             core: self,
-            redlock,
+            quorum: self.backend.operator().quorum()?,
         })
     }
 }
@@ -111,10 +109,6 @@ impl RegisterRound {
 }
 
 impl RegisterNodes<'_> {
-    fn memory(&self) -> &RegisterMemory {
-        &self.core.registers
-    }
-
     pub(super) fn count(&self) -> usize {
         self.core.rules.nodes
     }
@@ -130,7 +124,8 @@ impl RegisterNodes<'_> {
         group: &Group,
         command: RegisterCommand,
     ) -> RegisterRound {
-        let round = self.ask_some(keys, group.to_bytes(), command, self.all());
+        let request = RegisterRequest::new(keys.clone(), group.to_bytes(), command);
+        let round = self.ask_some(request, self.all());
         self.note_answers(&round);
         RegisterRound {
             group: Some(group.clone()),
@@ -138,24 +133,13 @@ impl RegisterNodes<'_> {
         }
     }
 
-    /// Asks some nodes, whose marks begin so.
-    pub(super) fn ask_some(
-        &self,
-        keys: &RegisterKeys,
-        mark: Arc<[u8]>,
-        command: RegisterCommand,
-        nodes: NodeSet,
-    ) -> RegisterRound {
-        let request = Request {
-            nodes,
-            ..self.request(keys, mark, command)
-        };
+    pub(super) fn ask_some(&self, request: RegisterRequest, nodes: NodeSet) -> RegisterRound {
         let RoundOutcome {
             said,
             is_watched,
             reports,
             ..
-        } = self.redlock.net.submit(request);
+        } = self.quorum.ask(request, nodes);
         RegisterRound {
             replies: Replies::of(&said),
             reports,
@@ -164,34 +148,11 @@ impl RegisterNodes<'_> {
         }
     }
 
-    /// A request to all nodes.
-    fn request(&self, keys: &RegisterKeys, epoch: Arc<[u8]>, command: RegisterCommand) -> Request {
-        let keys = keys.clone();
-        let run_id = Arc::from("");
-        let register = Arc::new(RegisterRequest {
-            keys,
-            epoch,
-            run_id,
-            command,
-        });
-        Request::to_all(&self.core.rules, clock::now(), Command::Custom(register))
-    }
-
     /// Has the nodes remove the keys of a register for which nothing was accepted. Does not wait.
     pub(super) fn forget_promises(&self, keys: &RegisterKeys, group: &Group) {
         let command = RegisterCommand::Collect(None);
-        self.redlock
-            .post(self.request(keys, group.to_bytes(), command));
-    }
-
-    /// Waits until a majority tells of a change, or until the end of the wait.
-    pub(super) fn wait(&self, wait: QueueWait) {
-        self.redlock.net.wait(wait);
-    }
-
-    /// The state of the servers of these nodes.
-    pub(crate) fn examine(&self, nodes: NodeSet) -> Vec<NodeStatus> {
-        self.redlock.examine(nodes)
+        let request = RegisterRequest::new(keys.clone(), group.to_bytes(), command);
+        self.quorum.tell(request);
     }
 }
 
@@ -230,27 +191,9 @@ impl GroupInspection {
 impl RegisterNodes<'_> {
     /// Takes a step with the marks of these nodes. Returns those that have answered.
     pub(super) fn mark(&self, step: &MarkStep, nodes: NodeSet) -> (Vec<NodeMark>, RegisterRound) {
-        let keys = RegisterKeys::new(&self.core.key_prefix, GROUP_REGISTER);
-        let command = RegisterCommand::Mark(step.clone());
-        let round = self.ask_some(&keys, Arc::from([]), command, nodes);
-        let seen = round
-            .replies
-            .0
-            .iter()
-            .enumerate()
-            .filter_map(|(index, reply)| match reply {
-                Some(RegisterReply::Mark { mark, run_id }) => {
-                    let mark = mark.clone();
-                    let run_id = Arc::clone(run_id);
-                    Some(NodeMark {
-                        node: Node::new(index),
-                        mark,
-                        run_id,
-                    })
-                }
-                _ => None,
-            });
-        (seen.collect(), round)
+        let request = RegisterRequest::of_marks(&self.core.key_prefix, step.clone());
+        let round = self.ask_some(request, nodes);
+        (round.replies.marks(), round)
     }
 
     /// Looks at the marks of the nodes, and at how they keep their data.
@@ -269,13 +212,13 @@ impl RegisterNodes<'_> {
         Ok(GroupInspection {
             view,
             round,
-            statuses: self.examine(answered),
+            statuses: self.quorum.servers(answered),
         })
     }
 
     /// The group, as it was when it was looked at last.
     pub(crate) fn group(&self) -> Result<Group, RegisterError> {
-        let known = self.memory().group().clone();
+        let known = self.quorum.memory().group().clone();
         known.map_or_else(|| self.learn_group(), |(epoch, _)| Ok(epoch.group))
     }
 
@@ -288,7 +231,7 @@ impl RegisterNodes<'_> {
         if let Some(later) = &later {
             self.know(later);
         }
-        let known = self.memory().group().clone();
+        let known = self.quorum.memory().group().clone();
         let Some((epoch, _)) = known else {
             return self.learn_group();
         };
@@ -304,7 +247,7 @@ impl RegisterNodes<'_> {
 
     /// Gives nodes that have come back their vote again, unless that was tried a moment ago.
     pub(super) fn renew_votes(&self) {
-        let looked_at = self.memory().group().as_ref().map(|(_, at)| *at);
+        let looked_at = self.quorum.memory().group().as_ref().map(|(_, at)| *at);
         if looked_at.is_none_or(|at| clock::now().since(at) >= LOOK_PAUSE) {
             // What it finds wrong has no effect while there is a majority.
             let _ = self.learn_group();
@@ -331,7 +274,7 @@ impl RegisterNodes<'_> {
 
     /// From now on this client asks the members of this epoch.
     pub(super) fn know(&self, epoch: &Epoch) {
-        *self.memory().group() = Some((epoch.clone(), clock::now()));
+        *self.quorum.memory().group() = Some((epoch.clone(), clock::now()));
     }
 
     /// The members enter an epoch. Returns those that vote in it since.
@@ -361,29 +304,9 @@ impl RegisterNodes<'_> {
     }
 }
 
-// Which nodes have a vote on registers, as statuses and events say it.
+// Which nodes have a vote on registers, as events say it.
 
 impl RegisterNodes<'_> {
-    /// Notes in the statuses of the nodes whether each has a vote. Of one that does not answer, or
-    /// that this user may not ask, that stays unknown.
-    pub(crate) fn note_votes(&self, statuses: &mut [NodeStatus]) {
-        let mut asked = NodeSet::EMPTY;
-        for (index, status) in statuses.iter().enumerate() {
-            // One that has just been waited for in vain is not waited for again.
-            let is_late = matches!(status.last_error, Some(NodeError::TimedOut(_)));
-            if status.is_connected && !is_late {
-                asked.insert(Node::new(index));
-            }
-        }
-        if asked.is_empty() {
-            return;
-        }
-        let (seen, _) = self.mark(&MarkStep::Look, asked);
-        for (node, membership) in memberships(&seen, self.count()) {
-            statuses[node.index()].registers = Some(membership);
-        }
-    }
-
     /// A look at the marks has shown that these nodes vote, or do so now.
     fn note_voters(&self, inspection: &GroupInspection, voters: NodeSet) {
         for seen in inspection.view.seen() {
@@ -397,7 +320,7 @@ impl RegisterNodes<'_> {
 
     /// Nodes that had no vote may have answered as members: another client has repaired them.
     fn note_answers(&self, round: &RegisterRound) {
-        let without = self.memory().reported().without;
+        let without = self.quorum.memory().reported().without;
         for node in without.iter() {
             let reply = round.replies.0[node.index()].as_ref();
             if reply.is_some_and(|it| !matches!(it, RegisterReply::NoMember(_))) {
@@ -412,7 +335,7 @@ impl RegisterNodes<'_> {
         let Some(changes) = self.core.events.listener().map(Listener::node_changes) else {
             return;
         };
-        let mut reported = self.memory().reported();
+        let mut reported = self.quorum.memory().reported();
         let ReportedVotes { with, without } = &mut *reported;
         let (now, before) = if vote.is_ok() {
             (with, without)

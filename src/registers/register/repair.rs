@@ -7,10 +7,9 @@ use crate::entropy::draw;
 use crate::error::RegisterError;
 use crate::node::{Durability, NodeAnswer, NodeError, NodeReport};
 use crate::node_url::NodeUrl;
-use crate::redlock::operator::{KeyStep, NodeKeys};
 use redlatch_registers::{
     Epoch, Group, InvalidValue, Mark, MarkStep, Member, MemberAddress, MembershipView, NodeMark,
-    Refill, RefillEnd, RefillStep, RegisterKeys,
+    Refill, RefillEnd, RefillStep, RegisterKeys, RegisterRequest,
 };
 use std::sync::Arc;
 
@@ -20,7 +19,7 @@ impl RegisterNodes<'_> {
     /// Each node draws a number first, and its mark must still have it when it becomes a member: so
     /// a copy of this that arrives late, after the node has lost its memory, makes it none.
     pub(super) fn form(&self, in_memory: bool) -> Result<(), RegisterError> {
-        let statuses = self.examine(self.all());
+        let statuses = self.quorum.servers(self.all());
         let durability = |node: Node| Durability::of(&statuses[node.index()]);
         let lacks = |node| durability(node).lacks().filter(|_| !in_memory);
         // What can be refused is refused before anything is written.
@@ -300,7 +299,7 @@ impl RegisterNodes<'_> {
         let mut last = None;
         loop {
             match refill.poll() {
-                RefillStep::List(node) => match self.list(node) {
+                RefillStep::List(node) => match self.quorum.names(node) {
                     Ok(names) => refill.listed(Some(names)),
                     Err(NodeReport {
                         url,
@@ -321,36 +320,11 @@ impl RegisterNodes<'_> {
                     command,
                 } => {
                     let keys = RegisterKeys::new(&self.core.key_prefix, &name);
-                    let round = self.ask_some(&keys, mark, command, nodes);
+                    let round = self.ask_some(RegisterRequest::new(keys, mark, command), nodes);
                     refill.handle(&round.replies);
                     last = Some(round);
                 }
                 RefillStep::Done(end) => return Ok((end, last)),
-            }
-        }
-    }
-
-    /// The names of the registers that a node has keys of, or the report of one that was not read.
-    fn list(&self, node: Node) -> Result<Vec<Arc<[u8]>>, NodeReport> {
-        let prefix = &self.core.key_prefix[..];
-        let quoted = prefix.iter().flat_map(|byte| [b'\\', *byte]);
-        let infix = RegisterKeys::PROMISE.iter().copied();
-        let pattern: Arc<[u8]> = quoted.chain(infix).chain(*b"*").collect();
-        let mut keys = NodeKeys::new(node);
-        let mut names = Vec::new();
-        loop {
-            let (page, is_last) = match keys.next(self.redlock, &pattern, true) {
-                KeyStep::Keys(page) => (page, false),
-                KeyStep::End(page, _) => (page, true),
-                KeyStep::GivenUp(report) => return Err(report),
-            };
-            for key in page {
-                let key = key.strip_prefix(prefix);
-                let name = key.and_then(|key| key.strip_prefix(RegisterKeys::PROMISE));
-                names.extend(name.map(Arc::from));
-            }
-            if is_last {
-                return Ok(names);
             }
         }
     }
