@@ -1,10 +1,11 @@
 //! Events as metrics: counters, a gauge, and histograms in seconds, by the names that Prometheus
 //! and OpenMetrics expect. Labels have a few known values each, and nodes.
 
+#[cfg(feature = "registers")]
+mod registers;
+
 use super::field;
 use crate::error::Error;
-#[cfg(feature = "registers")]
-use crate::error::RegisterError;
 use crate::event::{Event, FieldValue};
 use ::metrics::{Key, Label, Level, Metadata, SharedString, Unit, with_recorder};
 use ::metrics::{describe_counter, describe_gauge, describe_histogram};
@@ -14,10 +15,7 @@ enum Kind {
     /// Counts events.
     Counter,
     /// Adds up the field with this name.
-    #[cfg_attr(
-        not(feature = "registers"),
-        allow(dead_code, reason = "only rounds are added up")
-    )]
+    #[allow(dead_code, reason = "only rounds of registers are added up")]
     Sum(&'static str),
     /// 1 after an event of the first name, and 0 after one of the second.
     Gauge,
@@ -39,9 +37,15 @@ type Metric = (
 const ACQUISITIONS: &[&str] = &["acquired", "contended", "failed"];
 const EXTENSIONS: &[&str] = &["extended", "not_extended"];
 const RELEASES: &[&str] = &["released", "let_expire"];
-#[cfg(feature = "registers")]
-const REGISTER_CALLS: &[&str] = &["register_read", "register_changed", "register_failed"];
 
+/// All metrics.
+const TABLES: &[&[Metric]] = &[
+    METRICS,
+    #[cfg(feature = "registers")]
+    registers::METRICS,
+];
+
+/// Those of locks and nodes.
 #[rustfmt::skip] // A row for each.
 const METRICS: &[Metric] = &[
     ("redlatch_acquisitions_total", Counter, ACQUISITIONS, &["outcome"],
@@ -84,25 +88,10 @@ const METRICS: &[Metric] = &[
         "Times that a replicated group had another master than before, or one that was restarted"),
     ("redlatch_sessions_lost_total", Counter, &["session_lost"], &[],
         "Times that a ZooKeeper ensemble ended the client's session, and all its locks"),
-    #[cfg(feature = "registers")]
-    ("redlatch_node_votes", Gauge, &["node_votes", "node_without_vote"], &["node"],
-        "Whether a node has a vote on registers"),
-    #[cfg(feature = "registers")]
-    ("redlatch_node_without_vote_total", Counter, &["node_without_vote"], &["node", "reason"],
-        "Times that a node was found without a vote on registers"),
-    #[cfg(feature = "registers")]
-    ("redlatch_register_calls_total", Counter, REGISTER_CALLS, &["outcome"],
-        "Calls that read or change registers"),
-    #[cfg(feature = "registers")]
-    ("redlatch_register_call_duration_seconds", Histogram("took"), REGISTER_CALLS, &["outcome"],
-        "How long such a call took"),
-    #[cfg(feature = "registers")]
-    ("redlatch_register_rounds_total", Sum("rounds"), &["register_read", "register_changed"],
-        &["outcome"], "Times that the nodes were asked in such calls"),
 ];
 
 pub(crate) fn describe_metrics() {
-    for &(name, kind, _, _, text) in METRICS {
+    for &(name, kind, _, _, text) in TABLES.iter().copied().flatten() {
         match kind {
             Counter | Sum(_) => describe_counter!(name, text),
             Gauge => describe_gauge!(name, text),
@@ -113,7 +102,7 @@ pub(crate) fn describe_metrics() {
 
 pub(crate) fn measure(event: &Event<'_>) {
     let event_name = event.name();
-    for &(name, kind, events, labels, _) in METRICS {
+    for &(name, kind, events, labels, _) in TABLES.iter().copied().flatten() {
         let Some(place) = events.iter().position(|it| *it == event_name) else {
             continue;
         };
@@ -179,7 +168,7 @@ fn label_value(event: &Event<'_>, label: &str) -> SharedString {
         (None, _) if label == "node" => event.url().unwrap_or_default().to_owned().into(),
         (None, Event::Failed { error, .. }) => failure(error).into(),
         #[cfg(feature = "registers")]
-        (None, Event::RegisterFailed { error, .. }) => register_failure(error).into(),
+        (None, Event::RegisterFailed { error, .. }) => registers::failure(error).into(),
         (None, _) => event.name().trim_start_matches("register_").into(),
     }
 }
@@ -192,16 +181,6 @@ fn failure(error: &Error) -> &'static str {
         Error::SameServer { .. } => "same_server",
         Error::Cancelled => "cancelled",
         Error::Lost(_) => "lost",
-        _ => "other",
-    }
-}
-
-#[cfg(feature = "registers")]
-fn register_failure(error: &RegisterError) -> &'static str {
-    match error {
-        RegisterError::NoQuorum { .. } => "no_quorum",
-        RegisterError::Unknown => "unknown",
-        RegisterError::NotFormed | RegisterError::NodesDiffer { .. } => "no_group",
         _ => "other",
     }
 }
@@ -294,7 +273,7 @@ mod tests {
             let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
             format!("| `{name}` | {kind} | {} | {text} |", labels.join(" "))
         };
-        let rows: Vec<_> = METRICS.iter().map(row).collect();
+        let rows: Vec<_> = TABLES.iter().copied().flatten().map(row).collect();
         let guide = include_str!("../guide/monitoring.md");
         // The rows of four columns.
         let is_row =
@@ -319,23 +298,27 @@ mod tests {
                 .or_insert_with(|| new.clone());
             assert_eq!(*known, new, "the same labels each time");
         }
-        let expected = METRICS.iter().map(|&(name, kind, _, labels, _)| {
-            let kind = match kind {
-                Counter | Sum(_) => Recorded::Counter,
-                Gauge => Recorded::Gauge,
-                Histogram(_) => Recorded::Histogram,
-            };
-            (
-                name.to_owned(),
-                (kind, labels.iter().map(|&label| label.to_owned()).collect()),
-            )
-        });
+        let expected = TABLES
+            .iter()
+            .copied()
+            .flatten()
+            .map(|&(name, kind, _, labels, _)| {
+                let kind = match kind {
+                    Counter | Sum(_) => Recorded::Counter,
+                    Gauge => Recorded::Gauge,
+                    Histogram(_) => Recorded::Histogram,
+                };
+                (
+                    name.to_owned(),
+                    (kind, labels.iter().map(|&label| label.to_owned()).collect()),
+                )
+            });
         assert_eq!(found, expected.collect());
     }
 
     #[test]
     fn names_say_the_unit_and_histograms_are_in_seconds() {
-        for (name, kind, ..) in METRICS {
+        for (name, kind, ..) in TABLES.iter().copied().flatten() {
             let ending = match kind {
                 Counter | Sum(_) => "_total",
                 Gauge => "",
