@@ -23,10 +23,6 @@ pub(crate) use listener::{EventCallback, Listener};
 pub(crate) use value::FieldValue;
 
 use self::Level::{Debug, Info, Trace, Warn};
-#[cfg(feature = "registers")]
-use crate::engine::NoVote;
-#[cfg(feature = "registers")]
-use crate::error::RegisterError;
 use crate::error::{Error, LossReason};
 use crate::inspect::NotALock;
 use crate::name::Name;
@@ -280,7 +276,7 @@ events! {
     /// it has none.
     #[cfg(feature = "registers")]
     NodeWithoutVote: "node_without_vote", Warn, "has no vote on registers",
-        { url: &'a str, reason: NoVote }
+        { url: &'a str, reason: crate::engine::NoVote }
 
     /// A call has read a register. `rounds`: how often the nodes were asked: once, unless they
     /// disagreed or some had no vote.
@@ -301,7 +297,7 @@ events! {
     /// refused at once, because the value is too long for instance, are not reported.
     #[cfg(feature = "registers")]
     RegisterFailed: "register_failed", Warn, "register failed",
-        { register: Name<'a>, took: Duration, error: &'a RegisterError }
+        { register: Name<'a>, took: Duration, error: &'a crate::error::RegisterError }
 }
 
 impl Event<'_> {

@@ -91,9 +91,10 @@ impl Listener {
                 },
                 NodeState::SessionLost => Event::SessionLost { url },
                 #[cfg(feature = "registers")]
-                NodeState::Votes(Ok(())) => Event::NodeVotes { url },
-                #[cfg(feature = "registers")]
-                NodeState::Votes(Err(why)) => Event::NodeWithoutVote { url, reason: *why },
+                NodeState::Votes(vote) => match vote {
+                    Ok(()) => Event::NodeVotes { url },
+                    Err(why) => Event::NodeWithoutVote { url, reason: *why },
+                },
                 NodeState::Slow(silent) => Event::NodeSlow {
                     url,
                     silent: *silent,

@@ -2,10 +2,7 @@
 
 use self::FieldValue::{Flag, Name, Number, Reason, Reports, Text, Time, Url, Word};
 use super::{AttemptOutcome, Released};
-#[cfg(feature = "registers")]
 use crate::engine::NoVote;
-#[cfg(feature = "registers")]
-use crate::error::RegisterError;
 use crate::error::{Error, LossReason};
 use crate::inspect::NotALock;
 use crate::name;
@@ -75,6 +72,7 @@ values! {
     outcome: Option<Released> => Word(outcome.map_or("unknown", Released::name)),
     reason: NotALock => Reason(reason.name(), reason),
     reason: LossReason => Reason(reason.name(), reason),
+    reason: NoVote => Reason(reason.name(), reason),
     support: QueueSupport => Reason(support.as_str(), limit(*support)),
     error: &'a Error => Text(error),
     error: &'a NodeError => Text(error),
@@ -83,8 +81,7 @@ values! {
 
 #[cfg(feature = "registers")]
 values! {
-    reason: NoVote => Reason(reason.name(), reason),
-    error: &'a RegisterError => Text(error),
+    error: &'a crate::error::RegisterError => Text(error),
 }
 
 fn limit(support: QueueSupport) -> &'static &'static str {
