@@ -41,19 +41,17 @@ pub use super::node_url::{NodeUrlError, NodeUrlErrorKind};
 pub use super::resp::ProtocolError;
 use crate::inspect::NotALock;
 use crate::name::Name;
-use crate::texts::errors;
+use crate::texts::{debug, errors, from};
 pub use cause::{
     ConfigError, LockLost, LockTokenError, LossReason, NoQuorum, NodeListError, NotResumable,
     ResourceError, SpawnError, TlsSettingsError, TtlError,
 };
 #[cfg(feature = "registers")]
 #[doc(inline)]
-pub use redlatch_registers::transaction::{InvalidTransactionId, NamesError, UnknownName};
-#[cfg(feature = "registers")]
 pub use registers::{
-    ClocksError, JoinError, OncePerError, RecoverError, RegisterError, TransactionError,
+    ClocksError, InvalidTransactionId, JoinError, NamesError, OncePerError, RecoverError,
+    RegisterError, TransactionError, UnknownName,
 };
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -179,16 +177,6 @@ errors! {
     }
 }
 
-macro_rules! from {
-    ($into:ident: $($error:ident => $variant:ident),+ $(,)?) => {$(
-        impl From<$error> for $into {
-            fn from(error: $error) -> Self {
-                Self::$variant(error)
-            }
-        }
-    )+};
-}
-
 from! { Error:
     ConfigError => Config,
     LockLost => Lost,
@@ -199,58 +187,7 @@ from! { Error:
     LockTokenError => LockToken,
 }
 
-#[cfg(feature = "registers")]
-from! { Error:
-    RegisterError => Register,
-    OncePerError => OncePer,
-    TransactionError => Transaction,
-}
-
-#[cfg(feature = "registers")]
-from! { TransactionError:
-    RegisterError => Register,
-    NamesError => Names,
-    UnknownName => UnknownName,
-}
-
-// `Debug` of errors that end a program: as people read it, because `main` prints that.
-
-/// Writes an error, and below it what caused it:
-///
-/// ```text
-/// setting tls: /etc/ca.pem cannot be read: No such file or directory (os error 2)
-///
-/// Caused by:
-///     the cause, and the cause of that on the next line
-/// ```
-fn write(error: &dyn std::error::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    write!(f, "{error}")?;
-    let mut cause = error.source();
-    if cause.is_some() {
-        f.write_str("\n\nCaused by:")?;
-    }
-    while let Some(error) = cause {
-        write!(f, "\n    {error}")?;
-        cause = error.source();
-    }
-    Ok(())
-}
-
-macro_rules! debug {
-    ($($error:ident),+ $(,)?) => {$(
-        /// As `Display`, with the causes below it: `main` prints this.
-        impl fmt::Debug for $error {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write(self, f)
-            }
-        }
-    )+};
-}
-
 debug!(Error, ConfigError, LockLost, SpawnError);
-
-#[cfg(feature = "registers")]
-debug!(RegisterError, TransactionError, OncePerError);
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,7 @@
-//! Errors whose texts stand at their variants.
+//! Errors whose texts stand at their variants, what they convert into, and what `main` prints of
+//! them.
+
+use std::fmt;
 
 /// Makes an enum of errors with its `Display` and `source`. A variant has:
 ///
@@ -59,4 +62,48 @@ macro_rules! errors {
     (@source [$text:literal] [] $($inner:ident)?) => { None };
 }
 
-pub(crate) use errors;
+/// `From` of errors that are variants of another one.
+macro_rules! from {
+    ($into:ty: $($error:ident => $variant:ident),+ $(,)?) => {$(
+        impl From<$error> for $into {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )+};
+}
+
+/// Writes an error, and below it what caused it:
+///
+/// ```text
+/// setting tls: /etc/ca.pem cannot be read: No such file or directory (os error 2)
+///
+/// Caused by:
+///     the cause, and the cause of that on the next line
+/// ```
+pub(crate) fn write(error: &dyn std::error::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{error}")?;
+    let mut cause = error.source();
+    if cause.is_some() {
+        f.write_str("\n\nCaused by:")?;
+    }
+    while let Some(error) = cause {
+        write!(f, "\n    {error}")?;
+        cause = error.source();
+    }
+    Ok(())
+}
+
+/// `Debug` of errors that end a program: as people read it, because `main` prints that.
+macro_rules! debug {
+    ($($error:ident),+ $(,)?) => {$(
+        /// As `Display`, with the causes below it: `main` prints this.
+        impl std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                $crate::texts::write(self, f)
+            }
+        }
+    )+};
+}
+
+pub(crate) use {debug, errors, from};

@@ -19,8 +19,9 @@ use std::{fmt, io};
 /// each server: what became of the last connection to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoQuorum {
-    reports: Vec<NodeReport>,
-    needs_all: bool,
+    pub(super) reports: Vec<NodeReport>,
+    /// Is a majority not enough?
+    pub(super) needs_all: bool,
 }
 
 impl NoQuorum {
@@ -28,15 +29,6 @@ impl NoQuorum {
         Self {
             reports,
             needs_all: false,
-        }
-    }
-
-    /// A majority is not enough.
-    #[cfg(feature = "registers")]
-    pub(crate) fn of_all(reports: Vec<NodeReport>) -> Self {
-        Self {
-            reports,
-            needs_all: true,
         }
     }
 

@@ -2,8 +2,10 @@
 //! period.
 
 use super::{NoQuorum, OTHER_PROCESS, ResourceError};
-use crate::texts::errors;
-use redlatch_registers::transaction::{NamesError, TransactionId, UnknownName};
+use crate::node::NodeReport;
+use crate::texts::{debug, errors, from};
+use redlatch_registers::transaction::TransactionId;
+pub use redlatch_registers::transaction::{InvalidTransactionId, NamesError, UnknownName};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -89,6 +91,30 @@ errors! {
         /// This is a forked child of the process that built the client, which works only there.
         #[text("{OTHER_PROCESS}")]
         OtherProcess,
+    }
+}
+
+from! { super::Error:
+    RegisterError => Register,
+    OncePerError => OncePer,
+    TransactionError => Transaction,
+}
+
+from! { TransactionError:
+    RegisterError => Register,
+    NamesError => Names,
+    UnknownName => UnknownName,
+}
+
+debug!(RegisterError, TransactionError, OncePerError);
+
+impl NoQuorum {
+    /// A majority is not enough.
+    pub(crate) fn of_all(reports: Vec<NodeReport>) -> Self {
+        Self {
+            reports,
+            needs_all: true,
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::node::NodeKind;
 use crate::node_url::NodeUrl;
 use std::error::Error as StdError;
+use std::fmt;
 use std::io;
 
 const SECOND: Duration = Duration::from_secs(1);
