@@ -143,7 +143,8 @@ impl fmt::Debug for FoundLock {
 #[must_use = "it asks the nodes only when it is iterated"]
 pub struct Locks<'a> {
     client: &'a LockClient,
-    keys: Result<Box<dyn KeyListing + 'a>, ResourceError>,
+    /// Or why there can be no names like that.
+    pub(crate) keys: Result<Box<dyn KeyListing + 'a>, ResourceError>,
     /// What is before the names in the keys, behind the prefix: nothing for locks.
     infix: &'static [u8],
     /// Names that are not yet returned, and all names: each is returned once.
@@ -257,11 +258,6 @@ impl UnwindSafe for Locks<'_> {}
 impl RefUnwindSafe for Locks<'_> {}
 
 impl Locks<'_> {
-    #[cfg(feature = "registers")]
-    pub(crate) fn check(&self) -> Result<(), ResourceError> {
-        self.keys.as_ref().map(|_| ()).map_err(Clone::clone)
-    }
-
     /// Reads the next names from the nodes, if there are any.
     fn read(&mut self) -> Result<(), Error> {
         let core = &self.client.core;

@@ -332,10 +332,12 @@ impl RegisterList<'_> {
 
     /// Without a group there are no registers, and a list of their keys would be empty.
     fn check(&self) -> Result<(), RegisterError> {
-        self.keys
-            .iter()
-            .try_for_each(Locks::check)
-            .map_err(RegisterError::Resource)?;
+        if let Some(Locks {
+            keys: Err(error), ..
+        }) = &self.keys
+        {
+            return Err(RegisterError::Resource(*error));
+        }
         self.client.core.register_nodes()?.group().map(|_| ())
     }
 }
