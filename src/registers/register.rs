@@ -2,10 +2,15 @@
 
 mod change;
 mod group;
+mod list;
 mod nodes;
+mod read;
 mod repair;
+mod report;
+mod watch;
 
-pub use group::{RegisterList, Registers, Swept};
+pub use group::Registers;
+pub use list::{RegisterList, Swept};
 #[doc(inline)]
 pub use redlatch_registers::Version;
 
@@ -13,7 +18,6 @@ use crate::client::LockClient;
 use crate::clock::{self, WallTime};
 use crate::error::RegisterError;
 use crate::fencing::FencingToken;
-use change::{Changing, Observation};
 use redlatch_registers::{Change, Draft, RegisterCommand, RegisterKeys, Stored};
 use std::fmt;
 use std::sync::Arc;
@@ -21,10 +25,6 @@ use std::sync::Arc;
 /// The longest value, in bytes. Every read returns it from all nodes, and every change sends it to
 /// all, so a register is for small values; and a node keeps its connection busy meanwhile.
 pub const VALUE_MAX: usize = 16 * 1024;
-
-/// How often a read looks at the marks of the nodes without finding another epoch: once for nodes
-/// that have come back, and once for members that have not entered the epoch that others are in.
-const LOOKS_MAX: u32 = 2;
 
 impl LockClient {
     /// The register with this name: a small value that a majority of the nodes agrees on. Sends
@@ -94,65 +94,6 @@ impl Register {
     pub fn read(&self) -> Result<Option<Value>, RegisterError> {
         self.look(&RegisterCommand::Read { watcher: None })
             .map(|look| look.value)
-    }
-
-    /// Reads the value, by a command that answers it.
-    fn look(&self, command: &RegisterCommand) -> Result<Observation, RegisterError> {
-        self.report_read(|| self.look_with(command))
-    }
-
-    /// The value, and how often the nodes were asked.
-    fn look_with(&self, command: &RegisterCommand) -> Result<(Observation, u32), RegisterError> {
-        Changing::check()?;
-        let nodes = self.client.core.register_nodes()?;
-        let mut group = nodes.group()?;
-        let mut rounds = 0;
-        let mut looks = 0;
-        loop {
-            rounds += 1;
-            let round = nodes.ask(&self.keys, &group, command.clone());
-            if let Some(invalid) = round.invalid() {
-                return Err(invalid);
-            }
-            if let Some(agreed) = round.replies.agreed() {
-                let ballot = agreed.map(|accepted| accepted.ballot);
-                nodes.quorum.memory().saw(&self.keys.value, ballot);
-                let value = ballot
-                    .and_then(|ballot| round.replies.value(ballot))
-                    .map(Value);
-                return Ok((
-                    Observation {
-                        value,
-                        is_watched: round.is_watched,
-                    },
-                    rounds,
-                ));
-            }
-            if round.replies.are_enough() {
-                break;
-            }
-            if looks == LOOKS_MAX || !round.replies.lack_votes() {
-                let is_read = matches!(command, RegisterCommand::Read { .. });
-                return Err(round.no_quorum(!is_read));
-            }
-            // Members enter an epoch one after another: where one has refused the epoch before, the
-            // next one may refuse this.
-            let learnt = nodes.follow(&round.replies, &group)?;
-            looks += u32::from(learnt == group);
-            group = learnt;
-        }
-        // Not together with changes: one of them may take long.
-        let agreed = self.run_alone(|draft| {
-            self.delete_if_over(draft);
-            Ok(draft.current().cloned().map(Value))
-        })?;
-        Ok((
-            Observation {
-                value: agreed.0,
-                is_watched: false,
-            },
-            rounds + agreed.1,
-        ))
     }
 
     /// Replaces the value by what `change` makes of it; `None` deletes it. Takes one round if this

@@ -160,7 +160,7 @@ impl Actor {
         }
     }
 
-    /// Ends a round, as `src/registers/transaction/side.rs` and `src/registers/register.rs` do.
+    /// Ends a round, as `src/registers/transaction/side.rs` and `register/read.rs` do.
     pub(crate) fn hear(
         &mut self,
         search: &Search<'_>,

@@ -7,8 +7,8 @@
 //!
 //! | here | follows |
 //! |---|---|
-//! | `running.rs` | `src/registers/register.rs` and its `change.rs` |
-//! | `shared.rs` | `src/backend/quorum/memory.rs`: threads of one client change a register together |
+//! | `running.rs` | `src/registers/register/read.rs` and `change.rs` |
+//! | `shared.rs` | `src/backend/quorum/memory.rs`: threads change a register together |
 //! | `membership.rs` | `src/registers/register/nodes.rs` |
 //! | `repair.rs` | `src/registers/register/repair.rs`, `src/registers/register/group.rs` |
 //! | `transaction.rs` | `src/registers/transaction.rs` and its `side.rs` |

@@ -1,4 +1,4 @@
-//! Reads and changes, as `src/registers/register.rs` and its `change.rs` make them. Not simulated:
+//! Reads and changes, as `src/registers/register/read.rs` and `change.rs` do. Not simulated:
 //! the turns that clients take in the queue of a lock, on which nothing depends.
 
 use super::membership::Caller;
