@@ -274,6 +274,15 @@ const LAYERS: [(&str, &str); 34] = [
     ),
 ];
 
+#[test]
+fn the_rooms_of_locks_know_no_registers() {
+    let rooms = ["client", "core", "guard", "wait_queue", "watchdog"];
+    let found = mentions(&["feature = \"registers\""], |source| {
+        rooms.iter().any(|room| source.is_in(room))
+    });
+    assert_none("what registers add is in src/registers", &found);
+}
+
 /// The names that follow the root of a crate of ours in this line.
 fn imports<'a>(line: &'a str, roots: &'static [&'static str]) -> impl Iterator<Item = &'a str> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
