@@ -19,7 +19,7 @@ use super::node::command::KEY_MAX;
 pub use election::{Election, Leadership};
 #[cfg(feature = "diagnostics")]
 pub use operator::{FoundLock, Locks};
-pub(crate) use request::LockKeys;
+use request::LockKeys;
 pub use request::LockRequest;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -197,14 +197,15 @@ impl LockClient {
     /// Requests the lock of `resource`, with more settings than a ttl. The methods that acquire a
     /// lock directly are short for this.
     pub fn request(&self, resource: impl AsRef<[u8]>) -> LockRequest<'_> {
-        let keys = self.key(resource.as_ref());
-        LockRequest::new(
-            self,
-            keys.map(|first| LockKeys {
-                first,
-                more: Vec::new(),
-            }),
-        )
+        match self.key(resource.as_ref()) {
+            Ok(key) => self.request_key(key),
+            Err(error) => LockRequest::new(self, Err(error)),
+        }
+    }
+
+    /// Requests the lock with this key, which need not be that of a resource.
+    pub(crate) fn request_key(&self, key: Arc<[u8]>) -> LockRequest<'_> {
+        LockRequest::new(self, Ok(LockKeys::of_one(key)))
     }
 
     /// Requests the locks of several resources at once: all of them, or none. At most 64 resources,

@@ -116,12 +116,8 @@ impl Election<'_> {
     ///
     /// As [`LockClient::inspect`].
     pub fn leader(&self) -> Result<Option<Holder>, Error> {
-        let keys = self
-            .request
-            .keys
-            .as_ref()
-            .map_err(|error| Error::Resource(*error))?;
-        match self.request.client.inspect_key(&keys.first)?.state {
+        let key = self.request.first_key()?;
+        match self.request.client.inspect_key(key)?.state {
             LockState::Held(holder) => Ok(Some(holder)),
             _ => Ok(None),
         }

@@ -4,9 +4,7 @@ use super::LockClient;
 use crate::cancel_token::CancelToken;
 use crate::config::{OWNER_MAX, this_process};
 use crate::engine::Share;
-#[cfg(doc)]
-use crate::error::Error;
-use crate::error::ResourceError;
+use crate::error::{Error, ResourceError};
 #[cfg(doc)]
 use crate::fencing::FencingToken;
 #[cfg(doc)]
@@ -40,15 +38,15 @@ const DEFAULT_TTL: Duration = Duration::from_secs(10);
 #[must_use = "a request does nothing before `lock`, `with_lock` or another verb"]
 pub struct LockRequest<'a> {
     pub(crate) client: &'a LockClient,
-    pub(crate) keys: Result<LockKeys, ResourceError>,
+    pub(super) keys: Result<LockKeys, ResourceError>,
     pub(crate) settings: RequestSettings,
 }
 
 #[derive(Clone)]
-pub(crate) struct LockKeys {
-    pub(crate) first: Arc<[u8]>,
+pub(super) struct LockKeys {
+    pub(super) first: Arc<[u8]>,
     /// Those that are locked together with the first.
-    pub(crate) more: Vec<Arc<[u8]>>,
+    pub(super) more: Vec<Arc<[u8]>>,
 }
 
 #[derive(Clone, Debug)]
@@ -72,7 +70,7 @@ pub(crate) struct RequestSettings {
 }
 
 impl<'a> LockRequest<'a> {
-    pub(crate) fn new(client: &'a LockClient, keys: Result<LockKeys, ResourceError>) -> Self {
+    pub(super) fn new(client: &'a LockClient, keys: Result<LockKeys, ResourceError>) -> Self {
         let settings = RequestSettings {
             ttl: DEFAULT_TTL,
             min_validity: None,
@@ -90,6 +88,14 @@ impl<'a> LockRequest<'a> {
             client,
             keys,
             settings,
+        }
+    }
+
+    /// The key of the lock, or of the first of several.
+    pub(crate) fn first_key(&self) -> Result<&Arc<[u8]>, Error> {
+        match &self.keys {
+            Ok(keys) => Ok(&keys.first),
+            Err(error) => Err(Error::Resource(*error)),
         }
     }
 
@@ -204,6 +210,13 @@ impl<'a> LockRequest<'a> {
 }
 
 impl LockKeys {
+    pub(super) fn of_one(first: Arc<[u8]>) -> Self {
+        Self {
+            first,
+            more: Vec::new(),
+        }
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> {
         std::iter::once(&self.first)
             .chain(&self.more)

@@ -17,11 +17,7 @@ const PREFIX: &str = "once_per:";
 
 /// The name of what remembers the last run of the job with this lock.
 pub(super) fn memory_name(request: &LockRequest<'_>) -> Result<Vec<u8>, Error> {
-    let keys = request
-        .keys
-        .as_ref()
-        .map_err(|error| Error::Resource(*error))?;
-    let name = &keys.first[request.client.core.key_prefix.len()..];
+    let name = &request.first_key()?[request.client.core.key_prefix.len()..];
     Ok([PREFIX.as_bytes(), name].concat())
 }
 

@@ -4,7 +4,6 @@
 use super::Register;
 use super::nodes::{RegisterNodes, RegisterRound};
 use crate::backend::{CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed};
-use crate::client::{LockKeys, LockRequest};
 use crate::clock;
 use crate::engine::{Backoff, Jitter, Rules};
 use crate::entropy::draw;
@@ -238,14 +237,11 @@ impl RunningChange<'_> {
             return thread::sleep(self.backoff.next_delay(Duration::ZERO));
         }
         let client = &self.register.client;
-        let first: Arc<[u8]> = [&self.register.lock, TURN].concat().into();
-        let keys = Ok(LockKeys {
-            first,
-            more: Vec::new(),
-        });
+        let turn = [&self.register.lock, TURN].concat();
         let ttl = TURN_TTL.min(client.core.max_ttl);
         self.has_queued = true;
-        let mut request = LockRequest::new(client, keys)
+        let mut request = client
+            .request_key(turn.into())
             .ttl(ttl)
             .min_validity(Duration::ZERO);
         request.settings.counts_in_quarantine = true;
