@@ -324,7 +324,9 @@ fn each_module_imports_only_modules_below_it() {
         };
         for (number, line) in source.statements() {
             let others = ["redlatch_registers", "redlatch_zookeeper"];
-            let others = others.into_iter().filter(|it| line.contains(&format!("{it}::")));
+            let others = others
+                .into_iter()
+                .filter(|it| line.contains(&format!("{it}::")));
             // An import from the crate's root, as `crate::{...}`, has no name of a module.
             let may = |module: &str| module == *layer || may_import.split(' ').any(|m| m == module);
             for module in imports(line, roots)
