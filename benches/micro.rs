@@ -124,7 +124,8 @@ fn rounds(bench: &Bench) {
             session.wrote(length);
             rounds.received(now, Node::new(index), black_box(b"+OK\r\n"));
         }
-        let ((), result) = rounds.poll().expect("a majority has answered");
+        let ((), ended) = rounds.poll().expect("a majority has answered");
+        let result = ended.into_round().expect("it was a round");
         assert_eq!(result.votes.tally.granted.len(), 3);
         assert!(rounds.poll().is_none());
     });

@@ -44,7 +44,9 @@ use super::engine::{NodeSet, QueueWait, Request, Token};
 #[cfg(feature = "diagnostics")]
 use super::node::NodeStatus;
 pub(crate) use super::node::RoundOutcome;
-use super::node::{Message, NodeAnswer, NodeError, NodeReport, Order, Phase, Rounds, Session};
+use super::node::{
+    Ended, Message, NodeAnswer, NodeError, NodeReport, Order, Phase, Rounds, Session,
+};
 use super::node_url::Address;
 pub(crate) use change_queue::ChangeQueue;
 use crossbeam_channel::{Receiver, bounded};
@@ -77,7 +79,7 @@ const MARGIN: Duration = Duration::from_millis(20);
 const DRAIN_ROUNDS: u32 = 10;
 
 /// The rounds of all threads of a client, and the loop that drives them.
-type ClientRounds = Rounds<Arc<Follower<RoundOutcome>>>;
+type ClientRounds = Rounds<Arc<Follower<Ended>>>;
 type RoundsLoop = SocketLoop<ClientRounds>;
 
 /// How connections are made.
@@ -172,15 +174,19 @@ impl Net {
     /// Sends a request to all nodes and waits until it is decided, or until its deadline.
     pub(crate) fn submit(&self, request: Request) -> RoundOutcome {
         let limit = self.limit(&request).since(clock::now());
-        let outcome = self.event_loop.submit(Order::Round(request), limit);
-        outcome.unwrap_or_else(|| self.undelivered())
+        let ended = self.event_loop.submit(Order::Round(request), limit);
+        ended
+            .and_then(Ended::into_round)
+            .unwrap_or_else(|| self.undelivered())
     }
 
     /// Waits in the nodes' queue: see [`Order::Wait`]. Returns the nodes that reserve the lock.
     pub(crate) fn wait(&self, wait: QueueWait) -> NodeSet {
         let limit = wait.until.after(MARGIN).since(clock::now());
-        let outcome = self.event_loop.submit(Order::Wait(wait), limit);
-        outcome.map_or(NodeSet::EMPTY, |outcome| outcome.votes.queue.reserved)
+        let ended = self.event_loop.submit(Order::Wait(wait), limit);
+        ended
+            .and_then(Ended::into_reserved)
+            .unwrap_or(NodeSet::EMPTY)
     }
 
     /// Sends a request to all nodes without waiting for replies.
@@ -268,9 +274,11 @@ impl Requests {
             return;
         };
         let limit = first.since(clock::now());
-        let is_any = batch.collect(&net.event_loop, limit, |number, result| {
+        let is_any = batch.collect(&net.event_loop, limit, |number, ended| {
             limits.remove(&number);
-            each(number, result);
+            // Only rounds are begun here.
+            let outcome = ended.into_round();
+            each(number, outcome.unwrap_or_else(|| net.undelivered()));
         });
         if is_any {
             return;

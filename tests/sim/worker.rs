@@ -24,7 +24,7 @@ use crate::step::Step;
 use crate::wait_queue::QueueHead;
 use operation::{Asked, Outcome, Running};
 use redlatch_protocol::engine::{Entropy, HeldLock, Input, NodeSet, QueueWait, Request, Share};
-use redlatch_protocol::node::RoundOutcome;
+use redlatch_protocol::node::Ended;
 use redlatch_protocol::time::Time;
 use std::collections::BTreeMap;
 use wait_queue::Waiting;
@@ -94,7 +94,7 @@ enum State {
     Waiting,
     /// The outcome was delivered: the votes, and the values on the nodes if the request was an
     /// inspection.
-    Handed(RoundOutcome),
+    Handed(Ended),
     /// A lock is held.
     Holding,
     /// Waits in the queue behind another thread of the client.
@@ -161,8 +161,8 @@ impl Worker {
         self.held.is_none() && is_idle && !matches!(self.state, State::InLine(_))
     }
 
-    /// The event loop delivers the outcome of a round.
-    pub(crate) fn hand(&mut self, result: RoundOutcome, scheduling_delay: u64) {
+    /// The event loop delivers how a round or a wait has ended.
+    pub(crate) fn hand(&mut self, result: Ended, scheduling_delay: u64) {
         self.scheduling_delays += scheduling_delay;
         self.state = State::Handed(result);
     }

@@ -4,8 +4,8 @@ use super::{Input, PERMITS, PUSHES, QUEUE_REPLIES, REPLIES, SHARE_REPLIES};
 use super::{pause, push, reply, request, waiter};
 use redlatch_protocol::engine::{Node, QueueWait, Request, Token};
 use redlatch_protocol::node::{
-    Conversation, IN_FLIGHT_MAX, Message, NodeError, Order, PENDING_MAX, Phase, Rounds, Session,
-    SessionOptions,
+    Conversation, Ended, IN_FLIGHT_MAX, Message, NodeError, Order, PENDING_MAX, Phase, Rounds,
+    Session, SessionOptions,
 };
 use redlatch_protocol::time::Time;
 use std::collections::BTreeMap;
@@ -169,11 +169,18 @@ fn connect(rounds: &mut Rounds<u64>, now: Time, node: Node, how: u8) {
 
 /// Takes the finished rounds, writes the output, and checks both.
 fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
-    while let Some((waiter, votes)) = rounds.poll() {
+    while let Some((waiter, ended)) = rounds.poll() {
         assert!(
             waiting.remove(&waiter).is_some(),
             "{waiter} gets two results"
         );
+        let votes = match ended {
+            Ended::Round(votes) => votes,
+            Ended::Wait(reserved) => {
+                assert!(reserved.iter().all(|node| node.index() < NODES));
+                continue;
+            }
+        };
         let is_of_all = |count| count == 0 || count == NODES;
         assert!(is_of_all(votes.said.len()) && is_of_all(votes.reports.len()));
         assert!(is_of_all(votes.statuses.len()));

@@ -146,8 +146,10 @@ impl Fixture {
 
     /// Why the connection was lost, which has decided the request.
     fn last_error(&mut self) -> NodeError {
-        let (_, mut outcome) = self.rounds.poll().expect("the connection is lost");
-        outcome
+        let (_, ended) = self.rounds.poll().expect("the connection is lost");
+        ended
+            .into_round()
+            .expect("it was a round")
             .statuses
             .remove(0)
             .last_error

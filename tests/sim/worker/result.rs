@@ -5,11 +5,15 @@ use super::operation::Running;
 use super::operator::locks;
 use crate::context::Context;
 use redlatch_protocol::engine::Input;
-use redlatch_protocol::node::RoundOutcome;
+use redlatch_protocol::node::Ended;
 use redlatch_protocol::time::Time;
 
 impl Worker {
-    pub(super) fn take_result(&mut self, now: Time, context: &mut Context, result: RoundOutcome) {
+    pub(super) fn take_result(&mut self, now: Time, context: &mut Context, ended: Ended) {
+        let result = match ended {
+            Ended::Round(result) => result,
+            Ended::Wait(nodes) => return self.handle(now, Input::Reserved(nodes)),
+        };
         match &mut self.operation {
             Some(Running::Operator(operator)) => {
                 // The operation ends with the answers to its removal, which are no snapshots.
@@ -25,7 +29,6 @@ impl Worker {
                     .filter(|status| status.role.is_some());
                 context.tally.examined += examined.count() as u64;
             }
-            _ if self.is_queued => self.handle(now, Input::Reserved(result.votes.queue.reserved)),
             _ => {
                 let votes = self.tamper(context, result.votes);
                 if votes.was_prolonged {

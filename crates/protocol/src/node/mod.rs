@@ -47,7 +47,7 @@ pub use node_error::{NodeError, OTHER_PROCESS, OtherProtocol, Phase, TlsError, T
 pub use pending_releases::PENDING_MAX;
 pub use report::{CHANGES_MAX, ChangeRecorder, Changes, NodeAnswer, NodeChange, NodeReport};
 pub use report::{NodeState, QueueSupport};
-pub use rounds::{Message, Order, RoundOutcome, Rounds};
+pub use rounds::{Ended, Message, Order, RoundOutcome, Rounds};
 pub use scheme::{NodeKind, Scheme, SchemePlace};
 pub use server_error::{ServerError, ServerErrorKind, is_unseen};
 pub use session::{Answer, Hint, Session, SessionEvent, SessionOptions};

@@ -29,7 +29,7 @@ use super::shared_request::LastRequests;
 use crate::engine::{Node, QueueWait, Request, Token, Vote};
 use crate::time::Time;
 use entry::Entry;
-pub use outcome::RoundOutcome;
+pub use outcome::{Ended, RoundOutcome};
 use propagation::Propagation;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ pub struct Rounds<W> {
     has_overtime: bool,
     /// No entry with a waiter has a deadline before this.
     ends_at: Time,
-    finished: VecDeque<(W, RoundOutcome)>,
+    finished: VecDeque<(W, Ended)>,
     wait_for_all: bool,
     /// The waiters in the nodes' queues.
     waits: Waits<W>,
@@ -239,7 +239,7 @@ impl<W> Rounds<W> {
         let waiter = entry.waiter.take();
         let outcome = entry.outcome(now, &self.sessions);
         if let Some(waiter) = waiter {
-            self.finished.push_back((waiter, outcome));
+            self.finished.push_back((waiter, Ended::Round(outcome)));
         }
         self.awaited -= 1;
         match self.entries[slot].is_followed() {
@@ -269,7 +269,7 @@ impl<W> Rounds<W> {
 impl<W> Conversation for Rounds<W> {
     type Order = Order;
     type Message = Message;
-    type Outcome = RoundOutcome;
+    type Outcome = Ended;
     type Waiter = W;
 
     fn nodes(&self) -> usize {
@@ -397,7 +397,7 @@ impl<W> Conversation for Rounds<W> {
         }
     }
 
-    fn poll(&mut self) -> Option<(W, RoundOutcome)> {
+    fn poll(&mut self) -> Option<(W, Ended)> {
         self.finished.pop_front().or_else(|| self.waits.poll())
     }
 

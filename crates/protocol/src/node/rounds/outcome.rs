@@ -1,4 +1,4 @@
-//! The outcome of a round.
+//! How a round, or a wait in the nodes' queue, has ended.
 
 use crate::engine::{NodeSet, Said, Tally, Votes};
 #[cfg(feature = "diagnostics")]
@@ -6,8 +6,37 @@ use crate::node::NodeStatus;
 use crate::node::node_error::NodeError;
 use crate::node::report::{NodeAnswer, NodeReport};
 
-/// The outcome of a round, or of a wait in the nodes' queue, whose votes say which nodes reserve
-/// the lock.
+/// How what a caller waits for has ended.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "each lock is a round, and a box would allocate for it"
+)]
+pub enum Ended {
+    Round(RoundOutcome),
+    /// A wait in the nodes' queue: these nodes reserve the lock.
+    Wait(NodeSet),
+}
+
+impl Ended {
+    /// The outcome, if it was a round.
+    pub fn into_round(self) -> Option<RoundOutcome> {
+        match self {
+            Self::Round(outcome) => Some(outcome),
+            Self::Wait(_) => None,
+        }
+    }
+
+    /// The nodes that reserve the lock, if it was a wait.
+    pub fn into_reserved(self) -> Option<NodeSet> {
+        match self {
+            Self::Round(_) => None,
+            Self::Wait(nodes) => Some(nodes),
+        }
+    }
+}
+
+/// The outcome of a round.
 #[derive(Debug)]
 pub struct RoundOutcome {
     pub votes: Votes,

@@ -16,7 +16,9 @@ mod watching;
 
 use crate::engine::{NodeSet, Verb};
 use crate::node::fixture::{at, commands, greeting, node, queue_wait, request, write};
-use crate::node::{Conversation, NodeError, Phase, RoundOutcome, Rounds, Session, SessionOptions};
+use crate::node::{
+    Conversation, Ended, NodeError, Phase, RoundOutcome, Rounds, Session, SessionOptions,
+};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -112,9 +114,14 @@ impl Nodes {
 
     /// The outcome of the only decided round.
     fn over(&mut self) -> RoundOutcome {
-        let (_, outcome) = self.rounds.poll().expect("a round is decided");
+        self.ended().into_round().expect("it was a round")
+    }
+
+    /// How the only thing has ended that was waited for.
+    fn ended(&mut self) -> Ended {
+        let (_, ended) = self.rounds.poll().expect("a round or a wait is over");
         assert!(self.rounds.poll().is_none());
-        outcome
+        ended
     }
 
     fn is_over(&mut self) -> bool {

@@ -6,10 +6,8 @@
 //! if a connection on which a node would have told was lost, or when the time is over for which a
 //! node reserves the lock for another waiter.
 
-use super::{RoundOutcome, Rounds};
-use crate::engine::{
-    Command, Node, NodeSet, QueueEntry, QueueWait, Request, Tally, Token, Votes, quorum,
-};
+use super::{Ended, Rounds};
+use crate::engine::{Command, Node, NodeSet, QueueEntry, QueueWait, Request, Token, quorum};
 use crate::node::session::{Hint, Session};
 use crate::time::Time;
 use std::collections::{BTreeMap, VecDeque};
@@ -21,7 +19,6 @@ const TOGETHER: Duration = Duration::from_millis(10);
 /// The waiters of this client, and what the nodes have told about them.
 #[derive(Debug)]
 pub(super) struct Waits<W> {
-    nodes: usize,
     quorum: usize,
     waiters: BTreeMap<Token, Waiter<W>>,
     /// Do all waits end at once, because the client's calls were cancelled?
@@ -31,7 +28,7 @@ pub(super) struct Waits<W> {
     /// No wait ends before this.
     ends_at: Time,
     /// The waits that have ended, and which nodes reserve the lock.
-    finished: VecDeque<(W, RoundOutcome)>,
+    finished: VecDeque<(W, Ended)>,
 }
 
 /// What the nodes have told about a waiter since its last request.
@@ -87,7 +84,6 @@ impl<W> Waiter<W> {
 impl<W> Waits<W> {
     pub(super) fn new(nodes: usize) -> Self {
         Self {
-            nodes,
             quorum: quorum(nodes),
             waiters: BTreeMap::new(),
             are_over: false,
@@ -98,7 +94,7 @@ impl<W> Waits<W> {
     }
 
     /// The next wait that has ended.
-    pub(super) fn poll(&mut self) -> Option<(W, RoundOutcome)> {
+    pub(super) fn poll(&mut self) -> Option<(W, Ended)> {
         self.finished.pop_front()
     }
 
@@ -203,9 +199,8 @@ impl<W> Waits<W> {
         };
         if let Some((caller, _)) = waiter.caller.take() {
             self.open -= 1;
-            let mut votes = Votes::new(Tally::new(self.nodes));
-            votes.queue.reserved = waiter.reserved;
-            self.finished.push_back((caller, RoundOutcome::of(votes)));
+            self.finished
+                .push_back((caller, Ended::Wait(waiter.reserved)));
         }
     }
 

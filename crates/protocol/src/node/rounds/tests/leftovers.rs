@@ -42,7 +42,8 @@ fn a_lock_removed_during_its_extension_is_not_restored() {
         nodes.receive(2, ":-1\r\n");
         nodes.receive(0, ":1\r\n");
         nodes.receive(1, ":1\r\n");
-        let (waiter, result) = nodes.rounds.poll().expect("the extension is decided");
+        let (waiter, ended) = nodes.rounds.poll().expect("the extension is decided");
+        let result = ended.into_round().expect("it was a round");
         assert_eq!((waiter, result.votes.tally.granted), (1, set(&[0, 1])));
         assert_eq!(
             nodes.commands(2),

@@ -98,7 +98,8 @@ fn in_every_order_of_greetings_and_votes_one_server_has_one_vote() {
                     nodes.pass(1_950);
                     result = nodes.rounds.poll();
                 }
-                let votes = result.expect("a round is decided").1;
+                let ended = result.expect("a round is decided").1;
+                let votes = ended.into_round().expect("it was a round");
                 let granted = votes.votes.tally.granted;
                 let is_both = granted.contains(node(0)) && granted.contains(node(2));
                 assert!(!is_both, "{verb:?}, {order:?}: a server voted twice");
@@ -110,7 +111,7 @@ fn in_every_order_of_greetings_and_votes_one_server_has_one_vote() {
                 let Some((_, result)) = nodes.rounds.poll() else {
                     continue;
                 };
-                let votes = result;
+                let votes = result.into_round().expect("it was a round");
                 assert!(votes.votes.same_server && votes.votes.tally.granted.is_empty());
                 checked += 1;
             }

@@ -7,7 +7,7 @@ mod ended;
 use super::{Nodes, set};
 use crate::engine::{Before, NodeSet, QueueWait, Request, Token, Verb};
 use crate::node::fixture::{at, fenced, queue_wait, request};
-use crate::node::{Conversation, Message, NodeError, RoundOutcome};
+use crate::node::{Conversation, Ended, Message, NodeError};
 
 const RESERVED: bool = true;
 
@@ -69,7 +69,7 @@ fn tell(nodes: &mut Nodes, index: usize, waiter: u8, words: &str) {
 }
 
 fn granted(nodes: &mut Nodes) -> NodeSet {
-    nodes.over().votes.queue.reserved
+    nodes.ended().into_reserved().expect("it was a wait")
 }
 
 /// The turn of a waiter, with another token.
@@ -159,8 +159,8 @@ fn a_reservation_counts_only_for_its_own_waiter() {
     notify(&mut nodes, 0, 1);
     notify(&mut nodes, 1, 2);
     notify(&mut nodes, 2, 2);
-    let (waiter, result) = nodes.rounds.poll().expect("the second is decided");
-    assert_eq!((waiter, result.votes.queue.reserved), (2, set(&[1, 2])));
+    let (waiter, ended) = nodes.rounds.poll().expect("the second is decided");
+    assert_eq!((waiter, ended.into_reserved()), (2, Some(set(&[1, 2]))));
     assert!(nodes.rounds.poll().is_none());
     notify(&mut nodes, 1, 1);
     assert_eq!(granted(&mut nodes), set(&[0, 1]));
@@ -176,12 +176,12 @@ fn waits_that_are_ended_end_at_once_and_so_do_later_ones() {
     nodes.open(3, Verb::Acquire, 3);
     nodes.rounds.post(nodes.now, Message::EndWaits(None));
     let mut over: Vec<_> = std::iter::from_fn(|| nodes.rounds.poll())
-        .map(|(waiter, result): (u32, RoundOutcome)| (waiter, result.votes.queue.reserved))
+        .map(|(waiter, ended): (u32, Ended)| (waiter, ended.into_reserved()))
         .collect();
     over.sort_by_key(|(waiter, _)| *waiter);
     assert_eq!(
         over,
-        [(1, set(&[0])), (2, NodeSet::EMPTY)],
+        [(1, Some(set(&[0]))), (2, Some(NodeSet::EMPTY))],
         "no other round ends"
     );
     nodes.wait(1, 1);
