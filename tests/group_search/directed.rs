@@ -1,7 +1,6 @@
 //! Schedules that random walks hardly find: each leads to two holders by one wrong rule, and to one
 //! by the right ones.
 
-use crate::expect::tell;
 use crate::scheme::{Faults, Mistake, Scheme};
 use crate::search::Search;
 use crate::world::{Step, World};
@@ -9,7 +8,7 @@ use Step::{
     Acknowledge, Ask, Begin, Close, Connect, Deliver, ElectAgain, Execute, Extend, Hear, Promote,
     Read, Sync, Tick,
 };
-use models::explore::Model;
+use models::explore::{self, Model};
 
 /// The first master, and the one that is promoted. The third server is a replica of one of them.
 const OLD: usize = 0;
@@ -120,7 +119,7 @@ fn is_needed(mistake: Mistake, scheme: Scheme, schedule: fn(&mut Schedule, &Sche
     for (scheme, wanted) in [(scheme, false), (scheme.with(mistake), true)] {
         let mut it = Schedule::new(scheme);
         schedule(&mut it, &scheme);
-        let story = tell(&mut it.search, &it.trace);
+        let story = explore::tell(&mut it.search, &it.trace);
         assert_eq!(it.has_two_holders, wanted, "{mistake:?}\n{story}");
     }
 }

@@ -3,8 +3,9 @@
 use crate::scheme::{Mistake, Scheme};
 use crate::search::{Search, TwoHolders};
 use crate::world::{Step, World};
-use models::explore::{Found, Model, Order, explore, shorten};
-use models::{Chance, budget, number, seeds};
+use models::explore::{self, Model, Order};
+use models::walk::{self, Walker};
+use models::{Chance, number};
 use std::fmt;
 
 /// No walk has more steps.
@@ -15,9 +16,6 @@ const SEEN_MAX: usize = 300_000;
 
 /// More states than the histories have that are searched as a whole.
 const STATES_MAX: u64 = 20_000_000;
-
-/// Many more walks than are needed to find each mistake.
-const ENOUGH: u64 = 100_000;
 
 /// What happened in a number of walks.
 #[derive(Debug, Default)]
@@ -104,67 +102,63 @@ impl Pace {
     }
 }
 
-/// Takes the walk of this seed, and returns its steps if two clients hold the lock at its end.
-fn walk(search: &mut Search, seed: u64, totals: &mut Totals) -> Option<Vec<Step>> {
-    if search.node.seen() > SEEN_MAX {
-        *search = Search::new(search.scheme);
-    }
-    let mut random = Chance::new(seed);
-    let mut trace = Vec::new();
-    let pace = Pace::any(&search.scheme, &mut random);
-    let mut world = search.first();
-    let promotions = world.left.promotions;
-    totals.walks += 1;
-    while trace.len() < STEPS_MAX {
-        let steps = search.steps(&world);
-        if !steps.contains(&Step::Tick) {
-            break;
-        }
-        let step = pace.choose(&steps, &mut random);
-        let before = world.clone();
-        trace.push(step);
-        totals.steps += 1;
-        let taken = search.take(&mut world, &step);
-        totals.count(&before, &world, world.left.promotions < promotions);
-        if taken.is_err() {
-            return Some(trace);
-        }
-    }
-    None
+/// Walks, and what takes their steps.
+struct Walks {
+    search: Search,
+    /// The steps of the last walk.
+    trace: Vec<Step>,
 }
 
-/// The steps, with what they change.
-pub(crate) fn tell(search: &mut Search, trace: &[Step]) -> String {
-    let mut world = search.first();
-    let mut story = format!("{:?}\n", search.scheme);
-    for step in trace {
-        let _ = search.take(&mut world, step);
-        story += &format!("  {} {step:?}, {} holders\n", world.now, world.holders());
+impl Walks {
+    fn new(scheme: Scheme) -> Self {
+        Self {
+            search: Search::new(scheme),
+            trace: Vec::new(),
+        }
     }
-    story
 }
 
-fn shrink(search: &mut Search, trace: &[Step]) -> Vec<Step> {
-    shorten(search, &TwoHolders, trace, |_, _| false)
+impl Walker for Walks {
+    type Violation = TwoHolders;
+    type Totals = Totals;
+
+    fn walk(&mut self, random: &mut Chance, totals: &mut Totals) -> Result<(), TwoHolders> {
+        let Self { search, trace } = self;
+        if search.node.seen() > SEEN_MAX {
+            *search = Search::new(search.scheme);
+        }
+        trace.clear();
+        let pace = Pace::any(&search.scheme, random);
+        let mut world = search.first();
+        let promotions = world.left.promotions;
+        totals.walks += 1;
+        while trace.len() < STEPS_MAX {
+            let steps = search.steps(&world);
+            if !steps.contains(&Step::Tick) {
+                break;
+            }
+            let step = pace.choose(&steps, random);
+            let before = world.clone();
+            trace.push(step);
+            totals.steps += 1;
+            let taken = search.take(&mut world, &step);
+            totals.count(&before, &world, world.left.promotions < promotions);
+            taken?;
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, what: &TwoHolders) -> String {
+        let story = explore::story(&mut self.search, what, &self.trace);
+        format!("{:?}\n{story}", self.search.scheme)
+    }
 }
 
 /// Never do two clients hold the lock, in so many random walks, unless the environment says how
 /// many.
 #[track_caller]
 pub(crate) fn sound_walks(name: &str, walks: u64, scheme: Scheme) {
-    let (seeds, fresh) = seeds(budget("REDLATCH_WALKS", walks));
-    let mut search = Search::new(scheme);
-    let mut totals = Totals::default();
-    for seed in seeds {
-        if let Some(trace) = walk(&mut search, seed, &mut totals) {
-            let trace = shrink(&mut search, &trace);
-            panic!(
-                "{name}: two holders, seed {seed}\n{}",
-                tell(&mut search, &trace)
-            );
-        }
-    }
-    eprintln!("{name}, a twentieth from seed {fresh}: {totals}");
+    let totals = walk::sound(name, walks, &mut Walks::new(scheme));
     assert!(
         totals.after_promotion > 0 && totals.extensions > 0,
         "{totals}"
@@ -174,64 +168,26 @@ pub(crate) fn sound_walks(name: &str, walks: u64, scheme: Scheme) {
 /// The same in all histories of this size.
 #[track_caller]
 pub(crate) fn sound(name: &str, scheme: Scheme) {
-    let mut search = Search::new(scheme);
     let most = number("REDLATCH_STATES", STATES_MAX) as usize;
-    let found = explore(&mut search, most, Order::Breadth);
-    eprintln!("{name}: {found}");
-    match found {
-        Found::Nothing { all, .. } => assert!(all, "{name}: it does not end"),
-        Found::Violation { trace, .. } => panic!("{name}\n{}", tell(&mut search, &trace)),
-    }
+    explore::all_sound(name, &mut Search::new(scheme), most);
 }
 
 /// Two holders are found in all histories of this size.
 #[track_caller]
 pub(crate) fn broken_by_search(mistake: Mistake, scheme: Scheme) {
     let mut search = Search::new(scheme.with(mistake));
-    let found = explore(&mut search, STATES_MAX as usize, Order::Breadth);
-    eprintln!("{mistake:?}: {found}");
-    assert!(
-        matches!(found, Found::Violation { .. }),
-        "{mistake:?} is not found"
-    );
+    let rule = format!("{mistake:?}");
+    explore::broken(&rule, &mut search, STATES_MAX as usize, Order::Breadth);
 }
 
-/// Two holders are found by random walks. If the environment says how many, all of them are taken,
-/// and those counted in which there are two.
+/// Two holders are found by random walks.
 #[track_caller]
 pub(crate) fn broken(mistake: Mistake, scheme: Scheme) {
     broken_from(0, mistake, scheme);
 }
 
-/// The same with walks from this seed on: those before it took seconds, and found nothing.
+/// The same with walks from this seed on.
 #[track_caller]
 pub(crate) fn broken_from(first: u64, mistake: Mistake, scheme: Scheme) {
-    let mut search = Search::new(scheme.with(mistake));
-    let mut totals = Totals::default();
-    let counted = number("REDLATCH_WALKS", 0);
-    let seeds = if counted == 0 {
-        first..first + ENOUGH
-    } else {
-        0..counted
-    };
-    let mut found = 0;
-    let mut shortest = None::<Vec<Step>>;
-    for seed in seeds {
-        let Some(trace) = walk(&mut search, seed, &mut totals) else {
-            continue;
-        };
-        found += 1;
-        shortest = shortest
-            .filter(|it| it.len() <= trace.len())
-            .or(Some(trace));
-        if counted == 0 {
-            break;
-        }
-    }
-    eprintln!("{mistake:?}: {found} of {totals}");
-    let trace = shortest.unwrap_or_else(|| panic!("{mistake:?} is not found"));
-    if std::env::var_os("REDLATCH_TRACE").is_some() {
-        let trace = shrink(&mut search, &trace);
-        eprintln!("{} steps: {}", trace.len(), tell(&mut search, &trace));
-    }
+    walk::broken(&mistake, first, &mut Walks::new(scheme.with(mistake)));
 }

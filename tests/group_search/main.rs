@@ -18,8 +18,8 @@
 //! The model lacks drifting clocks, the queue, shares and fencing, and slots that move.
 //!
 //! `REDLATCH_WALKS=1000000 REDLATCH_STATES=10000000 cargo test --release --test group_search --
-//! --nocapture` goes further than plain `cargo test` does, and counts in how many walks a wrong
-//! rule shows; `REDLATCH_SEED` is the first seed. `REDLATCH_TRACE=1` shows how each was found.
+//! --nocapture` goes further than plain `cargo test` does; `tests/models/lib.rs` has more
+//! variables.
 
 mod client;
 mod directed;

@@ -96,4 +96,17 @@ impl Model for Search {
         (now, groups, clients, late, names, tokens, left).hash(&mut hasher);
         hasher.finish()
     }
+
+    fn describe(&mut self, world: &World, step: &Step) -> String {
+        format!("{} {step:?}", world.now)
+    }
+
+    fn changes(&mut self, before: &World, after: &World) -> Vec<String> {
+        let holders = after.holders();
+        let has_changed = before.holders() != holders;
+        has_changed
+            .then(|| format!("{holders} holders"))
+            .into_iter()
+            .collect()
+    }
 }

@@ -1,11 +1,12 @@
-//! The search through the states of a model, for any kind of state and step.
+//! The search through the states of a model, for any kind of state and step, and what tests expect
+//! of it.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A scheme of states: what can happen in each, and what must not come of it.
-pub trait Model {
+pub trait Model: Sized {
     type World: Clone;
     type Step: Clone + PartialEq + fmt::Debug;
     type Violation: Clone + PartialEq + fmt::Debug;
@@ -35,11 +36,29 @@ pub trait Model {
     fn allows(&mut self, world: &Self::World, step: &Self::Step) -> bool {
         self.steps(world).contains(step)
     }
+
+    /// Fewer steps that break the same promise.
+    fn shorter(&mut self, what: &Self::Violation, trace: &[Self::Step]) -> Vec<Self::Step> {
+        shorten(self, what, trace, |model, world| {
+            let steps = model.steps(world);
+            model.check(world, &steps, 0).as_ref() == Err(what)
+        })
+    }
+
+    /// What this step does in this state, in words.
+    fn describe(&mut self, _world: &Self::World, step: &Self::Step) -> String {
+        format!("{step:?}")
+    }
+
+    /// What the last step has changed, in words.
+    fn changes(&mut self, _before: &Self::World, _after: &Self::World) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The result of a search.
 #[derive(Debug)]
-pub enum Found<S, V> {
+enum Found<S, V> {
     /// No violation in this many states: all states, or the maximum.
     Nothing { states: usize, all: bool },
     /// A violation after this many states, and the steps to it.
@@ -85,7 +104,7 @@ pub enum Order {
 }
 
 /// Searches up to `most` states.
-pub fn explore<M: Model>(model: &mut M, most: usize, order: Order) -> Found<M::Step, M::Violation> {
+fn explore<M: Model>(model: &mut M, most: usize, order: Order) -> Found<M::Step, M::Violation> {
     let first = model.first();
     // States are remembered by their key. A collision, which is about one in billions, means that
     // a state is not searched.
@@ -125,6 +144,62 @@ pub fn explore<M: Model>(model: &mut M, most: usize, order: Order) -> Found<M::S
         states: origins.len(),
         all: origins.len() < most,
     }
+}
+
+/// Searches up to `most` states, of which none may break a promise. Returns how many there were.
+#[track_caller]
+pub fn sound<M: Model>(name: &str, model: &mut M, most: usize, order: Order) -> usize {
+    let found = explore(model, most, order);
+    eprintln!("{name}: {found}");
+    match found {
+        Found::Nothing { states, .. } => states,
+        Found::Violation { what, trace, .. } => {
+            panic!("{name}: {what:?}\n{}", story(model, &what, &trace))
+        }
+    }
+}
+
+/// The same of all states, which must be fewer.
+#[track_caller]
+pub fn all_sound<M: Model>(name: &str, model: &mut M, most: usize) -> usize {
+    let states = sound(name, model, most, Order::Depth);
+    assert!(states < most, "{name}: it does not end");
+    states
+}
+
+/// Searches until a promise is broken, as it must be, in up to `most` states.
+#[track_caller]
+pub fn broken<M: Model>(rule: &str, model: &mut M, most: usize, order: Order) -> M::Violation {
+    let found = explore(model, most, order);
+    eprintln!("{rule}: {found}");
+    match found {
+        Found::Nothing { .. } => panic!("{rule}: {found}"),
+        Found::Violation { what, .. } => what,
+    }
+}
+
+/// The steps to a broken promise, as few as possible, in words.
+pub fn story<M: Model>(model: &mut M, what: &M::Violation, trace: &[M::Step]) -> String {
+    let shorter = model.shorter(what, trace);
+    tell(model, &shorter)
+}
+
+/// These steps, and what each of them has changed.
+pub fn tell<M: Model>(model: &mut M, trace: &[M::Step]) -> String {
+    let mut world = model.first();
+    let mut story = String::new();
+    for step in trace {
+        let before = world.clone();
+        story += &format!("  {}\n", model.describe(&before, step));
+        let taken = model.take(&mut world, step);
+        for change in model.changes(&before, &world) {
+            story += &format!("      {change}\n");
+        }
+        if let Err(what) = taken {
+            story += &format!("  {what:?}\n");
+        }
+    }
+    story
 }
 
 /// The steps to a state.

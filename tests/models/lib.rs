@@ -1,5 +1,13 @@
-//! What the searches for broken promises share: seeds, mistakes in scripts, the search through all
-//! states of a model, and shorter histories.
+//! What the searches for broken promises share: the search through all states of a model, random
+//! walks, shorter histories and their stories, mistakes in scripts.
+//!
+//! | variable | effect |
+//! |---|---|
+//! | `REDLATCH_STATES`, `REDLATCH_WALKS` | how many states and walks a test looks at |
+//! | `REDLATCH_TIMES` | looks at as many times what plain `cargo test` does |
+//! | `REDLATCH_SEED` | the first seed of walks |
+//! | `REDLATCH_TRACE=1` | tells the walk in which each wrong rule shows |
+//! | `REDLATCH_COUNT` | counts in how many of so many walks each wrong rule shows |
 
 #![allow(
     missing_docs,
@@ -17,6 +25,7 @@
 mod chance;
 mod change;
 pub mod explore;
+pub mod walk;
 mod words;
 
 pub use chance::Chance;

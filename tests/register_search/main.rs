@@ -15,8 +15,8 @@
 //! Each [`Mistake`](mistake::Mistake) leaves out one rule of the protocol, and must be found.
 //!
 //! `REDLATCH_WALKS=1000000 REDLATCH_STATES=3000000 cargo test --release --test register_search --
-//! --nocapture` goes further than plain `cargo test` does; `REDLATCH_SEED` is the first seed.
-//! `REDLATCH_TRACE=1` shows how each mistake was found.
+//! --nocapture` goes further than plain `cargo test` does; `tests/models/lib.rs` has more
+//! variables.
 
 mod actor;
 mod client;
@@ -38,7 +38,6 @@ mod search;
 mod sending;
 mod server;
 mod step;
-mod story;
 mod told;
 mod vote_repairs;
 mod voter;

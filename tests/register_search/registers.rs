@@ -41,7 +41,7 @@ fn small_histories_are_sound() {
         ),
     ];
     for (name, clients) in plans {
-        sound(name, &Plan::new(clients).rounds(3), STATES);
+        sound(name, Plan::new(clients).rounds(3), STATES);
     }
 }
 

@@ -13,7 +13,8 @@ use crate::round::{Round, Sent};
 use crate::server::{Answer, Command, NodeState, Server, epoch};
 use crate::told::{Told, Violation};
 use crate::voter::{Actor, Goal, Mistake, Phase, of_one_ballot};
-use models::explore::{Found, Model, Order, explore};
+use models::explore::{self, Model, Order};
+use models::walk::{self, Walker};
 use models::{Chance, Change as ScriptChange, budget};
 use redlatch_protocol::engine::Token;
 use redlatch_registers::script::{COLLECT, RAISE};
@@ -70,6 +71,8 @@ pub(crate) struct Search<'a> {
     pub(crate) created: Command,
     /// The command by which each side finishes.
     finishing: Vec<Command>,
+    /// The steps of the last walk.
+    trace: Vec<Step>,
 }
 
 impl<'a> Search<'a> {
@@ -120,6 +123,7 @@ impl<'a> Search<'a> {
             creator,
             created,
             finishing,
+            trace: Vec::new(),
         }
     }
 
@@ -390,28 +394,35 @@ impl Model for Search<'_> {
 }
 
 /// Takes random steps until something is wrong.
-fn walk(plan: &mut Search<'_>, random: &mut Chance) -> Result<(), Violation> {
-    let mut world = plan.first();
-    for number in 1..=60 {
-        let steps = plan.steps(&world);
-        if steps.is_empty() {
-            break;
-        }
-        plan.take(&mut world, &random.pick(&steps))?;
-        // That takes as long as many steps.
-        if number % 6 == 0 {
-            plan.check(&world, &[], 0)?;
-        }
-    }
-    Ok(())
-}
+impl Walker for Search<'_> {
+    type Violation = Violation;
+    /// The number of walks.
+    type Totals = u64;
 
-/// Up to this many states, unless the environment says how many.
-fn search(name: &str, mut plan: Search<'_>, states: u64) -> Found<Step, Violation> {
-    let most = budget("REDLATCH_STATES", states) as usize;
-    let found = explore(&mut plan, most, Order::Depth);
-    eprintln!("{name}: {found}");
-    found
+    fn walk(&mut self, random: &mut Chance, walks: &mut u64) -> Result<(), Violation> {
+        *walks += 1;
+        self.trace.clear();
+        let mut world = self.first();
+        for number in 1..=60 {
+            let steps = self.steps(&world);
+            if steps.is_empty() {
+                break;
+            }
+            let step = random.pick(&steps);
+            self.trace.push(step);
+            self.take(&mut world, &step)?;
+            // That takes as long as many steps.
+            if number % 6 == 0 {
+                self.check(&world, &[], 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, what: &Violation) -> String {
+        let trace = std::mem::take(&mut self.trace);
+        explore::story(self, what, &trace)
+    }
 }
 
 /// How many states of each plan plain `cargo test` searches.
@@ -454,12 +465,12 @@ fn votes_have_one_decision_in_all_schedules() {
         ("two sides finish, one aborts", 2, &[Abort], Finish, 3),
         ("three sides finish", 3, &[], Finish, 2),
     ] {
-        let plan = Search {
+        let mut plan = Search {
             stage,
             ..Search::new(Mistake::None, sides, others, rounds)
         };
-        let found = search(name, plan, STATES);
-        assert!(matches!(found, Found::Nothing { .. }), "{name}: {found:?}");
+        let most = budget("REDLATCH_STATES", STATES) as usize;
+        explore::sound(name, &mut plan, most, Order::Depth);
     }
 }
 
@@ -481,11 +492,7 @@ fn each_mistake_about_votes_is_found() {
             stage,
             ..Search::new(mistake, 2, &[Goal::Abort], 3)
         };
-        let found = (0..100_000).find_map(|seed| walk(&mut plan, &mut Chance::new(seed)).err());
-        eprintln!("{mistake:?}: {found:?}");
-        assert!(
-            found.is_some_and(|it| it != Violation::Stuck),
-            "{mistake:?}: {found:?}"
-        );
+        let found = walk::broken(&mistake, 0, &mut plan);
+        assert_ne!(found, Violation::Stuck, "{mistake:?}");
     }
 }

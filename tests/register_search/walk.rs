@@ -4,10 +4,13 @@
 use crate::end::end;
 use crate::history::Outcome;
 use crate::plan::Plan;
+use crate::search::Search;
 use crate::server::Server;
 use crate::step::{Step, Violation};
 use crate::world::World;
-use models::Chance;
+use models::explore;
+use models::walk::Walker;
+use models::{Chance, Change};
 use std::fmt;
 
 /// What happened in a number of walks.
@@ -78,8 +81,52 @@ impl Pace {
     }
 }
 
+/// So many transitions are remembered from one walk to the next.
+const SEEN_MAX: usize = 500_000;
+
+/// Walks, each through histories of the plan that is drawn for it.
+pub(crate) struct Walks<D> {
+    draw: D,
+    changes: Vec<Change>,
+    search: Search,
+    /// The steps of the last walk.
+    trace: Vec<Step>,
+}
+
+impl<D: Fn(&mut Chance) -> Plan> Walks<D> {
+    /// With nodes that have these mistakes.
+    pub(crate) fn new(draw: D, changes: Vec<Change>) -> Self {
+        Self {
+            draw,
+            search: Search::new(Plan::new(&[]), &changes),
+            changes,
+            trace: Vec::new(),
+        }
+    }
+}
+
+impl<D: Fn(&mut Chance) -> Plan> Walker for Walks<D> {
+    type Violation = Violation;
+    type Totals = Totals;
+
+    fn walk(&mut self, random: &mut Chance, totals: &mut Totals) -> Result<(), Violation> {
+        let Search { plan, server, .. } = &mut self.search;
+        if server.seen() > SEEN_MAX {
+            *server = Server::new(&self.changes);
+        }
+        *plan = (self.draw)(random);
+        self.trace.clear();
+        walk(plan, random, server, &mut self.trace, totals)
+    }
+
+    fn tell(&mut self, what: &Violation) -> String {
+        let story = explore::story(&mut self.search, what, &self.trace);
+        format!("{:?}\n{story}", self.search.plan)
+    }
+}
+
 /// Takes a walk, and notes its steps.
-pub(crate) fn walk(
+fn walk(
     plan: &Plan,
     random: &mut Chance,
     server: &mut Server,

@@ -36,7 +36,8 @@
 //! nodes, and that a permit is given up that cannot be moved to its holder's slot.
 //!
 //! `REDLATCH_WALKS=1000000 REDLATCH_STATES=3000000 cargo test --release --test searches --
-//! --nocapture` goes further than plain `cargo test` does; `REDLATCH_SEED` is the first seed.
+//! --nocapture` goes further than plain `cargo test` does; `tests/models/lib.rs` has more
+//! variables.
 
 mod client;
 mod command;
@@ -62,7 +63,6 @@ mod sets;
 mod shares;
 mod slots;
 mod steps;
-mod story;
 mod token;
 mod violation;
 mod walk;

@@ -1,11 +1,14 @@
 //! Clients that want the lock alone.
 
-use crate::expect::{self, broken, broken_from};
+use crate::expect::{broken, broken_from};
 use crate::kind::{KINDS, Kind};
 use crate::mistake::Mistake;
 use crate::scheme::Scheme;
 use crate::violation::Violation;
+use crate::walk::Walks;
 use crate::want::Want::Exclusive;
+use models::explore::{self, Order};
+use models::walk;
 
 /// How many walks plain `cargo test` takes.
 const WALKS: u64 = 300;
@@ -15,9 +18,9 @@ const STATES: u64 = 1000;
 
 #[test]
 fn all_histories_of_two_clients_without_faults_are_sound() {
-    expect::sound(
+    explore::all_sound(
         "two clients without faults",
-        &Scheme::sound(&[Exclusive; 2]),
+        &mut Scheme::sound(&[Exclusive; 2]),
         usize::MAX,
     );
 }
@@ -25,15 +28,20 @@ fn all_histories_of_two_clients_without_faults_are_sound() {
 #[test]
 fn histories_of_two_clients_with_one_fault_are_sound() {
     for kind in KINDS {
-        let scheme = Scheme::sound(&[Exclusive; 2]).with_faults(1, &[kind, Kind::Token]);
+        let mut scheme = Scheme::sound(&[Exclusive; 2]).with_faults(1, &[kind, Kind::Token]);
         let most = models::budget("REDLATCH_STATES", STATES) as usize;
-        expect::sound(&format!("two clients and {kind:?}"), &scheme, most);
+        explore::sound(
+            &format!("two clients and {kind:?}"),
+            &mut scheme,
+            most,
+            Order::Breadth,
+        );
     }
 }
 
 #[test]
 fn random_walks_are_sound() {
-    expect::sound_walks(models::budget("REDLATCH_WALKS", WALKS), Scheme::any_queue);
+    walk::sound("the lock alone", WALKS, &mut Walks::new(Scheme::any_queue));
 }
 
 /// Histories of this many clients, each of which wants the lock this often.

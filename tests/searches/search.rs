@@ -7,7 +7,7 @@ use crate::world::{Step, World};
 use models::Chance;
 use models::explore::{self, Model};
 
-impl Model for &Scheme {
+impl Model for Scheme {
     type World = World;
     type Step = Step;
     type Violation = Violation;
@@ -50,6 +50,51 @@ impl Model for &Scheme {
             _ => Ok(()),
         }
     }
+
+    /// With the fair schedule on which it ends so, if it needs one.
+    fn shorter(&mut self, what: &Violation, trace: &[Step]) -> Vec<Step> {
+        // A history that does not need a fair schedule to its end is easier to follow.
+        let needs_end = trace.iter().try_fold(World::new(self), taken(self)).is_ok();
+        let mut shorter = explore::shorten(self, what, trace, |scheme, world| {
+            needs_end && bad_end(scheme, *what, world).is_some()
+        });
+        if let Ok(world) = shorter.iter().try_fold(World::new(self), taken(self)) {
+            shorter.extend(bad_end(self, *what, &world).unwrap_or_default());
+        }
+        shorter
+    }
+
+    fn describe(&mut self, world: &World, step: &Step) -> String {
+        match *step {
+            Step::Carry(node, client) => {
+                let command = world.sites[node].links[client].commands.first();
+                format!(
+                    "node {node} carries out {:?}",
+                    command.map(|command| command.request)
+                )
+            }
+            Step::Receive(node, client) => {
+                let reply = world.sites[node].links[client].replies.first();
+                format!("client {client} receives from node {node}: {reply:?}")
+            }
+            other => format!("{other:?}"),
+        }
+    }
+
+    fn changes(&mut self, before: &World, after: &World) -> Vec<String> {
+        let mut changes = Vec::new();
+        for (node, (old, new)) in before.sites.iter().zip(&after.sites).enumerate() {
+            if old.node != new.node {
+                changes.push(format!("node {node}: {:?}", new.node));
+            }
+        }
+        for (client, (old, new)) in before.clients.iter().zip(&after.clients).enumerate() {
+            if old.phase != new.phase {
+                changes.push(format!("client {client}: {:?}", new.phase));
+            }
+        }
+        changes
+    }
 }
 
 /// How the world ends on the fair schedule of this seed, and the steps.
@@ -67,23 +112,6 @@ const SCHEDULES: u64 = 8;
 fn bad_end(scheme: &Scheme, what: Violation, world: &World) -> Option<Vec<Step>> {
     let mut ends = (0..SCHEDULES).map(|seed| end(scheme, world, seed));
     ends.find_map(|(ended, steps)| (ended == Err(what)).then_some(steps))
-}
-
-/// Leaves out steps as long as what remains leads to the same violation, with the fair schedule on
-/// which it ends so, if it needs one.
-pub(crate) fn shrink(mut scheme: &Scheme, what: Violation, trace: &[Step]) -> Vec<Step> {
-    // A history that does not need a fair schedule to its end is easier to follow.
-    let needs_end = trace
-        .iter()
-        .try_fold(World::new(scheme), taken(scheme))
-        .is_ok();
-    let mut shorter = explore::shorten(&mut scheme, &what, trace, |scheme, world| {
-        needs_end && bad_end(scheme, what, world).is_some()
-    });
-    if let Ok(world) = shorter.iter().try_fold(World::new(scheme), taken(scheme)) {
-        shorter.extend(bad_end(scheme, what, &world).unwrap_or_default());
-    }
-    shorter
 }
 
 /// The world after one more step.

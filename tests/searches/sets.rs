@@ -1,11 +1,14 @@
 //! Clients of which some want one of two locks, and others a set of both.
 
-use crate::expect::{self, broken};
+use crate::expect::broken;
 use crate::kind::Kind;
 use crate::mistake::Mistake;
 use crate::scheme::Scheme;
 use crate::violation::Violation;
+use crate::walk::Walks;
 use crate::want::Want::{self, Both, Exclusive, Second};
+use models::explore::{self, Order};
+use models::walk;
 
 /// How many walks plain `cargo test` takes.
 const WALKS: u64 = 150;
@@ -30,9 +33,9 @@ const KINDS: [Kind; 6] = [
 #[ignore = "it takes minutes without --release"]
 fn all_histories_of_two_clients_without_faults_are_sound() {
     for pair in PAIRS {
-        expect::sound(
+        explore::all_sound(
             &format!("{pair:?} without faults"),
-            &Scheme::sound(&pair),
+            &mut Scheme::sound(&pair),
             usize::MAX,
         );
     }
@@ -42,16 +45,21 @@ fn all_histories_of_two_clients_without_faults_are_sound() {
 fn histories_of_two_clients_with_one_fault_are_sound() {
     for kind in KINDS {
         for pair in PAIRS {
-            let scheme = Scheme::sound(&pair).with_faults(1, &[kind, Kind::Token]);
+            let mut scheme = Scheme::sound(&pair).with_faults(1, &[kind, Kind::Token]);
             let most = models::budget("REDLATCH_STATES", STATES) as usize;
-            expect::sound(&format!("{pair:?} and {kind:?}"), &scheme, most);
+            explore::sound(
+                &format!("{pair:?} and {kind:?}"),
+                &mut scheme,
+                most,
+                Order::Breadth,
+            );
         }
     }
 }
 
 #[test]
 fn random_walks_are_sound() {
-    expect::sound_walks(models::budget("REDLATCH_WALKS", WALKS), Scheme::any_sets);
+    walk::sound("sets", WALKS, &mut Walks::new(Scheme::any_sets));
 }
 
 /// Histories of clients that want this, each one of them this often.

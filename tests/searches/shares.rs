@@ -1,11 +1,14 @@
 //! Clients of which some want the lock alone, and others a share of it.
 
-use crate::expect::{self, broken, broken_from};
+use crate::expect::{broken, broken_from};
 use crate::kind::{KINDS, Kind};
 use crate::mistake::Mistake;
 use crate::scheme::Scheme;
 use crate::violation::Violation;
+use crate::walk::Walks;
 use crate::want::Want::{self, Exclusive, Permit, Reader};
+use models::explore::{self, Order};
+use models::walk;
 
 /// How many walks plain `cargo test` takes.
 const WALKS: u64 = 300;
@@ -26,9 +29,9 @@ const PAIRS: [[Want; 2]; 6] = [
 #[test]
 fn all_histories_of_two_clients_without_faults_are_sound() {
     for pair in PAIRS {
-        expect::sound(
+        explore::all_sound(
             &format!("{pair:?} without faults"),
-            &sound(&pair),
+            &mut sound(&pair),
             usize::MAX,
         );
     }
@@ -38,16 +41,21 @@ fn all_histories_of_two_clients_without_faults_are_sound() {
 fn histories_of_two_clients_with_one_fault_are_sound() {
     for kind in KINDS {
         for pair in PAIRS {
-            let scheme = sound(&pair).with_faults(1, &[kind, Kind::Token]);
+            let mut scheme = sound(&pair).with_faults(1, &[kind, Kind::Token]);
             let most = models::budget("REDLATCH_STATES", STATES) as usize;
-            expect::sound(&format!("{pair:?} and {kind:?}"), &scheme, most);
+            explore::sound(
+                &format!("{pair:?} and {kind:?}"),
+                &mut scheme,
+                most,
+                Order::Breadth,
+            );
         }
     }
 }
 
 #[test]
 fn random_walks_are_sound() {
-    expect::sound_walks(models::budget("REDLATCH_WALKS", WALKS), Scheme::any_shares);
+    walk::sound("shares", WALKS, &mut Walks::new(Scheme::any_shares));
 }
 
 /// Without faults. Holders extend, since they restore what they lack.

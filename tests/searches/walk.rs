@@ -7,6 +7,8 @@ use crate::scheme::Scheme;
 use crate::violation::Violation;
 use crate::world::{Step, World};
 use models::Chance;
+use models::explore;
+use models::walk::Walker;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -45,34 +47,40 @@ impl fmt::Display for Totals {
     }
 }
 
-/// A violation, and the steps to it.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) what: Violation,
-    pub(crate) scheme: Scheme,
-    pub(crate) trace: Vec<Step>,
+/// Walks, each through histories of the scheme that is drawn for it.
+pub(crate) struct Walks<D> {
+    draw: D,
+    /// The scheme and the steps of the last walk.
+    last: Option<(Scheme, Vec<Step>)>,
 }
 
-/// A walk of this seed.
-pub(crate) fn walk(
-    seed: u64,
-    scheme: impl FnOnce(&mut Chance) -> Scheme,
-    totals: &mut Totals,
-) -> Result<(), Failure> {
-    let mut random = Chance::new(seed);
-    let scheme = scheme(&mut random);
-    let mut trace = Vec::new();
-    totals.walks += 1;
-    let walked = follow(&scheme, &mut random, &mut trace, totals);
-    walked.map_err(|what| Failure {
-        what,
-        scheme,
-        trace,
-    })
+impl<D: Fn(&mut Chance) -> Scheme> Walks<D> {
+    pub(crate) fn new(draw: D) -> Self {
+        Self { draw, last: None }
+    }
+}
+
+impl<D: Fn(&mut Chance) -> Scheme> Walker for Walks<D> {
+    type Violation = Violation;
+    type Totals = Totals;
+
+    fn walk(&mut self, random: &mut Chance, totals: &mut Totals) -> Result<(), Violation> {
+        let scheme = (self.draw)(random);
+        let mut trace = Vec::new();
+        totals.walks += 1;
+        let walked = follow(&scheme, random, &mut trace, totals);
+        self.last = Some((scheme, trace));
+        walked
+    }
+
+    fn tell(&mut self, what: &Violation) -> String {
+        let (scheme, trace) = self.last.as_mut().expect("a walk");
+        format!("{scheme:?}\n{}", explore::story(scheme, what, trace))
+    }
 }
 
 /// Follows a walk, and notes its steps.
-pub(crate) fn follow(
+fn follow(
     scheme: &Scheme,
     random: &mut Chance,
     trace: &mut Vec<Step>,

@@ -17,7 +17,7 @@ mod mistake;
 mod world;
 
 use mistake::{MISTAKES, Mistake};
-use models::explore::{Found, Model, Order, explore, hash};
+use models::explore::{self, Model, Order, hash};
 use redlatch_registers::transaction::{Disk, JoinStep, TransactionSide};
 use world::{Change, Place, World};
 
@@ -243,48 +243,28 @@ impl Search {
     }
 }
 
-/// Searches all states, and prints what was found under this name.
-fn search(name: &str, mut search: Search, most: usize) -> Found<Step, &'static str> {
-    let found = explore(&mut search, most, Order::Depth);
-    eprintln!("{name}: {found}");
-    found
-}
+/// More states than any of them has that is searched as a whole.
+const STATES_MAX: usize = 5_000_000;
 
 #[test]
 fn two_sides_end_in_the_same_way_in_all_schedules() {
-    let found = search(
-        "two sides",
-        Search {
-            processes: vec![1, 1],
-            ..ONE_EACH
-        },
-        5_000_000,
-    );
-    assert!(
-        matches!(
-            found,
-            Found::Nothing {
-                all: true,
-                states: 10_001..
-            }
-        ),
-        "{found:?}"
-    );
+    let mut sound = Search {
+        processes: vec![1, 1],
+        ..ONE_EACH
+    };
+    let states = explore::all_sound("two sides", &mut sound, STATES_MAX);
+    assert!(states > 10_000, "{states}");
 }
 
 #[test]
 #[ignore = "it takes half a minute"]
 fn three_sides_end_in_the_same_way_in_all_schedules() {
-    let sound = Search {
+    let mut sound = Search {
         processes: vec![1, 1, 1],
         asks: 1,
         ..ONE_EACH
     };
-    let found = search("three sides", sound, 50_000_000);
-    assert!(
-        matches!(found, Found::Nothing { all: true, .. }),
-        "{found:?}"
-    );
+    explore::all_sound("three sides", &mut sound, 50_000_000);
 }
 
 /// One process of a side takes part, and another one recovers beside it, or both recover.
@@ -319,22 +299,13 @@ fn both_are_asked_and_forget() -> Search {
 
 #[test]
 fn a_side_of_two_processes_is_told_nothing_wrong_in_all_schedules() {
-    for (name, sound) in [
+    for (name, mut sound) in [
         ("one is replaced", one_is_replaced()),
         ("both are asked", both_are_asked()),
         ("both are asked, and forget", both_are_asked_and_forget()),
     ] {
-        let found = search(name, sound, 5_000_000);
-        assert!(
-            matches!(
-                found,
-                Found::Nothing {
-                    all: true,
-                    states: 10_001..
-                }
-            ),
-            "{found:?}"
-        );
+        let states = explore::all_sound(name, &mut sound, STATES_MAX);
+        assert!(states > 10_000, "{name}: {states}");
     }
 }
 
@@ -345,84 +316,47 @@ fn a_side_of_three_processes_is_told_nothing_wrong_in_all_schedules() {
         ("one is replaced", one_is_replaced()),
         ("both", both_are_asked()),
     ] {
-        let found = search(
-            name,
-            Search {
-                processes: vec![3, 1],
-                ..two
-            },
-            100_000_000,
-        );
-        assert!(
-            matches!(found, Found::Nothing { all: true, .. }),
-            "{found:?}"
-        );
+        let mut three = Search {
+            processes: vec![3, 1],
+            ..two
+        };
+        explore::all_sound(name, &mut three, 100_000_000);
     }
 }
 
 /// Where several processes are asked to take part, a participant must keep the ids.
 #[test]
 fn a_participant_that_keeps_no_ids_cannot_be_asked_by_two_and_recovered() {
-    let found = search(
-        "forgets",
-        Search {
-            keeps_ids: false,
-            ..both_are_asked()
-        },
-        5_000_000,
-    );
-    assert!(matches!(found, Found::Violation { .. }), "{found:?}");
+    let mut forgets = Search {
+        keeps_ids: false,
+        ..both_are_asked()
+    };
+    explore::broken("forgets", &mut forgets, STATES_MAX, Order::Depth);
 }
 
 #[test]
 fn each_mistake_is_found() {
     for (mistake, words) in MISTAKES {
-        let one_each = match mistake {
-            Mistake::CommitAtMajority => Search {
-                processes: vec![1; 3],
-                ..ONE_EACH
-            },
-            _ => Search {
-                processes: vec![1; 2],
-                ..ONE_EACH
-            },
+        let sides = match mistake {
+            Mistake::CommitAtMajority => 3,
+            _ => 2,
         };
+        let mut one_each = Search {
+            mistake,
+            processes: vec![1; sides],
+            ..ONE_EACH
+        };
+        if !mistake.needs_two_processes() {
+            explore::broken(words, &mut one_each, STATES_MAX, Order::Depth);
+            continue;
+        }
+        explore::all_sound(words, &mut one_each, STATES_MAX);
         let several = match mistake {
             Mistake::OwnIsAborted => both_are_asked_and_forget(),
             Mistake::RefusedIsAborted => both_are_asked(),
             _ => one_is_replaced(),
         };
-        if mistake.needs_two_processes() {
-            let found = search(
-                words,
-                Search {
-                    mistake,
-                    ..one_each
-                },
-                5_000_000,
-            );
-            assert!(
-                matches!(found, Found::Nothing { all: true, .. }),
-                "one each: {words}"
-            );
-            let found = search(words, Search { mistake, ..several }, 5_000_000);
-            assert!(
-                matches!(found, Found::Violation { .. }),
-                "not found: {words}"
-            );
-        } else {
-            let found = search(
-                words,
-                Search {
-                    mistake,
-                    ..one_each
-                },
-                5_000_000,
-            );
-            assert!(
-                matches!(found, Found::Violation { .. }),
-                "not found: {words}"
-            );
-        }
+        let mut several = Search { mistake, ..several };
+        explore::broken(words, &mut several, STATES_MAX, Order::Depth);
     }
 }
