@@ -86,7 +86,7 @@ fn story_of_a_process(urls: &[String]) -> Result<(), Failure> {
     check(urls, &name, bobs?)
 }
 
-/// Alice is a thread, and sleeps. For the tests, which are no program that can be started again.
+/// Alice is a thread, and sleeps. For the tests, which are not a program that can be started again.
 pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
     let name = &format!("report:{}", std::process::id());
     let (stopped, is_stopped) = mpsc::channel();

@@ -182,7 +182,7 @@ fn failures(nodes: &Nodes, resource: &str) -> Result<(), Box<dyn std::error::Err
     lock.release()?;
 
     nodes.stop(2);
-    say("A third node is stopped. Two of five are no majority.");
+    say("A third node is stopped. Two of five are not a majority.");
     match carol.try_lock(resource, TTL) {
         Err(Error::NoQuorum(error)) => {
             say("Carol gets an error: too few nodes answered to know who holds the lock.");

@@ -275,7 +275,7 @@ impl Builder {
     /// own deadline ends it sooner. With the answers of a majority, it waits for no other node any
     /// longer than that took. Once a node has answered, a connection to it that was lost is waited
     /// for for `node_timeout`, or twice as long as the last one took, if that is more. A node that
-    /// could not be connected to in this time is waited for for `node_timeout` from then on, until
+    /// could not be connected to in this time is awaited for `node_timeout` from then on, until
     /// it answers.
     ///
     /// A connection that is not finished when a round ends is kept, and later calls go on with it;

@@ -151,7 +151,7 @@ impl fmt::Display for FencingTokenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} is no fencing token: it is not between 1 and {TOKEN_MAX}",
+            "{} is not a fencing token: it is not between 1 and {TOKEN_MAX}",
             self.0
         )
     }
@@ -181,7 +181,7 @@ mod tests {
             assert!(
                 error
                     .to_string()
-                    .starts_with(&format!("{number} is no fencing token"))
+                    .starts_with(&format!("{number} is not a fencing token"))
             );
         }
         for number in [0, -1, i64::MIN] {
@@ -189,7 +189,7 @@ mod tests {
             assert!(
                 error
                     .to_string()
-                    .starts_with(&format!("{number} is no fencing token"))
+                    .starts_with(&format!("{number} is not a fencing token"))
             );
         }
     }

@@ -34,7 +34,7 @@ pub struct Inspection {
     /// What each node holds, in the order of the configuration. On ZooKeeper, where the ensemble
     /// agrees before it answers, that is one view: that of the server that has answered.
     pub nodes: Vec<NodeView>,
-    /// Of Redis nodes: for how long the nodes that answered are no majority that can grant the
+    /// Of Redis nodes: for how long the nodes that answered are not a majority that can grant the
     /// lock, because too many were started less than [`max_ttl`](crate::Builder::max_ttl) ago,
     /// whatever the state is:
     /// see [`restart_guard`](crate::Builder::restart_guard). `None` if that is not so.

@@ -19,7 +19,7 @@
 //! Over TLS, the certificate must be valid for the host, or for the option `server_name`: a name or
 //! an address, for nodes that are reached by another one.
 //!
-//! Passwords stay in here. `Debug` and `Display` of an [`NodeUrl`] do not show them, and an
+//! Passwords stay in here. `Debug` and `Display` of a [`NodeUrl`] do not show them, and an
 //! [`NodeUrlError`] does not show any part of the URL that may be one.
 
 #[cfg(feature = "zookeeper")]

@@ -114,7 +114,8 @@ pub(crate) const TABLE: [(&str, &str); 21] = [
     ),
     (
         "78",
-        "the nodes are no group for registers, are of another or already of one, or would forget",
+        "the nodes are not a group for registers, are of another or already of one, or would \
+         forget",
     ),
     ("126", "the command cannot be executed"),
     ("127", "the command was not found"),
@@ -208,7 +209,7 @@ fn no_quorum(error: &NoQuorum) -> u8 {
 }
 
 /// The code for too few nodes, by what is wrong with each: do so many refuse the client that the
-/// others are no majority?
+/// others are not a majority?
 pub(crate) fn too_few(failures: &[Option<&NodeError>], needed: usize) -> u8 {
     let others = failures
         .iter()

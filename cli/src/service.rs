@@ -37,7 +37,7 @@ struct Outbox {
 }
 
 impl Service {
-    /// Without the variable, this program is no service, and nothing is told.
+    /// Without the variable, this program is not a service, and nothing is told.
     pub(crate) fn new(is_asked_for: bool, arguments: &AcquireArguments) -> Self {
         let name = env::var_os(VARIABLE).filter(|name| is_asked_for && !name.is_empty());
         let outbox = name.and_then(|name| match Outbox::new(&name) {

@@ -58,7 +58,7 @@ fn check_hidden(url: &str) {
                 })
             };
             if !holds(url.password()) {
-                // It is part of the user or of the path, which are no secrets.
+                // It is part of the user or of the path, which are not secrets.
                 return;
             }
             format!("{url} {url:?}")

@@ -24,7 +24,7 @@ impl LockRequest<'_> {
     /// # Errors
     ///
     /// As [`try_lock`](Self::try_lock), but only if waiting cannot help: if most nodes want a
-    /// password, for instance, or are no Redis servers, or an ensemble refuses the credentials; or
+    /// password, for instance, or are not Redis servers, or an ensemble refuses the credentials; or
     /// if the lock's key has [other data](Error::NotALock) that does not end.
     pub fn lock(self) -> Result<LockGuard, Error> {
         let guard = self.acquire(Wait::Forever)?;
@@ -120,7 +120,7 @@ impl LockRequest<'_> {
     ///
     /// * [`Error::Lost`]: `body` succeeded, and the lock was lost before it ended. What must be
     ///   undone then, `body` leaves in a variable outside of it. A release that too few nodes
-    ///   answer is no loss.
+    ///   answer is not a loss.
     /// * As [`lock`](Self::lock), or [`Error::TooSlow`] if the process was stopped after it had
     ///   acquired the lock, until the lock's validity had passed. Then `body` was not called.
     pub fn with_lock<T, E: From<Error>>(

@@ -428,7 +428,7 @@ mod tests {
             ),
             (
                 "http://a",
-                "entry 1: http:// is no URL of a Redis server, expected redis://, ",
+                "entry 1: http:// is not a URL of a Redis server, expected redis://, ",
             ),
             (
                 "RDS://u:p@a,redis://b",

@@ -37,7 +37,7 @@ errors! {
         )]
         Unknown,
         /// [`registers().form`](crate::register::Registers::form) makes them one.
-        #[text("the nodes are no group for registers yet (redlatch registers form)")]
+        #[text("the nodes are not a group for registers yet (redlatch registers form)")]
         NotFormed,
         /// All of them are its members, and it has no others.
         #[text("the nodes are a group for registers already")]

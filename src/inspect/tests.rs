@@ -241,7 +241,7 @@ fn a_grant_is_the_same_while_a_majority_has_its_value() {
     assert!(seen("a30 a20 .").is_same_grant(&first), "extended");
     assert!(
         !seen("b10 b10 a30").is_same_grant(&first),
-        "a minority is no grant"
+        "a minority is not a grant"
     );
     assert!(!seen(". . .").is_same_grant(&first) && !seen(". . .").is_same_grant(&seen(". . .")));
 }

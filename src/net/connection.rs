@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// A socket's token is its node's index plus a multiple of this. The waker has the first number
-/// that is no index.
+/// that is not an index.
 const TOKENS: usize = NODES_MAX + 1;
 
 /// How often one socket is read before the next node's socket.

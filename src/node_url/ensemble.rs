@@ -64,7 +64,7 @@ impl EnsembleUrl {
         }
     }
 
-    /// The first thing, beside the hosts, in which two URLs differ. URLs of one ensemble differ in
+    /// The first thing, besides the hosts, in which two URLs differ. URLs of one ensemble differ in
     /// nothing.
     pub(crate) fn difference(&self, other: &Self) -> Option<&'static str> {
         [

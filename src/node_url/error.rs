@@ -172,7 +172,7 @@ fn refused_scheme(scheme: &str) -> String {
         .iter()
         .any(|known| scheme.eq_ignore_ascii_case(known))
     {
-        return format!("{scheme}:// is no URL of a Redis server");
+        return format!("{scheme}:// is not a URL of a Redis server");
     }
     format!("unknown scheme '{scheme}'")
 }
@@ -320,7 +320,7 @@ mod tests {
     fn a_url_of_the_web_is_named_as_such() {
         let text = |scheme: &str| NodeUrlErrorKind::UnknownScheme(scheme.to_owned()).to_string();
         for scheme in ["http", "https", "HTTP"] {
-            let start = format!("{scheme}:// is no URL of a Redis server, expected redis://, ");
+            let start = format!("{scheme}:// is not a URL of a Redis server, expected redis://, ");
             assert!(text(scheme).starts_with(&start), "{}", text(scheme));
         }
         assert!(text("httpx").starts_with("unknown scheme 'httpx', expected redis://, "));

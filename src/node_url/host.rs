@@ -124,7 +124,7 @@ fn is_label(label: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
 }
 
-/// `127.1`, `2130706433` and `0x7f.1` are no names: resolvers take them for addresses. One that
+/// `127.1`, `2130706433` and `0x7f.1` are not names: resolvers take them for addresses. One that
 /// was meant has four decimal parts and has been recognised as such.
 fn ends_in_number(name: &str) -> bool {
     let last = name.rsplit('.').next().unwrap_or(name);

@@ -164,7 +164,7 @@ impl OncePer<'_> {
     /// Runs `job` if it is due and nobody else is running it. Otherwise says why not.
     ///
     /// If it is not due, that takes a round, with [`exact`](Self::exact) two, and no lock. If it
-    /// is, the lock is waited for for a second at most, and the job runs after about five rounds,
+    /// is, the lock is awaited for a second at most, and the job runs after about five rounds,
     /// or eight. The guard is that of [`with_lock`](LockRequest::with_lock).
     ///
     /// # Errors

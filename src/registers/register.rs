@@ -90,7 +90,7 @@ impl Register {
     ///
     /// # Errors
     ///
-    /// Too few nodes gave an answer that counts, or the nodes are no group.
+    /// Too few nodes gave an answer that counts, or the nodes are not a group.
     pub fn read(&self) -> Result<Option<Value>, RegisterError> {
         self.look(&RegisterCommand::Read { watcher: None })
             .map(|look| look.value)

@@ -183,7 +183,7 @@ impl Base {
     }
 
     /// Is the item of this change another one than it was? That it was moved, within its file or to
-    /// another one, is no change.
+    /// another one, is not a change.
     pub(crate) fn differs(&self, sources: &Sources, change: &Change) -> bool {
         let is_in_changed_file = self.files.contains(&change.file);
         is_in_changed_file && !self.text.contains(&format!("\n{}", sources.item(change)))
@@ -200,7 +200,7 @@ fn git(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The text as rustfmt writes it today, so that another format is no change.
+/// The text as rustfmt writes it today, so that another format is not a change.
 fn formatted(file: &str, text: String) -> String {
     if !file.ends_with(".rs") {
         return text;

@@ -54,7 +54,7 @@ pub(crate) enum Learnt {
     Ask(Ask),
     /// What is known is the latest epoch that was seen.
     Known,
-    /// The nodes are no group.
+    /// The nodes are not a group.
     Nothing,
 }
 

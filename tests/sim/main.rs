@@ -51,7 +51,7 @@ mod cancel_token;
 #[path = "../../src/owner_process.rs"]
 mod owner_process;
 #[path = "../../src/wait_queue/taker.rs"]
-#[allow(dead_code, reason = "simulated threads are no threads")]
+#[allow(dead_code, reason = "simulated threads are not threads")]
 mod taker;
 #[path = "../../src/wait_queue/queue.rs"]
 #[allow(

@@ -146,7 +146,8 @@ impl Node {
         }
     }
 
-    /// Runs the commands in `bytes`, and returns how many bytes at the end are no complete command.
+    /// Runs the commands in `bytes`, and returns how many bytes at the end are not a complete
+    /// command.
     fn run(&mut self, context: &mut Context, connection: usize, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         let mut replies = Vec::new();

@@ -42,7 +42,7 @@ impl Value {
         match self {
             Self::Simple(text) | Self::Error(text) | Self::Verbatim(text) => text.clone(),
             Self::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            other => panic!("{other:?} is no string"),
+            other => panic!("{other:?} is not a string"),
         }
     }
 
@@ -50,7 +50,7 @@ impl Value {
     pub fn integer(&self) -> i64 {
         match self {
             Self::Integer(value) => *value,
-            other => panic!("{other:?} is no integer"),
+            other => panic!("{other:?} is not an integer"),
         }
     }
 

@@ -1,5 +1,5 @@
 //! What the test programs share: real redis-server, ZooKeeper and PostgreSQL processes, a client
-//! without the crate's own decoder, proxies that inject faults, and peers that are no Redis.
+//! without the crate's own decoder, proxies that inject faults, and peers that are not Redis.
 
 #![allow(
     missing_docs,

@@ -1,4 +1,4 @@
-//! A listener that is no Redis: it is silent, closes connections, sends single bytes, replies with
+//! A listener that is not Redis: it is silent, closes connections, sends single bytes, replies with
 //! any bytes, or speaks another protocol.
 
 use std::io::{Read, Write};

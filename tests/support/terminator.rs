@@ -1,5 +1,5 @@
 //! A TLS terminator: it accepts TLS and passes what is inside to a plain port, such as a proxy or a
-//! peer that is no Redis, and what comes from there back over TLS.
+//! peer that is not Redis, and what comes from there back over TLS.
 //!
 //! Each connection has a thread for each direction. An end or a reset behind it is passed on: an
 //! end with or without a `close_notify` alert before it.
@@ -279,7 +279,7 @@ impl Link {
                 break;
             };
             let Ok(plaintext) = state.receive(&chunk[..read], client) else {
-                // What the client sent is no TLS, or it refused the handshake.
+                // What the client sent is not TLS, or it refused the handshake.
                 let _ = client.shutdown(Shutdown::Both);
                 break;
             };

@@ -12,7 +12,7 @@ use std::fs;
 #[derive(Default)]
 struct Page {
     path: String,
-    /// What stands in brackets and is no link.
+    /// What stands in brackets and is not a link.
     broken: Vec<String>,
     /// Where links and pictures lead, and the reference by which they are written, if it is one.
     links: Vec<(String, Option<String>)>,

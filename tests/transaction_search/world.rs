@@ -327,7 +327,7 @@ impl World {
         self.record.as_ref().is_some_and(waits)
     }
 
-    /// Somebody aborts it who is no side of it, or does not know whether it is.
+    /// Somebody aborts it who is not a side of it, or does not know whether it is.
     pub(crate) fn abort(&mut self) {
         Record::abort(&mut self.record, None).unwrap();
     }

@@ -1,4 +1,4 @@
-//! The end of the numbers: a directory that was used two thousand million times.
+//! The end of the numbers: a directory that was used two billion times.
 
 use crate::client::Client;
 use crate::contention::plan;
@@ -27,7 +27,7 @@ fn start(zookeeper: &'static Installed, next_number: i32) -> Ensemble {
     zookeeper.ensemble(1).snapshot(snapshot).start()
 }
 
-/// Puts a znode that is no contender into the directory. So it is not renewed by a release.
+/// Puts a znode that is not a contender into the directory. So it is not renewed by a release.
 fn occupy(ensemble: &Ensemble) {
     let mut client = Client::new(&ensemble.ports());
     let path = "/locks/a/another-program's".into();

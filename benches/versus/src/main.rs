@@ -11,9 +11,9 @@
 //! are checked while they are measured: a lock that is not granted, not released or held twice
 //! ends the program.
 //!
-//! The probe among the peers is no library: it has redlatch's design and nothing of a lock's care.
-//! What redlatch spends above it, in time or `instructions/pair`, is what that care costs, and the
-//! most that can be saved; `instructions` counts them where the processor can, and
+//! The probe among the peers is not a library: it has redlatch's design and nothing of a lock's
+//! care. What redlatch spends above it, in time or `instructions/pair`, is what that care costs,
+//! and the most that can be saved; `instructions` counts them where the processor can, and
 //! `benches/instructions.sh` on any machine.
 //!
 //! The disk counts: ZooKeeper waits for it with each write. `TMPDIR=/dev/shm` leaves it out.

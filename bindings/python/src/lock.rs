@@ -272,7 +272,7 @@ impl Lock {
     }
 
     /// Raises if the lock was lost before the block ended well: it may not have been alone. That
-    /// too few nodes have answered the release is no loss. A block that a forked child leaves
+    /// too few nodes have answered the release is not a loss. A block that a forked child leaves
     /// releases nothing: the lock is its parent's.
     fn __exit__(
         &self,

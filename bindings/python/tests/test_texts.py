@@ -117,15 +117,15 @@ TYPE_ERRORS = [
     ),
     (
         lambda client: client.locked("a")(classmethod(print)),
-        "a classmethod is no function: put @classmethod above @client.locked",
+        "a classmethod is not a function: put @classmethod above @client.locked",
     ),
     (
         lambda client: client.locked("a")(property(print)),
-        "a property is no function: put @property above @client.locked",
+        "a property is not a function: put @property above @client.locked",
     ),
     (
         lambda client: client.locked("a")(cached_property(print)),
-        "a cached_property is no function: put @cached_property above @client.locked",
+        "a cached_property is not a function: put @cached_property above @client.locked",
     ),
     (
         lambda client: client.locked("a")(Decimal),
@@ -161,7 +161,7 @@ def options(call):
     return inspect.signature(call).parameters.values()
 
 
-#: All calls with a number that is no number for whoever has written it.
+#: All calls with a number that is not a number for whoever has written it.
 NUMBERS = {
     **{
         f"Client {option.name}": lambda _, number, name=option.name: redlatch.Client(

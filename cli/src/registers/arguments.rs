@@ -71,7 +71,7 @@ pub(crate) struct GetArguments {
     /// The name of the register.
     #[arg(add = names::registers())]
     pub(crate) name: OsString,
-    /// As JSON, with the version and the fencing token. A value that is no UTF-8 is a list of
+    /// As JSON, with the version and the fencing token. A value that is not UTF-8 is a list of
     /// bytes.
     #[arg(long)]
     pub(crate) json: bool,
@@ -151,9 +151,9 @@ pub(crate) struct SweepArguments {
 
 /// Show which nodes have a vote on registers, and why the others have none.
 ///
-/// The exit code is 0 if a majority has a vote, 78 if the nodes are no group, and 69 otherwise. It
-/// changes nothing: a durable node that was started again gets its vote back from the next command
-/// that uses a register.
+/// The exit code is 0 if a majority has a vote, 78 if the nodes are not a group, and 69 otherwise.
+/// It changes nothing: a durable node that was started again gets its vote back from the next
+/// command that uses a register.
 #[derive(Debug, Args)]
 pub(crate) struct StatusArguments {
     /// As JSON.

@@ -103,7 +103,7 @@ pub(crate) fn check(path: Option<&Path>) -> Result<(), Failure> {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(state_file::refused(
             OPTION,
             path,
-            "cannot be read, so it is no file of a run",
+            "cannot be read, so it is not a file of a run",
         )),
         // It is not there, or the warning of the first write tells what there is.
         Err(_) => Ok(()),

@@ -53,7 +53,7 @@ pub(super) fn refused(option: &str, path: &Path, what: &str) -> Failure {
     ))
 }
 
-/// What is at the path, if that is no file and not nothing.
+/// What is at the path, if that is not a file and not nothing.
 fn kind_of(path: &Path) -> io::Result<Option<&'static str>> {
     match fs::symlink_metadata(path) {
         Ok(found) => Ok(special(found.file_type())),

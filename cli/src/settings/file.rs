@@ -189,7 +189,7 @@ mod tests {
             unseen[0].starts_with("/dev/null/redlatch.conf: Not a directory"),
             "{unseen:?}"
         );
-        // One that is there, and cannot be read, is no missing one.
+        // One that is there, and cannot be read, is not a missing one.
         let wrong = [folder.path().to_path_buf(), good].into_iter();
         assert!(first_of(wrong, &mut unseen).is_err());
     }

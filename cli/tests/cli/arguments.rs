@@ -52,7 +52,7 @@ const WRONG: [(&[&str], &str); 13] = [
     ),
     (
         &["--node", "http://a", "run", "name", "--", "true"],
-        "http:// is no URL of a Redis",
+        "http:// is not a URL of a Redis",
     ),
     (
         &["--config", "/nowhere/file", "run", "n", "--", "true"],

@@ -241,7 +241,7 @@ fn what_cannot_heal_ends_a_wait_with_77_and_says_what_to_mend() {
         ),
         (
             format!("redis+sentinel://{servers}/{NAME}"),
-            "the server is no Sentinel",
+            "the server is not a Sentinel",
         ),
         (
             format!("redis+cluster://{servers}"),

@@ -321,7 +321,8 @@ fn what_this_user_may_not_read_is_refused_and_stays() {
     command.args(["--health-file", path, "true"]);
     let ended = end(&mut command);
     assert_eq!(ended.code, 2, "{ended:?}");
-    let text = format!("redlatch: --health-file: {path} cannot be read, so it is no file of a run");
+    let text =
+        format!("redlatch: --health-file: {path} cannot be read, so it is not a file of a run");
     assert!(ended.stderr.starts_with(&text), "{ended:?}");
     fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("it is ours");
     assert_eq!(

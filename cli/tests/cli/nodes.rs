@@ -13,7 +13,7 @@ fn a_list_of_nodes_that_cannot_be_used_is_refused_for_what_is_wrong_with_it() {
     for (list, text) in [
         (
             "http://a",
-            "entry 1: http:// is no URL of a Redis server, expected redis://, ",
+            "entry 1: http:// is not a URL of a Redis server, expected redis://, ",
         ),
         (
             "rds://a,redis://b",

@@ -237,7 +237,7 @@ fn wrong_arguments_are_code_2_and_a_line_on_stderr() {
         ),
         (
             &["set", "name", "--fence", "0", "value"],
-            "0 is no fencing token",
+            "0 is not a fencing token",
         ),
         (
             &["set", "name", "--fence", "seven", "value"],

@@ -162,7 +162,7 @@ fn a_lock_of_another_client_is_code_1_or_that_of_e() {
     assert_eq!(
         (quiet.code, &*quiet.stderr),
         (0, ""),
-        "it is no failure then"
+        "it is not a failure then"
     );
     let start = Instant::now();
     let ended = end(&mut redlatch(

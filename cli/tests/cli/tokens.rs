@@ -165,7 +165,7 @@ fn numbers_and_other_names_go_with_a_token() {
     assert_eq!(
         with(&line, &servers, &["extend", "deploy"]).code,
         0,
-        "the whole line is no mistake"
+        "the whole line is not a mistake"
     );
     assert_eq!(with(token, &servers, &["release", "deploy"]).code, 0);
 

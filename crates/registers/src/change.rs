@@ -333,7 +333,7 @@ impl Change {
     }
 
     /// Was the number of the ballot a guess, and is nobody else about to make a change? Then its
-    /// refusal is no contention. Whoever prepares meanwhile is not to be preempted at once: a
+    /// refusal is not contention. Whoever prepares meanwhile is not to be preempted at once: a
     /// distant client would never come to its accept.
     fn could_not_know(&mut self, replies: &Replies) -> bool {
         std::mem::take(&mut self.is_blind) && replies.are_quiet()

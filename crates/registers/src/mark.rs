@@ -299,7 +299,7 @@ pub fn memberships(seen: &[NodeMark], nodes: usize) -> Vec<(Node, RegisterMember
         .collect()
 }
 
-/// Without a view, the nodes are no group.
+/// Without a view, the nodes are not a group.
 fn membership(seen: &NodeMark, view: Option<&MembershipView>) -> RegisterMembership {
     match (seen.member(), view) {
         (Some(member), Some(view)) if view.voters(view.epoch()).contains(seen.node) => {

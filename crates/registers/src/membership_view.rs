@@ -27,7 +27,7 @@ impl NodeMark {
         }
     }
 
-    /// Why it has no vote in the latest epoch. `None` if the nodes are no group.
+    /// Why it has no vote in the latest epoch. `None` if the nodes are not a group.
     pub fn no_vote(&self, epoch: Option<&Epoch>) -> NoVote {
         let group = epoch.map(|epoch| &epoch.group);
         match (self.member(), epoch) {
@@ -51,7 +51,7 @@ impl NodeMark {
     }
 }
 
-/// Why the nodes are no group.
+/// Why the nodes are not a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoGroup {
     /// None of them is a member of one.
@@ -74,7 +74,7 @@ impl MembershipView {
     ///
     /// # Errors
     ///
-    /// The nodes are no group.
+    /// The nodes are not a group.
     pub fn new(seen: Vec<NodeMark>, nodes: usize) -> Result<Self, NoGroup> {
         let mut members: Vec<(usize, Member)> = Vec::new();
         for (index, seen) in seen.iter().enumerate() {
@@ -98,7 +98,8 @@ impl MembershipView {
         let other = members
             .iter()
             .find(|(_, member)| member.epoch.group.id != group);
-        // A node of another group has no vote. Without a majority of one, the nodes are no group.
+        // A node of another group has no vote. Without a majority of one, the nodes are not a
+        // group.
         if let Some((index, _)) = other {
             if count_of_group(&members, group) < quorum(nodes) {
                 return Err(NoGroup::Differs(seen[*index].node));

@@ -212,7 +212,7 @@ impl<'a> FrameWriter<'a> {
 
     /// Appends a buffer that is not null.
     pub fn buffer(&mut self, bytes: &[u8]) -> &mut Self {
-        // A buffer whose length is no int makes the frame longer than any that is sent.
+        // A buffer whose length is not an int makes the frame longer than any that is sent.
         self.int(i32::try_from(bytes.len()).unwrap_or(NULL));
         self.out.extend_from_slice(bytes);
         self

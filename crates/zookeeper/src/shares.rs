@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(
             admitted(None, &["x", "lock-"]),
             Admission::Whole,
-            "others are no shares"
+            "others are not shares"
         );
         assert_eq!(admitted(None, &["r"]), Admission::None);
         assert_eq!(admitted(None, &["p1-"]), Admission::None);

@@ -22,7 +22,7 @@ struct Conversation {
     /// Cancelled requests that may still get a reply, because they were sent.
     released: BTreeSet<u64>,
     /// The commands on this connection without a reply, in order: their requests, and the numbers
-    /// for the replies of scripts. `None` after bytes that are no whole reply.
+    /// for the replies of scripts. `None` after bytes that are not a whole reply.
     written: Option<VecDeque<(Option<u64>, i64)>>,
     /// The rest of a command that was written in part.
     rest: Vec<u8>,

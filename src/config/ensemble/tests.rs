@@ -77,7 +77,7 @@ fn urls_that_name_no_one_ensemble_are_refused() {
         ),
         (
             &["zk://h1", "http://h2"],
-            "bad node url 'http://h2': http:// is no URL of a Redis server, expected redis://, \
+            "bad node url 'http://h2': http:// is not a URL of a Redis server, expected redis://, \
              rediss://, valkey://, valkeys://, unix://, redis+sentinel://, redis+cluster://, \
              zk:// or zks://"
                 .to_owned(),

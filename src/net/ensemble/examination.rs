@@ -79,7 +79,7 @@ struct ProbeAnswer {
 
 fn probe(endpoint: &Endpoint, until: Time) -> Result<ProbeAnswer, NodeError> {
     let Address::Tcp { host, port } = &endpoint.address else {
-        return Err(NodeError::Unresolved("it is no TCP address".to_owned()));
+        return Err(NodeError::Unresolved("it is not a TCP address".to_owned()));
     };
     let mut probe = ProbeConnection::connect((host, *port), endpoint.tls.as_ref(), until)?;
     let sent_at = clock::now();

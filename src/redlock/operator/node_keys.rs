@@ -177,7 +177,7 @@ fn is_slow(report: &NodeReport) -> bool {
     matches!(report.answer, NodeAnswer::Failed(NodeError::TimedOut(_)))
 }
 
-/// The most steps that a node is asked for: enough for two thousand million keys.
+/// The most steps that a node is asked for: enough for two billion keys.
 const STEPS_MAX: u64 = 1 << 22;
 
 /// The most memory for names that only this node and the nodes after it have listed.

@@ -31,7 +31,7 @@ fn four_nodes_split_two_and_two_grant_no_lock() {
     assert!(start.elapsed() < LIMIT);
     assert!(
         gone(&servers[2..], "split"),
-        "half is no majority, so its keys are removed"
+        "half is not a majority, so its keys are removed"
     );
     assert!(
         servers[..2]

@@ -125,7 +125,7 @@ fn servers_that_are_no_sentinels_and_sentinels_that_are_no_cluster_are_told_apar
     for (url, words) in [
         (
             format!("redis+sentinel://{}/{NAME}", at(&servers)),
-            "the server is no Sentinel",
+            "the server is not a Sentinel",
         ),
         (
             format!("redis+cluster://{}?nodes=1", at(&sentinels)),

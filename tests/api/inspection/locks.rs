@@ -338,7 +338,7 @@ fn labels_above_the_maximum_length_are_refused() {
         most: 256,
     };
     assert_eq!(refused, Error::Resource(too_long));
-    // An empty label is no label.
+    // An empty label is not a label.
     let lock = client.request("job").owner("").try_lock().unwrap();
     assert_eq!(holder(&client, "job").owner(), None);
     drop(lock);

@@ -145,7 +145,7 @@ fn after_the_cancellation_nothing_is_acquired_by_any_clone(backend: &Backend) {
             "{results:?}"
         );
     }
-    // Looking is no acquisition, and another client is not cancelled.
+    // Looking is not an acquisition, and another client is not cancelled.
     assert!(client.inspect("free").is_ok());
     assert_eq!(take(&backend.client(), "free").release(), Ok(()));
 }

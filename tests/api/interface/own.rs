@@ -219,7 +219,7 @@ fn a_body_under_a_share_or_a_set_that_waits_for_itself_is_told_so(backend: &Back
         under(client.request_all(["one", "two"]).ttl(LONG), "two"),
         Ok(true)
     );
-    assert_eq!(reported(&journal), [""; 0], "an error is no event");
+    assert_eq!(reported(&journal), [""; 0], "an error is not an event");
 }
 
 fn a_lock_that_was_given_up_is_not_held_by_its_thread(backend: &Backend) {

@@ -210,7 +210,7 @@ fn data_that_takes_the_place_of_a_lock_ends_the_waits_that_go_on() {
         let (text, reason) = refused(finish(wait));
         assert_eq!(reason, NotALock::NotAString, "{case}: {text}");
     }
-    // A reply that comes right behind an error of an earlier request is no vote.
+    // A reply that comes right behind an error of an earlier request is not a vote.
     let is_refused = |client: &LockClient| {
         let result = client.try_lock("x", LONG);
         matches!(

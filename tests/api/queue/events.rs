@@ -45,7 +45,7 @@ fn a_place_and_a_turn_are_reported_once_and_in_order() {
             (thread, journal)
         })
         .collect();
-    // For longer than entries are kept: they are renewed, and that is no event.
+    // For longer than entries are kept: they are renewed, and that is not an event.
     std::thread::sleep(Duration::from_secs(6));
     assert!(
         waiting

@@ -62,7 +62,7 @@ pub(crate) fn read(register: &Register) -> Option<String> {
     text(register.read().unwrap().as_ref())
 }
 
-/// How many keys of registers a server has, beside its mark and its floor.
+/// How many keys of registers a server has, besides its mark and its floor.
 pub(crate) fn keys(server: &Server) -> usize {
     let cli::Value::Array(keys) = server.command(&["KEYS", "*"]) else {
         panic!("no list")

@@ -138,7 +138,7 @@ fn invalid_urls_are_refused_with_the_reason() {
 
 #[test]
 fn a_list_of_nodes_that_cannot_be_used_is_refused_by_the_name_of_its_variable() {
-    // Variables that cargo sets for every test, and that are no lists of nodes.
+    // Variables that cargo sets for every test, and that are not lists of nodes.
     let name = refused(LockClient::builder().nodes_from_env("CARGO_PKG_NAME"));
     assert!(
         name.to_string()

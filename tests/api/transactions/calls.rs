@@ -21,7 +21,7 @@ pub(super) fn begin(client: &LockClient) -> TransactionId {
     client.transactions().begin(&["berlin", "paris"]).unwrap()
 }
 
-/// How many keys of registers a server has, beside its mark and its floor.
+/// How many keys of registers a server has, besides its mark and its floor.
 pub(super) fn keys(server: &Server) -> usize {
     let cli::Value::Array(keys) = server.command(&["KEYS", "*"]) else {
         panic!("no list")

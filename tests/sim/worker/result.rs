@@ -16,7 +16,7 @@ impl Worker {
         };
         match &mut self.operation {
             Some(Running::Operator(operator)) => {
-                // The operation ends with the answers to its removal, which are no snapshots.
+                // The operation ends with the answers to its removal, which are not snapshots.
                 let seen = result.said.iter().flatten().filter_map(|said| said.get());
                 operator.inspected(now, seen.flat_map(locks).collect());
             }

@@ -156,8 +156,9 @@ impl Shared {
     }
 }
 
-/// Connects to the target, and if that is no client's link, as soon as it listens: a follower that
-/// finds its leader's port closed tries again, but gives up a leader that closes the connection.
+/// Connects to the target, and if that is not a client's link, as soon as it listens: a follower
+/// that finds its leader's port closed tries again, but gives up a leader that closes the
+/// connection.
 fn connect_through(shared: &Arc<Shared>, client: TcpStream) {
     let cuts = {
         let gate = shared.gate();

@@ -1,5 +1,5 @@
 //! Data that a server begins with, for states that no client could bring about in the time of a
-//! test: a directory in which two thousand million znodes were created.
+//! test: a directory in which two billion znodes were created.
 //!
 //! The format is that of `FileSnap` and `DataTree` of ZooKeeper 3.8: a header, no sessions, no
 //! access lists but the usual one, each znode behind its parent, and an Adler-32 checksum.

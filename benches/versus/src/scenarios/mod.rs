@@ -1,6 +1,6 @@
 //! The scenarios, which are one harness and a table: a scenario has stages, each with servers of
 //! its own; a stage has plans; and a plan says which lanes are compared, and how. `table` has them
-//! all. What is no loop of acquire and release is a function in a file of its own.
+//! all. What is not a loop of acquire and release is a function in a file of its own.
 
 pub mod columns;
 mod memory;

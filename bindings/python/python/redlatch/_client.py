@@ -480,7 +480,7 @@ os.register_at_fork(after_in_child=_native.forked)
 
 @atexit.register
 def _end() -> None:
-    # Threads that are no daemons have ended before.
+    # Threads that are not daemons have ended before.
     end()
     _native.end(_living_clients, END_LIMIT)
 

@@ -54,7 +54,7 @@ def decorated(
         )
     if not callable(function) and hasattr(function, "__get__"):
         kind = type(function).__name__
-        raise TypeError(f"a {kind} is no function: put @{kind} above @client.locked")
+        raise TypeError(f"a {kind} is not a function: put @{kind} above @client.locked")
     if not callable(function):  # the decorator stood there without a name, so this is an argument
         raise TypeError(f'a lock has a name: write @client.locked("name"); {function!r} has none')
     if is_generator_function(function):

@@ -25,7 +25,7 @@ class ConfigError(RedlatchError, ValueError):
 class NoQuorum(RedlatchError):
     """Too few nodes gave an answer that counts: whether the lock is free is not known.
 
-    That others hold the lock is no error of this kind. Of ``extend``: the lock is held as before,
+    That others hold the lock is not an error of this kind. Of ``extend``: the lock is held as before,
     until ``remaining`` has passed. Of ``release``: the nodes that could not be reached end the
     lock with its ttl.
     """

@@ -244,7 +244,7 @@ impl Release<'_> {
             // the lock before that, however long the answers took.
             ReleaseOutcome::InTime
         } else if judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
-            // The nodes without an answer are no majority, whatever they held.
+            // The nodes without an answer are not a majority, whatever they held.
             ReleaseOutcome::TooLate
         } else {
             ReleaseOutcome::Unanswered

@@ -89,7 +89,7 @@ pub struct Rules {
     pub waiter_lease: Option<Ttl>,
 }
 
-/// How long a claim may be delayed at a client or at a node, beside the time of a round.
+/// How long a claim may be delayed at a client or at a node, in addition to the time of a round.
 const CLAIM_DELAY: Duration = Duration::from_millis(50);
 
 impl Rules {

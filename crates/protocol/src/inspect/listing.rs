@@ -18,7 +18,7 @@ pub struct Listing {
     pub count: u32,
     /// Are registers listed, by the keys of their promises, and not locks?
     pub registers: bool,
-    /// What stands before each key on the node, and is no part of its name. Empty at first.
+    /// What stands before each key on the node, and is not a part of its name. Empty at first.
     pub tag: Arc<[u8]>,
 }
 

@@ -43,7 +43,7 @@ pub const MARKER: &[u8] = b"redlatch:reign";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupOptions {
     /// What stands before each key, so that all keys of the node are in its slot of a cluster.
-    /// Empty for a group that is no part of one.
+    /// Empty for a group that is not a part of one.
     pub tag: Arc<[u8]>,
     /// How long after the first write of its successor a replaced master may still carry out a
     /// vote.
@@ -175,7 +175,7 @@ fn bytes(element: Reply<'_>) -> Option<Vec<u8>> {
     }
 }
 
-/// Zero for what is no offset: it vouches for nothing.
+/// Zero for what is not an offset: it vouches for nothing.
 fn number_of(element: &Reply<'_>) -> u64 {
     if let Reply::Integer(number) = element {
         u64::try_from(*number).unwrap_or(0)

@@ -318,7 +318,7 @@ impl Introduction {
         Some(introduction)
     }
 
-    /// Does the answer's type fit its protocol version? A list that is no map is RESP2, and must
+    /// Does the answer's type fit its protocol version? A list that is not a map is RESP2, and must
     /// report that version, because it could be an answer to another command.
     pub(super) fn fits(&self, is_resp3: bool) -> bool {
         if is_resp3 {

@@ -329,7 +329,7 @@ impl TlsErrorKind {
     }
 }
 
-// Servers that are no Redis, recognised by the first bytes that they send.
+// Servers that are not Redis, recognised by the first bytes that they send.
 
 /// The protocol of a server that is configured by mistake instead of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

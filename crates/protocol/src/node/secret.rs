@@ -10,7 +10,7 @@
 //! * Any other password is looked for everywhere, and there are stars in its place.
 //! * The beginning of a password, as a server quotes it that cuts its quotations short, is looked
 //!   for at the end of quotations and of the text. Such a text is not shown at all, as is one in
-//!   which only a part of a password that is no ordinary word stands by itself.
+//!   which only a part of a password that is not an ordinary word stands by itself.
 //! * Upper and lower case are the same. A text that quotes a password in escapes (`\x73`, `%73`) is
 //!   not shown at all.
 
@@ -52,7 +52,7 @@ struct Quoting<'a> {
 ///
 /// It looks at no more than a few hundred places in the text, however long that is.
 pub(super) fn without(text: &[u8], secret: &[u8], code: usize, length: usize) -> Option<Vec<u8>> {
-    // Some servers write this in place of bytes that are no UTF-8.
+    // Some servers write this in place of bytes that are not UTF-8.
     let lossy = String::from_utf8_lossy(secret);
     let forms: &[&[u8]] = match &lossy {
         _ if secret.is_empty() => &[],

@@ -54,7 +54,7 @@ pub enum WrongServer {
     /// The URL of a replicated group leads to a server that is a replica, hears its master, and has
     /// been so for longer than a failover takes.
     Replica,
-    /// A `redis+sentinel://` URL names a server that is no Sentinel.
+    /// A `redis+sentinel://` URL names a server that is not a Sentinel.
     NoSentinel,
     /// The Sentinels of the URL watch no group of its name.
     UnknownGroup,
@@ -99,7 +99,7 @@ impl fmt::Display for WrongServer {
                  redis+sentinel:// URL"
             }
             Self::NoSentinel => {
-                "the server is no Sentinel: name the group's Sentinels (port 26379), or a name \
+                "the server is not a Sentinel: name the group's Sentinels (port 26379), or a name \
                  that leads to the master by redis://…?failover=true"
             }
             Self::UnknownGroup => {

@@ -11,7 +11,7 @@ use super::{BULK_MAX, DEPTH_MAX, ELEMENTS_MAX, LINE_MAX, REPLY_MAX};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// A value starts with this byte, which is no type of RESP2 or RESP3.
+    /// A value starts with this byte, which is not a type of RESP2 or RESP3.
     UnknownType(u8),
     /// A line contains a carriage return that no line feed follows. Reported as soon as the next
     /// byte has arrived.

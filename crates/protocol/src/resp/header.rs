@@ -12,7 +12,7 @@ pub(super) enum Header<'a> {
     Items(usize),
 }
 
-/// Refuses a byte that is no type byte, before its line is complete.
+/// Refuses a byte that is not a type byte, before its line is complete.
 pub(super) fn check_type(byte: u8) -> Result<(), ProtocolError> {
     match byte {
         b'+' | b'-' | b':' | b'$' | b'*' => Ok(()),

@@ -35,7 +35,7 @@ impl<T: Copy> EnsembleSession<T> {
         let known = self.identity.as_ref();
         let is_gone = known.is_some_and(|known| known.id != reply.session);
         if reply.timeout_ms <= 0 || is_gone {
-            // A session that was to begin and did not is no session that was lost.
+            // A session that was to begin and did not is not a session that was lost.
             return match known {
                 Some(_) => self.lose_session(now, Problem::SessionGone),
                 None => self.closed(now, Problem::SessionGone),

@@ -332,8 +332,8 @@ impl Acquire {
 // do. Two permits that are granted at the same time may have the same number. A reader raises no
 // counter by one, but to its wall clock, and gets the largest number that a majority knows, by the
 // same two rounds: at least the last writer's, and less than the next writer's, because a majority
-// knows it. While a lock is shared, a counter above a token is no refusal: it is raised by others
-// that hold shares too, and the next holder of this one gets a larger number anyway.
+// knows it. While a lock is shared, a counter above a token is not a refusal: it is raised by
+// others that hold shares too, and the next holder of this one gets a larger number anyway.
 //
 // The wall clock makes tokens grow when nodes have lost their data, as long as there are fewer
 // grants than microseconds; the counters make them grow when clients' wall clocks disagree.

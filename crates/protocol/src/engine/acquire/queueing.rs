@@ -33,8 +33,8 @@ const PROMPT_TURNS: u32 = 2;
 /// After how many misses the waiter gives its place up and joins the queue at its end: turns that
 /// took too long, and times that a majority of the nodes took it out of the queue. It is too slow
 /// to claim the lock, or has not enough validity left when it has, and must not keep others
-/// waiting. A turn that is refused is no miss: another client has the lock, or nodes disagree for a
-/// moment.
+/// waiting. A turn that is refused is not a miss: another client has the lock, or nodes disagree
+/// for a moment.
 const MISSES_MAX: u32 = 4;
 
 /// After how many renewals in a row at the same place earlier misses are forgotten.

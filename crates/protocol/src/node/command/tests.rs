@@ -23,7 +23,7 @@ fn encoded(request: &Request, form: Form) -> Vec<u8> {
     out
 }
 
-/// The keys that a call of this script declares for each of the lock's keys, beside its counter.
+/// The keys that a call of this script declares for each of the lock's keys, besides its counter.
 fn declared(name: &[u8]) -> &'static [&'static str] {
     const OF_SHARES: &[&str] = &["queue", "holders", "called", "permits", "floor"];
     let table = [

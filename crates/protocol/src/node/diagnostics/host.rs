@@ -12,7 +12,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// This machine: the connection is no network connection.
+    /// This machine: the connection is not a network connection.
     pub const HERE: Self = Self {
         address: None,
         is_here: true,

@@ -1,10 +1,10 @@
 //! Waits in the nodes' queue: what the nodes tell about waiters, and the callers that wait for it.
 //!
-//! A wait is no round. Nothing is sent for it, except that the first waiter has the nodes tell when
-//! the lock's key changes. It ends when a majority of the nodes reserves the lock for the waiter.
-//! It ends early, and the waiter asks, if the key has changed on enough nodes that it may be free,
-//! if a connection on which a node would have told was lost, or when the time is over for which a
-//! node reserves the lock for another waiter.
+//! A wait is not a round. Nothing is sent for it, except that the first waiter has the nodes tell
+//! when the lock's key changes. It ends when a majority of the nodes reserves the lock for the
+//! waiter. It ends early, and the waiter asks, if the key has changed on enough nodes that it may
+//! be free, if a connection on which a node would have told was lost, or when the time is over for
+//! which a node reserves the lock for another waiter.
 
 use super::{Ended, Rounds};
 use crate::engine::{Command, Node, NodeSet, QueueEntry, QueueWait, Request, Token, quorum};

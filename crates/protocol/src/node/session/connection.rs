@@ -263,12 +263,12 @@ impl Session {
         }
     }
 
-    /// The error for bytes that are no valid RESP.
+    /// The error for bytes that are not valid RESP.
     pub(super) fn decode_error(&self, bytes: &[u8], error: ProtocolError) -> NodeError {
         match OtherProtocol::recognise(bytes) {
             // A proxy that terminates TLS may send an alert at any time.
             Some(OtherProtocol::Tls) => NodeError::NotRedis(OtherProtocol::Tls),
-            // A peer that has spoken RESP is no web server.
+            // A peer that has spoken RESP is not a web server.
             Some(other) if !matches!(self.state, State::Ready) => NodeError::NotRedis(other),
             _ if self.is_unknown_protocol(bytes, &error) => {
                 NodeError::NotRedis(OtherProtocol::Unknown)

@@ -184,7 +184,7 @@ impl Session {
         }
     }
 
-    /// Rule 4: the answers of a node that is the same server as an earlier node are no votes.
+    /// Rule 4: the answers of a node that is the same server as an earlier node are not votes.
     pub(super) fn weigh_server(&self, answer: &mut Answer) {
         if let Some(error) = self.same_server() {
             answer.reply.vote = Vote::Failed;

@@ -67,7 +67,7 @@ fn after_a_refusal_the_ballot_is_above_the_one_that_came_first() {
     let mut talk = Talk::new(Proposer::new(OWNER));
     talk.prepares();
     talk.hear([promise(None), passed(7), passed(5)]);
-    // It could not know the numbers. That is no contention.
+    // It could not know the numbers. That is not contention.
     assert_eq!(talk.prepares(), 7 + 1);
     talk.hear([promise(None), preempted(9), preempted(5)]);
     assert_eq!(talk.is_preempted(), 1);

@@ -147,6 +147,10 @@ fn replicas_that_are_not_counted_and_a_backlog_that_ends_are_warnings_about_a_gr
         [NodeWarning::ReplicasMove]
     );
     assert_eq!(of_group(None, 2, true, moving), [], "nothing depends on it");
-    assert_eq!(of_group(Some(2), 2, false, moving), [], "it is no cluster");
+    assert_eq!(
+        of_group(Some(2), 2, false, moving),
+        [],
+        "it is not a cluster"
+    );
     assert_eq!(of_group(Some(2), 2, false, ending(0)), []);
 }

@@ -66,7 +66,7 @@ fn a_wait_ends_when_the_value_has_changed_on_a_majority() {
     change(&mut nodes, 0, KEY);
     assert!(
         !nodes.is_over(),
-        "it changed on one node, and another key is no change"
+        "it changed on one node, and another key is not a change"
     );
     change(&mut nodes, 2, KEY);
     assert_eq!(granted(&mut nodes), NodeSet::EMPTY);
