@@ -86,7 +86,7 @@ macro_rules! events {
 
         impl Event<'_> {
             /// The names of all kinds of events.
-            #[cfg(test)]
+            #[cfg(all(test, any(feature = "metrics", feature = "tracing")))]
             pub(crate) const NAMES: &'static [&'static str] = &[$($(#[cfg($cfg)])? $name),+];
 
             pub(crate) fn row(&self) -> Row {
