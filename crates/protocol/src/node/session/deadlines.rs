@@ -1,69 +1,59 @@
-//! The deadlines of a session, in one table. Each follows from what the session does, so that none
-//! is set or cleared. What is not in the table waits for a tick that comes for something else: a
-//! pending release whose ttl has passed.
+//! The deadlines of a session. Each follows from what the session does, so that none is set or
+//! cleared. What has none waits for a tick that comes for something else: a pending release whose
+//! ttl has passed.
 
 use super::{Session, State};
 use crate::node::NodeError;
 use crate::time::Time;
 
-/// What is due at a time.
-#[derive(Clone, Copy, Debug)]
-enum Deadline {
-    /// The pause since the last connection is over, and another one is made.
-    Connect,
-    /// The attempt to connect has taken too long, or the node was silent for too long: the
-    /// connection is given up.
-    GiveUp,
-    /// A removal is sent again that the node has refused.
-    RemoveAgain,
-    /// What waits for room fails, because the node is silent.
-    FailWaiting,
-    /// The master is looked for, although there is a connection, or one is being made.
-    Look,
-}
-
-impl Deadline {
-    const ALL: [Self; 5] = [
-        Self::Connect,
-        Self::GiveUp,
-        Self::RemoveAgain,
-        Self::FailWaiting,
-        Self::Look,
-    ];
-}
-
 impl Session {
-    /// When this is due, as things are.
-    fn deadline(&self, deadline: Deadline) -> Option<Time> {
-        match (deadline, &self.state) {
-            (Deadline::Connect, State::Down { retry_at }) => {
-                self.has_unwritten().then_some(*retry_at)
+    /// When [`tick`](Self::tick) must be called, or a new connection must be made.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let of_state = match &self.state {
+            State::Down { retry_at } => self.has_unwritten().then_some(*retry_at),
+            State::Ready if self.has_unwritten() => {
+                let deadlines = [
+                    self.given_up_at(),
+                    self.removes_again_at(),
+                    self.fails_waiting_at(),
+                ];
+                deadlines.into_iter().flatten().min()
             }
-            (Deadline::GiveUp, State::Connecting { .. } | State::Greeting { .. }) => {
-                Some(self.connects_until)
-            }
-            (Deadline::GiveUp, State::Ready) => self
+            _ => self.given_up_at(),
+        };
+        of_state.into_iter().chain(self.looks_at()).min()
+    }
+
+    /// When the connection is given up: the attempt to connect has taken too long, or the node was
+    /// silent for too long.
+    fn given_up_at(&self) -> Option<Time> {
+        match &self.state {
+            State::Down { .. } => None,
+            State::Connecting { .. } | State::Greeting { .. } => Some(self.connects_until),
+            State::Ready => self
                 .silence()
                 .map(|since| since.after(self.options.silence_max)),
-            (Deadline::RemoveAgain, State::Ready) if self.has_unwritten() => self
-                .pending_releases
-                .has_room_for_next(&self.flight)
-                .then_some(self.pending_at),
-            (Deadline::FailWaiting, State::Ready) if !self.waiting.is_empty() => self.silent_at(),
-            (Deadline::Look, _) if self.options.group.is_some() => self.looks_in_group_at(),
-            _ => None,
         }
     }
 
-    /// When [`tick`](Self::tick) must be called, or a new connection must be made.
-    pub fn next_deadline(&self) -> Option<Time> {
-        let all = Deadline::ALL.into_iter();
-        all.filter_map(|it| self.deadline(it)).min()
+    /// When a removal is sent again that the node has refused.
+    fn removes_again_at(&self) -> Option<Time> {
+        let has_room = self.pending_releases.has_room_for_next(&self.flight);
+        has_room.then_some(self.pending_at)
+    }
+
+    /// When what waits for room fails, because the node is silent.
+    fn fails_waiting_at(&self) -> Option<Time> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        self.silent_at()
     }
 
     /// When the master is to be looked for although there is a connection, or one is being made.
     pub fn looks_at(&self) -> Option<Time> {
-        self.deadline(Deadline::Look)
+        self.options.group.as_ref()?;
+        self.looks_in_group_at()
     }
 
     /// Closes a connection that has been silent for too long. Pass all bytes that have arrived to
@@ -75,8 +65,7 @@ impl Session {
                 self.fail(ticket, &NodeError::TimedOut(self.phase()), false);
             }
         }
-        let given_up_at = self.deadline(Deadline::GiveUp);
-        if given_up_at.is_some_and(|limit| now >= limit) {
+        if self.given_up_at().is_some_and(|limit| now >= limit) {
             self.closed(now, NodeError::TimedOut(self.phase()));
         }
         if self.has_unwritten() {
