@@ -13,6 +13,7 @@
 //! | [`limits`] | What can no lock of this kind promise, and what can I do about it? |
 //! | [`one_server`] | What does one server promise, and how do I go to three? |
 //! | [`groups`] | Your Redis has replicas: how do locks live through its failovers? |
+//! | [`providers`] | My Redis is rented: which URL, and what is proven there? |
 //! | [`other_programs`] | Which programs with other libraries exclude mine on the same keys? |
 //! | [`zookeeper`] | Redis nodes or a ZooKeeper ensemble? What differs, and how do I move? |
 //! | [`registers`] | What if a lock is not exact enough: values that a majority agrees on |
@@ -60,6 +61,10 @@ pub mod one_server {}
 #[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/groups.md")]
 pub mod groups {}
+
+#[doc = include_str!("guide/links.txt")]
+#[doc = include_str!("guide/providers.md")]
+pub mod providers {}
 
 #[doc = include_str!("guide/links.txt")]
 #[doc = include_str!("guide/other_programs.md")]

@@ -53,6 +53,7 @@
 //! | use one server, or go from one to three | [`guide::one_server`] |
 //! | spread locks over several sets of nodes, see how far it goes | [`guide::scale`] |
 //! | use Sentinel, a Redis Cluster, or a primary that fails over | [`guide::groups`] |
+//! | use ElastiCache, Memorystore, or another provider's Redis | [`guide::providers`] |
 //! | lock beside programs that use another library | [`guide::other_programs`] |
 //! | keep the locks on ZooKeeper instead of Redis, or move there | [`guide::zookeeper`] |
 //!
