@@ -5,6 +5,7 @@ use std::time::Duration;
 use redlatch::embedded::Ensemble;
 use redlatch::{Builder, LockClient};
 
+use crate::journal::Journal;
 use crate::servers::Servers;
 use crate::transport::trusting;
 use crate::zookeeper::Shared;
@@ -51,6 +52,13 @@ impl Backend {
 
     pub fn client(&self) -> LockClient {
         self.builder().build().expect("these settings are good")
+    }
+
+    /// A client, and the journal of its events.
+    pub fn recorded_client(&self) -> (LockClient, Journal) {
+        let journal = Journal::default();
+        let client = self.builder().on_event(journal.recorder()).build();
+        (client.expect("these settings are good"), journal)
     }
 }
 

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::eventually;
 use super::locks::{LIMIT, LONG, all_nodes_client, can_be_acquired, take, with_long_timeout};
-use super::proxy::{Mode, Proxy};
+use super::proxy::{Mode, Proxy, proxied_by};
+use super::redis::Server;
 use super::servers::Servers;
 
 /// All operations work on new connections through these proxies, which pass single bytes.
@@ -35,20 +36,35 @@ pub fn check_single_bytes(proxies: &[Proxy], urls: Vec<String>) {
     assert_eq!(proxies.iter().map(Proxy::accepted).sum::<usize>(), 3);
 }
 
-/// Four clients contend for a lock on five servers, whose proxies change between these modes.
+/// Four clients contend for a lock on five servers, whose proxies change between the faults of any
+/// connection and these.
 #[track_caller]
-pub fn check_mutual_exclusion(
-    servers: &Servers,
-    proxies: &[Proxy],
-    urls: &[String],
-    modes: &[Mode],
-) {
+pub fn check_mutual_exclusion(proxy: impl Fn(&Server) -> Proxy, others: &[Mode]) {
+    let servers = Servers::start(5);
+    let (proxies, urls) = proxied_by(&servers, proxy);
+    let delay = Duration::from_millis(30);
+    let common = [
+        Mode::Reset,
+        Mode::Delay {
+            to_server: delay,
+            to_client: delay,
+        },
+        Mode::Bytewise,
+        Mode::Refuse,
+        Mode::Swallow,
+        Mode::Vanish,
+        Mode::Delay {
+            to_server: Duration::ZERO,
+            to_client: 4 * delay,
+        },
+    ];
+    let modes = [&common, others].concat();
     let is_over = AtomicBool::new(false);
     let is_inside = AtomicBool::new(false);
     let turns = AtomicUsize::new(0);
     let round = Duration::from_millis(100);
     let contend = || {
-        let client = with_long_timeout(urls.to_vec())
+        let client = with_long_timeout(urls.clone())
             .node_timeout(round)
             .build()
             .expect("good settings");

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use redlatch::{Error, LockClient, LockGuard, LockRequest, LossReason, Released};
 use support::backend::Backend;
-use support::journal::Journal;
 use support::loss::loss_in;
 use support::on_each_backend;
 use support::waiters::await_in_order;
@@ -245,13 +244,8 @@ fn a_bodys_own_error_is_returned_also_when_its_lock_was_lost(backend: &Backend) 
 }
 
 fn a_body_that_returns_makes_a_release_with_a_known_outcome(backend: &Backend) {
-    let journal = Journal::default();
     let other = backend.client();
-    let client = backend
-        .builder()
-        .on_event(journal.recorder())
-        .build()
-        .unwrap();
+    let (client, journal) = backend.recorded_client();
     let outcome = || {
         journal
             .take_lock_events()

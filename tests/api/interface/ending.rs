@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use redlatch::error::NotResumable;
 use redlatch::{Error, LockGuard};
 use support::backend::Backend;
-use support::journal::{Journal, names};
+use support::journal::names;
 use support::on_each_backend;
 use support::queue::{finish, spawn_waiter};
 
@@ -127,13 +127,8 @@ fn what_is_held_at_least_for_some_time_is_free_after_it(backend: &Backend) {
 }
 
 fn a_lock_that_is_left_ends_with_its_ttl(backend: &Backend) {
-    let journal = Journal::default();
     let other = backend.client();
-    let client = backend
-        .builder()
-        .on_event(journal.recorder())
-        .build()
-        .unwrap();
+    let (client, journal) = backend.recorded_client();
     for is_extended in [false, true] {
         let began = Instant::now();
         let mut lock = client.lock("left", SHORT).unwrap();
@@ -154,13 +149,8 @@ fn a_lock_that_is_left_ends_with_its_ttl(backend: &Backend) {
 }
 
 fn a_lock_that_is_left_is_kept_alive_no_longer(backend: &Backend) {
-    let journal = Journal::default();
     let other = backend.client();
-    let client = backend
-        .builder()
-        .on_event(journal.recorder())
-        .build()
-        .unwrap();
+    let (client, journal) = backend.recorded_client();
     let lock = client
         .request("kept")
         .ttl(SHORT)

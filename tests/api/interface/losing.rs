@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::{Error, LockClient, LockGuard, LossReason};
 use support::backend::Backend;
-use support::journal::{Journal, names};
+use support::journal::names;
 use support::loss::{loss, loss_in, reason};
 use support::on_each_backend;
 
@@ -161,13 +161,8 @@ fn the_loss_of_a_lock_that_is_kept_alive_is_told(backend: &Backend) {
 }
 
 fn losses_are_reported_once_as_events(backend: &Backend) {
-    let journal = Journal::default();
     let other = backend.client();
-    let client = backend
-        .builder()
-        .on_event(journal.recorder())
-        .build()
-        .unwrap();
+    let (client, journal) = backend.recorded_client();
     type GiveUp = fn(LockGuard);
     let ways: [(GiveUp, &str); 3] = [
         (drop, "released"),

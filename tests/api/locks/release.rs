@@ -4,17 +4,23 @@
 use std::thread;
 use std::time::Duration;
 
-use redlatch::Error;
+use redlatch::{Error, LockClient};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    BRIEF, LIMIT, LONG, all_nodes_client, gone, holders, pause, report_texts, resume, take, value,
-    with_long_timeout,
+    BRIEF, LIMIT, LONG, all_nodes_client, connected, gone, holders, pause, report_texts, resume,
+    take, value, with_long_timeout,
 };
 use support::redis::Server;
 use support::servers::Servers;
 
 const SHORT_ROUND: Duration = Duration::from_millis(300);
+
+/// A client that has its connections, and waits for all nodes, but not for long.
+fn connected_client(servers: &Servers) -> LockClient {
+    let builder = with_long_timeout(servers.urls()).node_timeout(SHORT_ROUND);
+    connected(builder.wait_for_all(true).build().unwrap())
+}
 
 #[test]
 fn a_release_after_the_validity_is_too_late_but_no_error() {
@@ -88,15 +94,7 @@ fn with_a_minority_down_a_release_is_in_time() {
 #[test]
 fn with_a_paused_majority_a_release_is_unknown_and_happens_when_they_resume() {
     let servers = Servers::start(5);
-    let client = with_long_timeout(servers.urls())
-        .node_timeout(SHORT_ROUND)
-        .wait_for_all(true)
-        .build()
-        .unwrap();
-    assert!(eventually(LIMIT, || client
-        .nodes()
-        .iter()
-        .all(|node| node.is_connected)));
+    let client = connected_client(&servers);
     let guard = take(&client, "majority", LONG);
     assert_eq!(holders(&servers, "majority"), 5);
     pause(&servers, 3);
@@ -129,15 +127,7 @@ fn with_a_majority_down_a_release_says_why() {
 #[test]
 fn a_removal_that_could_not_be_written_is_sent_on_the_next_connection() {
     let servers = Servers::start(3);
-    let client = with_long_timeout(servers.urls())
-        .node_timeout(SHORT_ROUND)
-        .wait_for_all(true)
-        .build()
-        .unwrap();
-    assert!(eventually(LIMIT, || client
-        .nodes()
-        .iter()
-        .all(|node| node.is_connected)));
+    let client = connected_client(&servers);
     let guard = take(&client, "owed", LONG);
     // The first node's connection breaks without notice, and no new one is possible for now.
     let mut only = servers[0].client();

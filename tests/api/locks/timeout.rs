@@ -9,8 +9,8 @@ use redlatch::{Error, LockClient, NoQuorum, NodeError};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, report_texts, resume, take,
-    with_long_timeout,
+    LIMIT, LONG, all_nodes_client, calls, connected, gone, holders, pause, report_texts, resume,
+    take, with_long_timeout,
 };
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
@@ -21,14 +21,11 @@ const MARGIN: Duration = Duration::from_secs(10);
 
 const SHORT_ROUND: Duration = Duration::from_millis(300);
 
-/// A client with a connection to every node.
+/// A client that has its connections, and waits for no node for long.
 #[track_caller]
-fn connected(client: LockClient) -> LockClient {
-    assert!(eventually(LIMIT, || client
-        .nodes()
-        .iter()
-        .all(|node| node.is_connected)));
-    client
+fn hasty<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
+    let builder = with_long_timeout(urls).node_timeout(SHORT_ROUND);
+    connected(builder.build().unwrap())
 }
 
 #[track_caller]
@@ -43,8 +40,7 @@ fn no_quorum<T: std::fmt::Debug>(result: Result<T, Error>) -> NoQuorum {
 #[test]
 fn nodes_that_are_slow_at_the_same_time_are_waited_for() {
     let servers = Servers::start(3);
-    let builder = with_long_timeout(servers.urls()).node_timeout(SHORT_ROUND);
-    let client = connected(builder.build().unwrap());
+    let client = hasty(servers.urls());
     let start = Instant::now();
     servers.iter().for_each(|server| {
         assert_eq!(
@@ -159,12 +155,7 @@ fn a_held_lock_is_never_reported_as_nodes_that_are_down() {
 #[test]
 fn a_paused_majority_is_reported_before_its_connections_are_given_up() {
     let servers = Servers::start(5);
-    let client = connected(
-        with_long_timeout(servers.urls())
-            .node_timeout(SHORT_ROUND)
-            .build()
-            .unwrap(),
-    );
+    let client = hasty(servers.urls());
     pause(&servers, 3);
     let start = Instant::now();
     let error = no_quorum(client.try_lock("stopped", LONG));
@@ -243,12 +234,7 @@ fn a_paused_minority_delays_no_call() {
 #[test]
 fn nodes_that_resume_after_the_timeout_keep_no_key() {
     let servers = Servers::start(5);
-    let client = connected(
-        with_long_timeout(servers.urls())
-            .node_timeout(SHORT_ROUND)
-            .build()
-            .unwrap(),
-    );
+    let client = hasty(servers.urls());
     pause(&servers, 3);
     for round in 0..3 {
         let name = format!("orphan-{round}");
@@ -275,13 +261,7 @@ fn late_replies_do_not_count() {
         .iter()
         .map(|server| Proxy::start(server.port()))
         .collect();
-    let urls = proxies.iter().map(Proxy::url);
-    let client = connected(
-        with_long_timeout(urls)
-            .node_timeout(SHORT_ROUND)
-            .build()
-            .unwrap(),
-    );
+    let client = hasty(proxies.iter().map(Proxy::url));
     let _held = take(&all_nodes_client(servers.urls()), "held", LONG);
     let late = Mode::Delay {
         to_server: Duration::ZERO,
