@@ -193,15 +193,25 @@ fn threads_of_two_clients_that_hold_a_lock_for_longer_than_handoffs_last_take_tu
     const ROUNDS: usize = 8;
     let servers = Servers::start(3);
     let order = Mutex::new(Vec::new());
-    let clients = [0, 1].map(|_| with_lease(servers.urls(), LONG_LEASE).build().unwrap());
+    let clients = ["one", "other"].map(|owner| {
+        let builder = with_lease(servers.urls(), LONG_LEASE).owner(owner);
+        (owner, builder.build().unwrap())
+    });
     thread::scope(|scope| {
-        for (number, client) in clients.iter().enumerate() {
+        for (owner, client) in &clients {
             for _ in 0..THREADS {
                 let order = &order;
                 scope.spawn(move || {
                     for _ in 0..ROUNDS {
                         let guard = client.lock("name", LONG).unwrap();
-                        order.lock().unwrap().push(number);
+                        let seen = client.inspect("name").unwrap();
+                        let is_waited_for = seen.waiters.iter().any(|waiter| {
+                            let is_same = waiter
+                                .owner()
+                                .is_some_and(|it| it.as_bytes() == owner.as_bytes());
+                            !is_same && waiter.nodes * 2 > seen.nodes.len()
+                        });
+                        order.lock().unwrap().push((*owner, is_waited_for));
                         // Longer than a client may hand it on while another waits.
                         thread::sleep(Duration::from_millis(15));
                         drop(guard);
@@ -211,18 +221,20 @@ fn threads_of_two_clients_that_hold_a_lock_for_longer_than_handoffs_last_take_tu
         }
     });
     let order = order.into_inner().unwrap();
-    let total = [0, 1].map(|number| order.iter().filter(|it| **it == number).count());
-    assert_eq!(total, [THREADS * ROUNDS; 2]);
-    // A client learns that another waits when it is granted the lock: until then it may pass it on
-    // once. At the end one of them may be alone.
-    let middle = &order[..order.len() - 2 * THREADS];
-    let longest = middle
-        .chunk_by(|one, next| one == next)
-        .map(<[_]>::len)
-        .max();
-    assert!(longest <= Some(THREADS), "{order:?}");
-    let changes = middle.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    assert!(changes >= middle.len() / 3, "{changes} changes: {order:?}");
+    for (owner, _) in &clients {
+        let count = order.iter().filter(|(holder, _)| holder == owner).count();
+        assert_eq!(count, THREADS * ROUNDS);
+    }
+    // Once the other has its place in the order, those before it are served, and the client may
+    // pass the lock on once: it learns that another waits when it is granted the lock. How many are
+    // served before the other waits is up to the machine, which may stop its threads.
+    for run in order.windows(THREADS + 2) {
+        let is_one_clients = run.iter().all(|(holder, _)| *holder == run[0].0);
+        let (_, is_waited_for) = run[0];
+        assert!(!(is_one_clients && is_waited_for), "{order:?}");
+    }
+    let waited_for = order.iter().filter(|(_, is_waited_for)| *is_waited_for);
+    assert!(waited_for.count() >= THREADS, "{order:?}");
     await_keys(&servers, &[]);
 }
 
