@@ -1,7 +1,5 @@
 //! A network that refuses connections, resets them, delivers single bytes, and all of this at once.
 
-use std::time::Duration;
-
 use redlatch::Error;
 
 use support::bad_network::{check_mutual_exclusion, check_single_bytes};
