@@ -53,14 +53,15 @@ const MUTANTS_MIN: usize = 60;
 /// One in this many mutants is drawn by the seed.
 const TENTH: u64 = 10;
 
-/// How many of them may need a build of their own, which takes most of a minute on a slow machine.
-const ALONE_MAX: usize = 6;
+/// How many of the mutants may need a build of their own, which takes most of a minute on a slow
+/// machine.
+const ALONE_MAX: usize = 4;
 
 /// How often tests run again that failed without any mistake.
 const RETRIES: usize = 2;
 
 /// How many tests run at a time. Some take long to fail, mostly by waiting.
-const RUNNERS: usize = 4;
+const RUNNERS: usize = 6;
 
 /// A mutant with the place of its mistake, and its number.
 type Numbered<'a> = (usize, &'a (Mutant, Change));
@@ -76,7 +77,8 @@ fn draw(seed: &String, mutant: &str) -> u64 {
     hasher.finish()
 }
 
-/// The mutants that the environment chooses.
+/// The mutants that the environment chooses. Those of changed items come first: not all that need a
+/// build of their own get one.
 fn chosen() -> Vec<(Mutant, Change)> {
     let word = env::var("REDLATCH_MUTANT").unwrap_or_default();
     let base = env::var("REDLATCH_MUTANT_BASE")
@@ -84,7 +86,8 @@ fn chosen() -> Vec<(Mutant, Change)> {
         .map(|commit| Base::of(&commit));
     let seed = seed();
     let sources = Sources::read();
-    let mut chosen = Vec::new();
+    let mut changed = Vec::new();
+    let mut drawn = Vec::new();
     for mutant in table::mutants() {
         let change = sources
             .locate(&mutant)
@@ -98,21 +101,26 @@ fn chosen() -> Vec<(Mutant, Change)> {
         let is_drawn = seed
             .as_ref()
             .is_none_or(|seed| draw(seed, &mutant.name) % TENTH == 0);
-        if is_named && is_changed && seed.is_some() {
+        if is_named && is_changed {
             println!(
                 "changed: {}, {} in {}",
                 mutant.name, mutant.item, change.file
             );
-        }
-        if is_named && (is_changed || is_drawn) {
-            chosen.push((mutant, change));
+            changed.push((mutant, change));
+        } else if is_named && is_drawn {
+            drawn.push((mutant, change));
         }
     }
+    if let Some(seed) = seed {
+        changed.sort_by_key(|(mutant, _)| draw(&seed, &mutant.name));
+        drawn.sort_by_key(|(mutant, _)| draw(&seed, &mutant.name));
+    }
+    changed.extend(drawn);
     assert!(
-        !chosen.is_empty(),
+        !changed.is_empty(),
         "no mutant's name, item or file contains {word:?}"
     );
-    chosen
+    changed
 }
 
 #[test]
@@ -159,8 +167,7 @@ fn every_mutant_is_killed() {
     let numbered = || mutants.iter().enumerate();
     let (together, mut alone): (Vec<Numbered>, Vec<Numbered>) =
         numbered().partition(|(number, _)| switched.mutants.contains(number));
-    if let Some(seed) = seed() {
-        alone.sort_by_key(|(_, (mutant, _))| draw(&seed, &mutant.name));
+    if seed().is_some() {
         alone.truncate(ALONE_MAX);
     }
     let count = together.len() + alone.len();

@@ -33,9 +33,11 @@ const COPIED: [&str; 16] = [
 /// The directory in which this program was built.
 const TARGET_DIR: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/..");
 
-/// The packages with mutants, and with tests that kill them.
-const PACKAGES: [&str; 7] = [
+/// The packages with mutants, with tests that kill them, and all others whose tests have been built:
+/// with the features that these need together, other crates are not built once more.
+const PACKAGES: [&str; 8] = [
     "redlatch",
+    "redlatch-cli",
     "redlatch-embedded",
     "redlatch-protocol",
     "redlatch-registers",
