@@ -2,7 +2,7 @@
 //! connections and delivers them later, sends each command twice or again at the end, repeats
 //! replies, and inserts bytes of the test.
 //!
-//! All of this happens between whole commands and replies: see [`Wire`].
+//! All of this happens between whole commands and replies: see `Wire`.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
