@@ -19,7 +19,12 @@ const SHORT_ROUND: Duration = Duration::from_millis(300);
 /// A client that has its connections, and waits for all nodes, but not for long.
 fn connected_client(servers: &Servers) -> LockClient {
     let builder = with_long_timeout(servers.urls()).node_timeout(SHORT_ROUND);
-    connected(builder.wait_for_all(true).build().unwrap())
+    connected(
+        builder
+            .wait_for_all(true)
+            .build()
+            .expect("the settings are good"),
+    )
 }
 
 #[test]

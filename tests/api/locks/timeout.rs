@@ -25,7 +25,7 @@ const SHORT_ROUND: Duration = Duration::from_millis(300);
 #[track_caller]
 fn hasty<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
     let builder = with_long_timeout(urls).node_timeout(SHORT_ROUND);
-    connected(builder.build().unwrap())
+    connected(builder.build().expect("the settings are good"))
 }
 
 #[track_caller]
