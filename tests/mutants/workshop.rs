@@ -33,8 +33,8 @@ const COPIED: [&str; 16] = [
 /// The directory in which this program was built.
 const TARGET_DIR: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/..");
 
-/// The packages with mutants, with tests that kill them, and all others whose tests have been built:
-/// with the features that these need together, other crates are not built once more.
+/// The packages with mutants, with tests that kill them, and all others whose tests have been
+/// built: with the features that these need together, other crates are not built once more.
 const PACKAGES: [&str; 8] = [
     "redlatch",
     "redlatch-cli",
