@@ -24,8 +24,8 @@ const YEAR_SECONDS: i64 = 365 * DAY_SECONDS;
 
 pub(crate) type Ran = Result<OncePerRun<u32>, Error>;
 
-/// As long as a ttl of ten seconds allows: a busy machine may take most of it to answer, and a clock
-/// that has not answered by then leaves doubt.
+/// As long as a ttl of ten seconds allows: a busy machine may take most of it to answer, and a
+/// clock that has not answered by then leaves doubt.
 pub(crate) fn client(urls: Vec<String>) -> LockClient {
     without_restart_guard(urls)
         .node_timeout(Duration::from_secs(3))
