@@ -22,7 +22,7 @@ pub(crate) use quorum::{
 };
 
 use crate::clock::Time;
-use crate::engine::{Extended, HeldLock, LockAttributes, Share, Token, Ttl, Wait};
+use crate::engine::{Extended, Extension, HeldLock, LockAttributes, Share, Token, Ttl, Wait};
 use crate::error::{Error, NoQuorum};
 use crate::event::Released;
 use crate::inspect::{Inspection, NotALock};
@@ -46,8 +46,8 @@ pub(crate) trait Backend: Send + Sync {
         recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<HeldLock>, Error>;
 
-    /// Extends a lock to `ttl` from `began` on, with the reports for the error.
-    fn extend(&self, held: HeldLock, ttl: Ttl, began: Time) -> (Extended, Vec<NodeReport>);
+    /// Extends a lock, with the reports for the error.
+    fn extend(&self, extension: Extension) -> (Extended, Vec<NodeReport>);
 
     /// Gives a lock up, at once or when `keep_for` has passed, and waits for the result.
     fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum>;

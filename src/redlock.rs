@@ -10,7 +10,7 @@ use nodes::{endpoint, session_options};
 use other_data::LastLooks;
 
 use crate::backend::{Backend, EventRecorder, LockSpec, QueueSlot, SharedParts};
-use crate::clock::{self, Time};
+use crate::clock;
 use crate::config::{RedisNode, Settings};
 use crate::engine::{
     Acquire, Acquired, Command, Extended, Extension, HeldLock, Input, Release, ReleaseOutcome,
@@ -290,8 +290,7 @@ impl Backend for Redlock {
         }
     }
 
-    fn extend(&self, held: HeldLock, ttl: Ttl, began: Time) -> (Extended, Vec<NodeReport>) {
-        let extension = Extension { held, ttl, began };
+    fn extend(&self, extension: Extension) -> (Extended, Vec<NodeReport>) {
         match extension.request(&self.rules) {
             Ok(request) => {
                 let outcome = self.net.submit(request);

@@ -8,7 +8,7 @@ use crate::backend::{
 };
 use crate::clock::{self, Time};
 use crate::config::{EnsembleSettings, Settings};
-use crate::engine::{Extended, HeldLock, Rules, Token, Ttl, Vote};
+use crate::engine::{Extended, Extension, HeldLock, Rules, Token, Ttl, Vote};
 use crate::entropy::draw;
 use crate::error::{ConfigError, Error, LossReason, NoQuorum};
 use crate::event::Released;
@@ -171,7 +171,13 @@ impl Backend for EnsembleBackend {
         ZooKeeperAcquire::new(self, spec).run(slot.held.take(), slot.not_before, recorder)
     }
 
-    fn extend(&self, mut held: HeldLock, ttl: Ttl, began: Time) -> (Extended, Vec<NodeReport>) {
+    fn extend(&self, extension: Extension) -> (Extended, Vec<NodeReport>) {
+        let Extension {
+            mut held,
+            ttl,
+            began,
+            ..
+        } = extension;
         let end = began.after(ttl.as_duration());
         let until = began.after(self.rules.node_timeout);
         let vote = self.ask_about(OrderKind::Check(held.token, end), until);

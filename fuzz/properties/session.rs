@@ -170,6 +170,7 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
             ttl,
             restores: kind % 6 == 4,
             reclaims: false,
+            is_resumed: false,
         }),
         2 => removal(lock, true),
         3 => removal(lock, false),

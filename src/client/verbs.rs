@@ -5,7 +5,7 @@ use super::LockRequest;
 use super::acquire::Acquisition;
 use super::request::LockKeys;
 use crate::clock;
-use crate::engine::{Extended, Wait};
+use crate::engine::{Extended, Extension, Wait};
 use crate::error::{Error, LockLost, LossReason, NoQuorum, NotResumable};
 use crate::event::Event;
 use crate::guard::{LockGuard, LockToken};
@@ -232,8 +232,9 @@ impl LockRequest<'_> {
     ///
     /// * [`Error::Lost`]: no majority has the lock. It has ended, or was released or removed; of
     ///   several resources, at least one. What is left of it is released.
-    /// * [`Error::NoQuorum`], [`Error::TooSlow`]: too few nodes answered, or too late. The lock is
-    ///   as it was, and resuming it may be tried again.
+    /// * [`Error::NoQuorum`], [`Error::TooSlow`]: too few nodes answered, or too late, or are in
+    ///   [quarantine](crate::Builder::restart_guard): those may have forgotten whose the lock is
+    ///   now. The lock is as it was, and resuming it may be tried again.
     /// * [`Error::NotResumable`]: on ZooKeeper; or the names are not those of the token.
     /// * What [`lock`](Self::lock) refuses before it asks a node.
     pub fn resume(self, token: &LockToken) -> Result<LockGuard, Error> {
@@ -293,7 +294,12 @@ impl LockRequest<'_> {
         acquisition.prepare_keeping()?;
         let began = clock::now();
         let held = token.held(&acquisition.spec, began, &core.rules);
-        let (outcome, reports) = core.backend.extend(held, ttl, began);
+        let (outcome, reports) = core.backend.extend(Extension {
+            held,
+            ttl,
+            began,
+            is_resumed: true,
+        });
         let now = clock::now();
         match outcome {
             Extended::Confirmed(held) if now.after(least) < held.valid_until => {

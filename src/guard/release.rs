@@ -3,7 +3,7 @@
 use super::LockGuard;
 use crate::callback;
 use crate::clock::{self, Time};
-use crate::engine::{Extended, HeldLock, NodeSet, Ttl};
+use crate::engine::{Extended, Extension, HeldLock, NodeSet, Ttl};
 use crate::entropy::draw;
 use crate::error::{Error, LockLost, LossReason, NoQuorum};
 use crate::event::{Event, Released};
@@ -258,7 +258,12 @@ impl LockGuard {
             .begin_extension(now, ttl, |held| begun.replace(held).is_none());
         begin.map_err(|reason| Error::Lost(self.loss(reason)))?;
         let begun = begun.expect("an extension that began without an error is there");
-        let (outcome, reports) = self.core.backend.extend(begun, ttl, now);
+        let (outcome, reports) = self.core.backend.extend(Extension {
+            held: begun,
+            ttl,
+            began: now,
+            is_resumed: false,
+        });
         let is_confirmed = matches!(outcome, Extended::Confirmed(_));
         let held_until = self.held.finish_extension(clock::now(), outcome);
         if let Some(head) = &self.head {

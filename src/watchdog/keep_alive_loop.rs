@@ -259,6 +259,7 @@ impl AutoExtension {
                 held,
                 ttl,
                 began: now,
+                is_resumed: false,
             };
             let Ok(request) = extension.request(rules) else {
                 return false;

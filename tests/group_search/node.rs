@@ -224,6 +224,7 @@ impl Node {
                     ttl,
                     restores: false,
                     reclaims,
+                    is_resumed: false,
                 })
             }
             Command::Release { token } => engine::Command::Remove(Removal {

@@ -302,6 +302,7 @@ fn a_late_confirmation_ends_no_lock_that_another_extension_kept() {
                     held,
                     ttl: ttl(1_000),
                     began: at(EXTENSION),
+                    is_resumed: false,
                 };
                 assert!(extension.request(&rules).is_ok());
                 own = Some(extension);

@@ -36,6 +36,7 @@ pub(crate) fn sent(request: Request, is_mute: bool) -> engine::Request {
             ttl,
             restores,
             reclaims: false,
+            is_resumed: false,
         })
     };
     let command = match request {

@@ -20,6 +20,7 @@ pub(super) fn check(client: &mut Client<'_>, held: HeldLock) {
         held: held.clone(),
         ttl,
         began: started,
+        is_resumed: false,
     };
     let held_for = started.after(ttl.as_duration()).since(held.since);
     let is_too_long = client.rules.hold_max.is_some_and(|most| held_for > most);

@@ -6,7 +6,7 @@ use redlatch::error::{NodeAnswer, ServerErrorKind};
 use redlatch::{Error, LockClient, NodeError};
 use support::cli::Value;
 use support::eventually;
-use support::locks::{LIMIT, can_be_acquired, value};
+use support::locks::{BRIEF, LIMIT, can_be_acquired, value};
 use support::redis::Server;
 use support::sentinel::{info, replicated};
 
@@ -37,6 +37,23 @@ fn problem(client: &LockClient) -> Option<NodeError> {
 
 fn promote(server: &Server) {
     assert_eq!(server.command(&["REPLICAOF", "NO", "ONE"]), Value::ok());
+}
+
+/// The server loses its keys and its reign, as a replica does that is promoted too early.
+fn lose_and_promote(servers: &[Server]) {
+    let port = servers[1].port().to_string();
+    promote(&servers[1]);
+    assert_eq!(servers[1].command(&["FLUSHALL"]), Value::ok());
+    assert_eq!(
+        servers[0].command(&["REPLICAOF", "127.0.0.1", &port]),
+        Value::ok()
+    );
+    assert!(eventually(LIMIT, || info(
+        &servers[0],
+        "master_link_status"
+    ) == "up"));
+    promote(&servers[0]);
+    assert_eq!(value(&servers[0], "orders"), None);
 }
 
 #[test]
@@ -99,20 +116,7 @@ fn a_kept_lock_is_reclaimed_after_a_promotion_that_lost_it_and_nobody_else_gets_
         .try_lock_for(LIMIT)
         .unwrap()
         .unwrap();
-    // The server loses the key and its reign, as a replica does that is promoted too early.
-    let port = servers[1].port().to_string();
-    assert_eq!(servers[1].command(&["REPLICAOF", "NO", "ONE"]), Value::ok());
-    assert_eq!(servers[1].command(&["FLUSHALL"]), Value::ok());
-    assert_eq!(
-        servers[0].command(&["REPLICAOF", "127.0.0.1", &port]),
-        Value::ok()
-    );
-    assert!(eventually(LIMIT, || info(
-        &servers[0],
-        "master_link_status"
-    ) == "up"));
-    promote(&servers[0]);
-    assert_eq!(value(&servers[0], "orders"), None);
+    lose_and_promote(&servers);
     let start = Instant::now();
     while start.elapsed() < 2 * MAX_TTL {
         guard.ensure_held().unwrap();
@@ -121,6 +125,26 @@ fn a_kept_lock_is_reclaimed_after_a_promotion_that_lost_it_and_nobody_else_gets_
     assert!(value(&servers[0], "orders").is_some(), "it is there again");
     guard.release().unwrap();
     drop(take(&other, TTL));
+}
+
+/// The other client may have had the lock after the first: only who holds a lock by its own clock
+/// reclaims it.
+#[test]
+fn a_token_of_a_lock_that_has_ended_takes_nothing_in_the_quarantine_of_a_promotion() {
+    let servers = replicated(1);
+    let worker = client(&servers[0]);
+    let token = take(&client(&servers[0]), BRIEF).into_token().unwrap();
+    let guard = take(&client(&servers[0]), MAX_TTL);
+    lose_and_promote(&servers);
+    let start = Instant::now();
+    while start.elapsed() < 2 * MAX_TTL {
+        let resumed = worker.request("orders").ttl(TTL).resume(&token);
+        assert!(
+            resumed.is_err(),
+            "the other client's lock is valid for another {:?}",
+            guard.remaining()
+        );
+    }
 }
 
 #[test]

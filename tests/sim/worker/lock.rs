@@ -202,6 +202,7 @@ impl Worker {
                 held,
                 ttl,
                 began: now,
+                is_resumed: false,
             };
             let extending = Running::extending(extension, &client.rules);
             let limit = now.after(client.rules.node_timeout);

@@ -131,12 +131,14 @@ pub enum Extended {
 /// The extension of a lock, in one round.
 #[derive(Clone, Debug)]
 pub struct Extension {
-    /// The lock, which the caller believes to hold.
+    /// The lock, which the caller holds by its clock, or resumes.
     pub held: HeldLock,
     /// For how long, from when it began.
     pub ttl: Ttl,
     /// When it began: before the first byte is written.
     pub began: Time,
+    /// Does it resume a lock by its token? Then only the nodes know whether the lock is held.
+    pub is_resumed: bool,
 }
 
 impl Extension {
@@ -160,6 +162,7 @@ impl Extension {
             ttl: self.ttl,
             restores: false,
             reclaims: false,
+            is_resumed: self.is_resumed,
         };
         let to_all = Request::to_all(rules, now, Command::Keep(keep));
         // A round that waits for slow nodes, or for connections, leaves time for others, which ask
@@ -268,6 +271,7 @@ mod tests {
             held: held_lock(0, 1_000),
             ttl: ttl(millis),
             began: Time::from_millis(now),
+            is_resumed: false,
         }
     }
 

@@ -69,8 +69,11 @@ pub struct Keep {
     /// Is the key set again where it is gone, while a majority is known to hold it?
     pub restores: bool,
     /// Is the key set again where it is gone, because its group has had a failover and nobody else
-    /// can have got the lock since?
+    /// can have got the lock since? The session with the group says so.
     pub reclaims: bool,
+    /// Is the lock resumed by its token? Then nobody knows that it is still held: another client
+    /// may have had it before the failover, so it is not reclaimed.
+    pub is_resumed: bool,
 }
 
 impl Keep {
@@ -250,6 +253,17 @@ impl Request {
             self.command,
             Command::Keep(Keep {
                 restores: false,
+                ..
+            })
+        )
+    }
+
+    /// Does it resume a lock by its token?
+    pub fn is_resumption(&self) -> bool {
+        matches!(
+            self.command,
+            Command::Keep(Keep {
+                is_resumed: true,
                 ..
             })
         )

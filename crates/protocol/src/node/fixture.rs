@@ -100,6 +100,7 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
             ttl,
             restores: matches!(verb, Verb::Restore),
             reclaims: false,
+            is_resumed: false,
         }),
         Verb::Release => removal(lock, true),
         Verb::Undo => removal(lock, false),

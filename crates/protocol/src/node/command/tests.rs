@@ -180,6 +180,7 @@ fn a_shorter_extension_is_encoded_like_any_other() {
             ttl: ttl(millis),
             restores: false,
             reclaims: false,
+            is_resumed: false,
         };
         extension.command = Command::Keep(keep);
         assert!(

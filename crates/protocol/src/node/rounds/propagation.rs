@@ -394,6 +394,7 @@ impl<W> Entry<W> {
             ttl,
             restores: true,
             reclaims: false,
+            is_resumed: false,
         };
         Some(Request::into(Request {
             command: Command::Keep(keep),

@@ -152,7 +152,7 @@ impl Session {
             let reclaims = is_reclaimed && self.quarantine_left(now).is_some();
             request.change(|request| {
                 if let Command::Keep(keep) = &mut request.command {
-                    keep.reclaims = reclaims;
+                    keep.reclaims = reclaims && !keep.is_resumed;
                 }
             });
         }

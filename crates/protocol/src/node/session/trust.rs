@@ -14,8 +14,9 @@
 //!    older than any lock of the one before.
 //! 3. **Restart**. A server that restarts without its data grants locks that are still held. Its
 //!    grants count when it has been up for as long as the longest ttl: then every lock that it lost
-//!    has expired on the other nodes too. A restart breaks the connection, so each greeting checks
-//!    the uptime.
+//!    has expired on the other nodes too. So it is with a lock that is resumed by its token: whose
+//!    it is now, the server may have forgotten. A restart breaks the connection, so each greeting
+//!    checks the uptime.
 //! 4. **Same server**. The answers of a node that is the same server as an earlier one are no
 //!    votes. Either greeting may be the one that shows it, so this is asked when an answer is taken
 //!    out of the session.
@@ -165,10 +166,13 @@ impl Session {
 
     /// Rule 3: a grant counts when the server has kept its data for as long as the longest ttl.
     fn weigh_restart(&self, now: Time, request: &Request, answer: &mut NodeReply) {
+        // The key may be of a time to which the server went back: it was removed since, and another
+        // client has the lock. Its holder knows by its clock, and who resumes it does not.
+        let is_resumed = request.is_resumption() && answer.vote == Vote::Granted;
         if answer.view.is_some() {
             // A place in the queue is kept, and the lock reserved, but not granted.
             answer.problem = self.quarantine(now, request);
-        } else if answer.is_new {
+        } else if answer.is_new || is_resumed {
             // The counter is reported even if the vote does not count.
             if let Some(quarantine) = self.quarantine(now, request) {
                 answer.vote = Vote::Failed;

@@ -100,6 +100,7 @@ fn the_lock_and_all_requests_about_it_have_the_permit_that_was_granted() {
             held: held.clone(),
             ttl: held.ttl,
             began: now,
+            is_resumed: false,
         };
         let release = Release {
             held: &held,

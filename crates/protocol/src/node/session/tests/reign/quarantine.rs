@@ -43,3 +43,16 @@ fn a_quarantine_does_not_pass_before_the_reign_is_vouched_for() {
     talk.pass(50_000);
     assert_eq!(status(&talk).quarantine, Some(Duration::from_secs(75)));
 }
+
+/// Whoever resumes it does not know whether another client has had it in the reign before.
+#[test]
+fn a_lock_that_is_resumed_is_not_set_again() {
+    let mut talk = greeted(20);
+    let mut resumed = request(Verb::Extend, 1, talk.now);
+    if let Command::Keep(keep) = &mut resumed.command {
+        keep.is_resumed = true;
+    }
+    talk.session.send(talk.now, Some(ticket(1)), resumed);
+    let sent = talk.written();
+    assert!(!sent.contains("restore\r\n$"), "{sent}");
+}

@@ -27,11 +27,12 @@ pub(super) fn request(words: &[&str], now: Time) -> (Ticket, Request) {
     let before = more.remove("after");
     let keys = more.remove("keys");
     let share = more.remove("share");
+    let is_resumed = *verb == "resume";
     let verb = match *verb {
         "lock" if before.is_some() => Verb::Handoff,
         "lock" => Verb::Acquire,
         "turn" => Verb::Turn,
-        "extend" => Verb::Extend,
+        "extend" | "resume" => Verb::Extend,
         "release" => Verb::Release,
         "undo" => Verb::Undo,
         "fence" => Verb::Fence,
@@ -60,6 +61,7 @@ pub(super) fn request(words: &[&str], now: Time) -> (Ticket, Request) {
                 (it.token, it.attributes) = (token(before), attributes);
             }
         }
+        Command::Keep(keep) => keep.is_resumed = is_resumed,
         Command::Remove(removal) => {
             removal.ttl = time.unwrap_or(removal.ttl);
             removal.keep_for = more.remove("kept").map(|it| ttl(number(it)));
