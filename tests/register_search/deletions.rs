@@ -1,6 +1,7 @@
 //! Deletions on their way to all nodes: the keys are removed when each node has accepted.
 //!
-//! This is what `src/node/rounds/registers.rs` does. The client need not wait for it.
+//! This is what `crates/protocol/src/node/rounds/custom.rs` does with the follow-up of a change.
+//! The client need not wait for it.
 
 use crate::server::Command;
 

@@ -3,7 +3,7 @@
 //! at any moment, and either nodes that lose all their data at any moment, or clients whose wall
 //! clocks disagree.
 //!
-//! The clients are a minimal second version of `engine/acquire/fencing.rs`; what a node does, the
+//! The clients are a minimal second version of `engine/acquire/attempts.rs`; what a node does, the
 //! library's own Lua does (`node.rs`). Two things must hold in every state: no two grants have the
 //! same token, and a grant whose attempt began after another grant has the larger token. The
 //! validity of locks is ignored: tokens must be right even if two clients hold a lock at once

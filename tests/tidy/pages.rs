@@ -1,7 +1,7 @@
 //! The pages of documentation can be read on GitHub and, those of the guide, in rustdoc too: no
 //! link of rustdoc's is shown as it is written, no line is hidden, every link leads somewhere.
 
-use super::{Source, assert_none, files, root};
+use super::{FOLDERS, Source, assert_none, files, root};
 use pulldown_cmark::{BrokenLink, CodeBlockKind, CowStr, Event, LinkType, Options, Parser, Tag};
 use pulldown_cmark::{Tag::Heading, TagEnd};
 use std::cell::RefCell;
@@ -192,6 +192,8 @@ fn is_lost_file(code: &str) -> bool {
         "fuzz/",
         "benches/",
         "cli/",
+        "crates/",
+        "bindings/",
     ];
     folders.iter().any(|folder| code.starts_with(folder))
         && is_path(code)
@@ -364,6 +366,50 @@ fn what_a_page_of_the_guide_names_is_in_the_public_interface() {
         }
     }
     assert_none("names that are not in tests/tidy/public_api.txt", &wrong);
+}
+
+/// Whether code within a sentence names a file by the end of its path, or an item by its type, that
+/// no source has.
+fn is_lost_in(code: &str, sources: &[Source]) -> bool {
+    let is_path = code.ends_with(".rs") && code.contains('/') && !code.contains(['*', ' ', '<']);
+    if is_path {
+        return !sources
+            .iter()
+            .any(|source| format!("/{}", source.path).ends_with(&format!("/{code}")));
+    }
+    let is_word = |word: &str| word.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let name = code.split('(').next().unwrap_or_default();
+    let mut parts = name.rsplit("::");
+    let (Some(member), Some(of)) = (parts.next(), parts.next()) else {
+        return false;
+    };
+    let is_name = of.starts_with(char::is_uppercase) && is_word(of) && is_word(member);
+    is_name
+        && !sources
+            .iter()
+            .any(|source| source.text.contains(of) && source.text.contains(member))
+}
+
+/// Those of the guide have a test of their own, and old entries of the changelog name what there
+/// was.
+#[test]
+fn what_a_page_for_contributors_names_is_in_the_source() {
+    let sources: Vec<Source> = FOLDERS
+        .iter()
+        .flat_map(|folder| files(folder, "rs"))
+        .collect();
+    assert!(is_lost_in("Session::nowhere", &sources[..1]));
+    assert!(is_lost_in("trust/nowhere.rs", &sources));
+    assert!(!is_lost_in("trust/order.rs", &sources));
+    let mut wrong = Vec::new();
+    for page in pages().values() {
+        if is_of_the_guide(page) || page.path == "CHANGELOG.md" {
+            continue;
+        }
+        let lost = page.code.iter().filter(|code| is_lost_in(code, &sources));
+        wrong.extend(lost.map(|code| format!("{}: `{code}`", page.path)));
+    }
+    assert_none("files and items that are not there", &wrong);
 }
 
 #[test]

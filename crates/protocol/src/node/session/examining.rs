@@ -36,7 +36,7 @@ impl Session {
     }
 
     /// Takes the answer to a question that was written at `sent_at`.
-    pub(super) fn told(
+    pub(super) fn examined(
         &mut self,
         question: Question,
         read: Result<NodeReply, NoReply>,

@@ -1,5 +1,5 @@
-//! Replies, processed in order, and how far that order is proven: each reply belongs to the oldest
-//! unanswered command.
+//! Replies, processed in order: each belongs to the oldest unanswered command. What it is worth,
+//! `trust` says.
 
 use super::{Answer, Session, State};
 use crate::engine::{Command, Vote};
@@ -120,7 +120,9 @@ impl Session {
                 return self.reigned(now, &command, &step, read);
             }
             #[cfg(feature = "diagnostics")]
-            Command::Ask(question) => return self.told(*question, read, (command.sent_at, now)),
+            Command::Ask(question) => {
+                return self.examined(*question, read, (command.sent_at, now));
+            }
             Command::Custom(custom) => {
                 let is_read =
                     matches!(&read, Ok(it) if it.said.is_some() && it.vote == Vote::Granted);

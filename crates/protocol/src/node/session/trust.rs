@@ -23,10 +23,12 @@
 //! 5. **Withdrawn** (`rounds/withdrawn_votes.rs`). Until its round is decided, a vote is withdrawn
 //!    if the connection is lost that it came on, or if its server turns out to be another node's.
 //!
-//! [`Session::weigh`] applies the first three to each reply, and [`Session::weigh_server`] the
-//! fourth. What then counts is added up in `engine/quorum.rs`, and `engine/validity.rs` says for
-//! how long a majority is good. Nothing else decides about it: whoever adds a command gets this
-//! judgement with it, and whoever adds a reason not to count adds a rule here.
+//! [`Session::weigh`] applies the first three to each reply to a command, and [`Session::deliver`]
+//! has a vote wait for the answer that rule 2 needs; [`Session::weigh_server`] applies the fourth.
+//! What then counts is added up in `engine/quorum.rs`, and `engine/validity.rs` says for how long a
+//! majority is good. Nothing else decides about it: whoever adds a command gets this judgement with
+//! it, and is asked by [`Request::is_vote`] which it is; whoever adds a reason not to count adds a
+//! rule here.
 
 mod order;
 #[cfg(feature = "groups")]
@@ -129,16 +131,22 @@ impl Request {
     /// Is the answer a vote on a lock, which counts in the reign that was greeted only? A removal
     /// may be carried out in any: what it does not reach ends before the quarantine does.
     pub(super) fn is_vote(&self) -> bool {
-        matches!(
-            self.command,
-            Command::Claim(_) | Command::Keep(_) | Command::Fence(_)
-        )
+        match &self.command {
+            Command::Claim(_) | Command::Keep(_) | Command::Fence(_) => true,
+            Command::Remove(_) | Command::Queue(_) | Command::Ping(_) | Command::Listen(_) => false,
+            // Registers are refused on groups, and what only looks gives nothing away.
+            Command::Custom(_) => false,
+            #[cfg(feature = "diagnostics")]
+            Command::Ask(_) => false,
+            #[cfg(feature = "groups")]
+            Command::Reign(_) => false,
+        }
     }
 }
 
 impl Session {
-    /// Says what the reply to this command is worth when it arrives. Each reply passes here once,
-    /// before anything is made of it.
+    /// Says what the reply to this command is worth when it arrives. Each reply to a command passes
+    /// here once, before anything is made of it.
     pub(super) fn weigh(
         &mut self,
         now: Time,
