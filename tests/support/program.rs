@@ -35,8 +35,11 @@ pub fn succeed(command: &mut Command) {
 /// and their crates would be built anew, there and after that.
 pub fn cargo() -> Command {
     let mut cargo = Command::new(env!("CARGO"));
-    let is_told =
-        |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+    let is_told = |name: &str| {
+        let is_of_package = name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
+        // A program whose package has a build script is told its folder.
+        is_of_package || name == "OUT_DIR"
+    };
     let told = env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_told));
     told.for_each(|(name, _)| _ = cargo.env_remove(name));
     cargo
