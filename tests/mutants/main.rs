@@ -28,6 +28,7 @@
 mod killer;
 mod modules;
 mod mutant;
+mod scripts;
 mod source;
 mod switch;
 mod table;

@@ -11,10 +11,11 @@
 //!                                           }
 //! ```
 //!
-//! A function is found by its lines, as rustfmt writes them. A change outside a function's body,
-//! in a `const fn`, or in a Lua script cannot be switched and gets a build of its own. So does a
-//! mutant that does not compile in this form.
+//! A function is found by its lines, as rustfmt writes them. A change outside a function's body, or
+//! in a `const fn`, cannot be switched and gets a build of its own. So does a mutant that does not
+//! compile in this form. One in a Lua script is switched where scripts are sent ([`Scripts`]).
 
+use crate::scripts::{SENDERS, Scripts, asking};
 use crate::source::{Change, indent_of, items_around};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -52,8 +53,15 @@ impl Switched {
         original: impl Fn(&str) -> String,
     ) -> Self {
         let mut bodies: BTreeMap<&str, Vec<Body>> = BTreeMap::new();
+        let mut in_scripts = Vec::new();
+        let scripts = Scripts::read(&original);
         for (mutant, change) in changes.iter().copied().enumerate() {
-            if change.file.ends_with(".rs") && !excluded.contains(&mutant) {
+            if excluded.contains(&mutant) {
+                continue;
+            }
+            if scripts.has(&change.file) {
+                in_scripts.push((mutant, change));
+            } else if change.file.ends_with(".rs") {
                 let body = body(mutant, change, &original(&change.file));
                 bodies.entry(&change.file).or_default().extend(body);
             }
@@ -65,7 +73,27 @@ impl Switched {
                 .extend(bodies.iter().map(|body| body.mutant));
             switched.add(file, &original(file), bodies);
         }
+        if !in_scripts.is_empty() {
+            switched.add_scripts(&scripts, &in_scripts, original);
+        }
         switched
+    }
+
+    /// Has all that send scripts ask which one.
+    fn add_scripts(
+        &mut self,
+        scripts: &Scripts,
+        mistakes: &[(usize, &Change)],
+        original: impl Fn(&str) -> String,
+    ) {
+        for file in SENDERS {
+            let text = self.texts.remove(file).unwrap_or_else(|| original(file));
+            self.texts.insert(file.to_owned(), asking(file, &text));
+        }
+        let table = self.texts.get_mut(SENDERS[0]).expect("it sends scripts");
+        *table += &scripts.function(mistakes, original);
+        let mutants = mistakes.iter().map(|(mutant, _)| *mutant);
+        self.mutants.extend(mutants);
     }
 
     /// Writes one file: its functions as they are, and those in `bodies` with switches.
@@ -139,7 +167,7 @@ impl Switched {
 }
 
 /// Needs nothing but the standard library, as some test programs include single files of `src`.
-fn condition(mutant: usize) -> String {
+pub(crate) fn condition(mutant: usize) -> String {
     format!(
         "{{ static IS_ON: ::std::sync::OnceLock<bool> = ::std::sync::OnceLock::new(); \
          *IS_ON.get_or_init(|| ::std::env::var(\"{VARIABLE}\").is_ok_and(|on| on == \"{mutant}\")) \
