@@ -300,6 +300,15 @@ fn a_free_lock_is_taken_in_turn_by_the_first_only() {
     yes(server, KEEP, &["k"], &["b", LONG, "restore"]);
     no(server, KEEP, &["k"], &["c", LONG, "restore"]);
     assert_eq!(get(server, "k"), "b");
+    // A reservation remembers no lock: who claims it takes a new one.
+    set(server, "k", &reserved(BOB, 0));
+    let claimed = list(
+        server,
+        CLAIM,
+        &["k"],
+        &claim(BOB).each_ref().map(String::as_str),
+    );
+    assert_eq!(claimed[0], 1);
 }
 
 #[test]

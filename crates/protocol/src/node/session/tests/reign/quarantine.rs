@@ -56,3 +56,36 @@ fn a_lock_that_is_resumed_is_not_set_again() {
     let sent = talk.written();
     assert!(!sent.contains("restore\r\n$"), "{sent}");
 }
+
+#[test]
+fn a_reign_is_no_older_than_when_its_answer_came() {
+    let mut talk = connected(None);
+    let sent = talk.written();
+    talk.pass(400);
+    talk.hear(reign(number(&sent), "990000"));
+    assert_eq!(
+        status(&talk).quarantine,
+        Some(Duration::from_secs(65)),
+        "the answer may have been made at once, and have taken all this time"
+    );
+}
+
+/// The server has been up for long, and is asked for its reign once more, behind the vote.
+#[test]
+fn a_grant_before_the_reign_is_known_does_not_count() {
+    let mut talk = connected(None);
+    talk.send(1, Verb::Acquire);
+    let sent = talk.written();
+    assert!(
+        sent.contains("greet") && sent.contains("NX"),
+        "at once: {sent}"
+    );
+    let refusal = "-NOPERM this user has no permissions to run the 'eval' command\r\n";
+    talk.hear(format!("{refusal}+OK\r\n{refusal}"));
+    let again = talk.written();
+    let numbers: Vec<&str> = again.split("\r\n*").map(number).collect();
+    talk.hear(reign(numbers[0], "990000"));
+    talk.hear(check(numbers[1], &marker("990000"), ID, 0, &[]));
+    let left = Duration::from_secs(75);
+    assert_eq!(outcome(&mut talk), Err(NodeError::Quarantined { left }));
+}
