@@ -27,8 +27,8 @@ fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The folder below which everything is installed, as for a package. It has a folder of its own for
-/// what is built, because these tests enable other features of the library.
+/// The folder below which everything is installed, as for a package. It is built where these tests
+/// were, so other crates are not built once more. The library is, as these enable other features.
 fn installed() -> &'static Path {
     static INSTALLED: OnceLock<PathBuf> = OnceLock::new();
     INSTALLED.get_or_init(|| {
@@ -39,7 +39,15 @@ fn installed() -> &'static Path {
             .arg(PREFIX)
             .env("DESTDIR", &destination)
             .env("PROFILE", "dev");
-        succeed(install.env("CARGO_TARGET_DIR", folder.join("c")));
+        // Build scripts look at what cargo has told this program, and would run anew.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+                install.env_remove(&name);
+            }
+        }
+        let target = folder.parent().expect("it is in the folder of builds");
+        succeed(install.env("CARGO_TARGET_DIR", target));
         destination
     })
 }
