@@ -129,7 +129,8 @@ impl Redlock {
         acquire.handle(now, Input::Votes(outcome.votes));
     }
 
-    /// The attempt before has ended, and no other has begun. Returns whether the call goes on.
+    /// The attempt before has ended, and no other has begun. Does a majority of the nodes reserve
+    /// the lock for this call, so that its turn begins? Returns whether the call goes on.
     fn note_progress(
         &self,
         acquire: &mut Acquire,
@@ -137,9 +138,10 @@ impl Redlock {
         slot: &QueueSlot,
         recorder: Option<&mut EventRecorder<'_>>,
         reports: &[NodeReport],
+        is_called: bool,
     ) -> bool {
         if let Some(recorder) = recorder {
-            let emit = AssertUnwindSafe(|| recorder.emit_progress(acquire, reports));
+            let emit = AssertUnwindSafe(|| recorder.emit_progress(acquire, reports, is_called));
             if let Err(panic) = panic::catch_unwind(emit) {
                 // A callback that panics must not leave the caller in the nodes' queue.
                 self.abandon(acquire);
@@ -255,7 +257,7 @@ impl Backend for Redlock {
             }
             if step.is_break() {
                 let recorder = recorder.as_deref_mut();
-                if !self.note_progress(&mut acquire, spec, slot, recorder, &reports) {
+                if !self.note_progress(&mut acquire, spec, slot, recorder, &reports, false) {
                     acquire.handle(clock::now(), Input::Cancelled);
                     continue;
                 }
@@ -268,22 +270,24 @@ impl Backend for Redlock {
                 }
                 Step::Send(request) => self.post(request),
                 Step::Wait(wait) => {
-                    let nodes = self.net.wait(wait);
-                    acquire.handle(clock::now(), Input::Reserved(nodes));
+                    if !self.net.wait(wait) {
+                        acquire.handle(clock::now(), Input::NotCalled);
+                        continue;
+                    }
+                    // Not before the turn's request is sent: a callback would use up its time.
+                    let listener = recorder.as_deref_mut();
+                    if !self.note_progress(&mut acquire, spec, slot, listener, &reports, true) {
+                        acquire.handle(clock::now(), Input::Cancelled);
+                        continue;
+                    }
+                    begin_attempt(&mut acquire, recorder.as_deref_mut());
                 }
                 Step::Pause(until) => {
                     if spec.call.pause_until(until) {
                         acquire.handle(clock::now(), Input::Cancelled);
                         continue;
                     }
-                    let entropy = draw().map(|entropy| entropy.at(clock::wall_micros()));
-                    let input = entropy.map_or(Input::NoEntropy, Input::Attempt);
-                    // Before the first byte is written: a lock must not look longer than it is.
-                    let now = clock::now();
-                    if let Some(recorder) = recorder.as_deref_mut() {
-                        recorder.begin_attempt(now);
-                    }
-                    acquire.handle(now, input);
+                    begin_attempt(&mut acquire, recorder.as_deref_mut());
                 }
                 Step::Done(outcome) => return self.result(outcome, reports, spec),
             }
@@ -342,6 +346,18 @@ impl Backend for Redlock {
     fn operator(&self) -> &dyn crate::backend::Operator {
         self
     }
+}
+
+/// Begins an attempt with random numbers of its own, or a waiter's turn.
+fn begin_attempt(acquire: &mut Acquire, recorder: Option<&mut EventRecorder<'_>>) {
+    let entropy = draw().map(|entropy| entropy.at(clock::wall_micros()));
+    let input = entropy.map_or(Input::NoEntropy, Input::Attempt);
+    // Before the first byte is written: a lock must not look longer than it is.
+    let now = clock::now();
+    if let Some(recorder) = recorder {
+        recorder.begin_attempt(now);
+    }
+    acquire.handle(now, input);
 }
 
 /// What a node has said that it has under a key.

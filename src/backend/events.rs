@@ -162,9 +162,14 @@ impl<'a> EventRecorder<'a> {
     }
 
     /// Emits the attempt before, the quarantine if that is why it failed, and the place in the
-    /// queue of the nodes. The keys of the attempt have been removed, and nothing is pending if the
-    /// callback panics.
-    pub(crate) fn emit_progress(&mut self, acquire: &Acquire, reports: &[NodeReport]) {
+    /// queue of the nodes, or that they call the waiter. The keys of the attempt have been removed,
+    /// and nothing is pending if the callback panics.
+    pub(crate) fn emit_progress(
+        &mut self,
+        acquire: &Acquire,
+        reports: &[NodeReport],
+        is_called: bool,
+    ) {
         if let Some(attempt) = self.pending.take() {
             let resource = self.resource;
             let left = attempt.quarantine;
@@ -188,7 +193,7 @@ impl<'a> EventRecorder<'a> {
         self.emit_other_data();
         if let Some(place) = acquire.place() {
             self.emit_queued(place);
-            if acquire.is_called() {
+            if is_called {
                 self.emit_woken();
             }
         }

@@ -40,7 +40,7 @@ mod stream;
 mod sync;
 
 use super::clock::{self, Time};
-use super::engine::{NodeSet, QueueWait, Request, Token};
+use super::engine::{QueueWait, Request, Token};
 #[cfg(feature = "diagnostics")]
 use super::node::NodeStatus;
 pub(crate) use super::node::RoundOutcome;
@@ -180,13 +180,12 @@ impl Net {
             .unwrap_or_else(|| self.undelivered())
     }
 
-    /// Waits in the nodes' queue: see [`Order::Wait`]. Returns the nodes that reserve the lock.
-    pub(crate) fn wait(&self, wait: QueueWait) -> NodeSet {
+    /// Waits in the nodes' queue: see [`Order::Wait`]. Returns whether a majority of them reserves
+    /// the lock.
+    pub(crate) fn wait(&self, wait: QueueWait) -> bool {
         let limit = wait.until.after(MARGIN).since(clock::now());
         let ended = self.event_loop.submit(Order::Wait(wait), limit);
-        ended
-            .and_then(Ended::into_reserved)
-            .unwrap_or(NodeSet::EMPTY)
+        matches!(ended, Some(Ended::Wait { is_called: true }))
     }
 
     /// Sends a request to all nodes without waiting for replies.

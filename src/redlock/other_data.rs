@@ -84,8 +84,8 @@ impl Redlock {
         looked: Option<Time>,
     ) -> bool {
         let is_time = match (step, looked) {
-            (Step::Wait(_), None) | (Step::Done(Acquired::Contended), None) => true,
-            (Step::Pause(_), None) => spec.wait != Wait::No,
+            (Step::Done(Acquired::Contended), None) => true,
+            (Step::Wait(_) | Step::Pause(_), None) => spec.wait != Wait::No,
             (Step::Wait(_) | Step::Pause(_), Some(looked)) => {
                 acquire.may_last() && clock::now() >= looked.after(BELIEVED)
             }

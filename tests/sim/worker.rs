@@ -209,7 +209,7 @@ impl Worker {
                 self.abandon(client, context);
             }
             State::Handed(result) => {
-                self.take_result(now, context, result);
+                self.take_result(client, context, result);
                 self.advance(client, context);
             }
             State::Holding => self.go_on(client, context),

@@ -5,7 +5,7 @@
 //!   request about the queue, before anything else is asked and before the end, unless the lock
 //!   is held;
 //! - a waiter stays the same until it has left, tells the largest number that it was given, and
-//!   takes its turn only after a majority of the nodes reserved the lock for it;
+//!   takes its turn only when a majority of the nodes reserves the lock for it;
 //! - every request is about the share that is wanted, and the lock has the permit for which a
 //!   majority voted;
 //! - after the end no waiter is left in a queue, unless its name is in the lock, nor that of a
@@ -38,7 +38,7 @@ struct Waiter {
     sent: BTreeSet<Token>,
     /// The waiter in the queue, if there is one, and its number.
     name: Option<(Token, u64)>,
-    /// The nodes that reserve the lock, as far as they have told.
+    /// The nodes that reserved the lock when its last wait ended.
     reserved: NodeSet,
     predecessor: Option<Token>,
     /// The waiter of the predecessor, if the attempt is a handoff: it may still be queued.
@@ -94,21 +94,9 @@ impl Waiter {
             Step::Send(request) => self.sent(client, machine, &request),
             Step::Wait(wait) => self.waits(client, machine, &wait),
             Step::Pause(until) => {
-                assert!(self.sent.is_empty(), "a token is left");
                 client.now = client.now.max(until);
-                if client.byte() == 255 {
-                    let is_over = client.byte() & 1 == 0;
-                    if is_over {
-                        machine.handle(client.now, Input::NoEntropy);
-                    } else {
-                        machine.handle(client.now, Input::Cancelled);
-                    }
-                } else {
-                    let draw = client.draw();
-                    self.begin(client);
-                    self.begun = Some(draw);
-                    machine.handle(client.now, Input::Attempt(draw));
-                }
+                self.reserved = NodeSet::EMPTY;
+                self.attempt(client, machine);
             }
             Step::Done(outcome) => {
                 self.check_end(client, outcome);
@@ -116,6 +104,24 @@ impl Waiter {
             }
         }
         true
+    }
+
+    /// Its pause has ended, or a majority of the nodes reserves the lock.
+    fn attempt(&mut self, client: &mut Client<'_>, machine: &mut Acquire) {
+        assert!(self.sent.is_empty(), "a token is left");
+        if client.byte() == 255 {
+            let is_over = client.byte() & 1 == 0;
+            if is_over {
+                machine.handle(client.now, Input::NoEntropy);
+            } else {
+                machine.handle(client.now, Input::Cancelled);
+            }
+        } else {
+            let draw = client.draw();
+            self.begin(client);
+            self.begun = Some(draw);
+            machine.handle(client.now, Input::Attempt(draw));
+        }
     }
 
     /// The first attempt decides whether there are others, and when the wait ends.
@@ -248,8 +254,6 @@ impl Waiter {
             NodeSet::EMPTY
         };
         if is_majority(votes.tally.granted, client.rules.nodes) {
-            // What nodes told that do not answer in this round still counts.
-            self.reserved = reserved.union(self.reserved.without(votes.tally.voted()));
             if let Some((_, number)) = self.name.as_mut().filter(|(_, number)| *number == 0) {
                 let is_in_time = client.now < self.end && !votes.same_server;
                 let usable = NodeSet::all(client.rules.nodes).without(votes.permanent_failures);
@@ -270,18 +274,18 @@ impl Waiter {
         );
         let byte = client.byte();
         let nodes = (0..client.rules.nodes).map(Node::new);
-        let reserved = nodes
+        self.reserved = nodes
             .filter(|node| byte >> (node.index() % 8) & 1 != 0)
             .collect();
-        self.reserved = self.reserved.union(reserved);
         let until = wait.until.max(client.now);
-        if is_majority(reserved, client.rules.nodes) {
+        if is_majority(self.reserved, client.rules.nodes) {
             client.pass_time();
             client.now = client.now.min(until);
+            self.attempt(client, machine);
         } else {
             client.now = until;
+            machine.handle(client.now, Input::NotCalled);
         }
-        machine.handle(client.now, Input::Reserved(reserved));
     }
 
     fn undone(&mut self, client: &Client<'_>, undo: &Request) {

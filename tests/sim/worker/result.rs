@@ -3,16 +3,21 @@
 use super::Worker;
 use super::operation::Running;
 use super::operator::locks;
+use crate::client::Client;
 use crate::context::Context;
 use redlatch_protocol::engine::Input;
 use redlatch_protocol::node::Ended;
-use redlatch_protocol::time::Time;
 
 impl Worker {
-    pub(super) fn take_result(&mut self, now: Time, context: &mut Context, ended: Ended) {
+    pub(super) fn take_result(&mut self, client: &Client, context: &mut Context, ended: Ended) {
+        let now = client.now(context);
         let result = match ended {
             Ended::Round(result) => result,
-            Ended::Wait(nodes) => return self.handle(now, Input::Reserved(nodes)),
+            Ended::Wait { is_called: true } => {
+                let entropy = self.draw(client, context);
+                return self.handle(now, Input::Attempt(entropy));
+            }
+            Ended::Wait { is_called: false } => return self.handle(now, Input::NotCalled),
         };
         match &mut self.operation {
             Some(Running::Operator(operator)) => {

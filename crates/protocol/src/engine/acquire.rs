@@ -182,7 +182,7 @@ impl Acquire {
             return;
         }
         if self.place.is_some() {
-            return self.go_on(now, entropy);
+            return self.wait_in_queue();
         }
         let base = self.rules.retry_base;
         let cap = self.rules.retry_cap;
@@ -249,7 +249,9 @@ impl Acquire {
     pub fn handle(&mut self, now: Time, input: Input) {
         match (std::mem::replace(&mut self.state, State::Over(None)), input) {
             (State::Resting(_), Input::Attempt(entropy)) => self.begin(now, entropy),
-            (State::Resting(_), Input::NoEntropy) => {
+            (State::Waiting(_), Input::Attempt(entropy)) => self.called(now, entropy),
+            (State::Waiting(_), Input::NotCalled) => self.not_called(now),
+            (State::Resting(_) | State::Waiting(_), Input::NoEntropy) => {
                 self.give_up_predecessor(now, NodeSet::EMPTY);
                 self.give_up(now, Acquired::NoEntropy);
             }
@@ -265,7 +267,6 @@ impl Acquire {
                 None if request.queue_entry().is_some() => self.asked(now, &request, &votes),
                 None => self.conclude(now, &request, &votes),
             },
-            (State::Waiting(_), Input::Reserved(nodes)) => self.reserved(now, nodes),
             (_, Input::Cancelled) => self.abandon(now),
             (state, input) => {
                 debug_assert!(false, "{input:?} in {state:?}");

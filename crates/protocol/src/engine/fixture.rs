@@ -164,16 +164,11 @@ pub(super) fn token_of(request: &Request) -> Token {
 /// Runs an acquisition step by step in a test. Times are in milliseconds.
 pub(super) struct Script {
     operation: Acquire,
-    /// Was the last step a wait in the nodes' queue?
-    is_waiting: bool,
 }
 
 impl Script {
     pub(super) fn new(operation: Acquire) -> Self {
-        Self {
-            operation,
-            is_waiting: false,
-        }
+        Self { operation }
     }
 
     /// The state machine, for what only it has.
@@ -186,16 +181,13 @@ impl Script {
     }
 
     pub(super) fn attempt_at(&mut self, now: Time, draw: Entropy) -> Request {
-        assert!(self.wait() <= now);
-        self.operation.handle(now, Input::Attempt(draw));
-        self.request()
+        self.wake_at(now, draw).request()
     }
 
     /// Ends a pause. The next step is the caller's to look at.
-    pub(super) fn wake(&mut self, now: u64, draw: Entropy) -> &mut Self {
-        assert!(self.wait() <= Time::from_millis(now));
-        self.operation
-            .handle(Time::from_millis(now), Input::Attempt(draw));
+    pub(super) fn wake_at(&mut self, now: Time, draw: Entropy) -> &mut Self {
+        assert!(self.wait() <= now);
+        self.operation.handle(now, Input::Attempt(draw));
         self
     }
 
@@ -205,17 +197,46 @@ impl Script {
             .handle(Time::from_millis(now), Input::Attempt(draw));
     }
 
-    /// The nodes' votes. After a wait, those that grant are the nodes that reserve the lock.
+    /// Ends a wait in the nodes' queue: a majority reserves the lock.
+    pub(super) fn called(&mut self, now: u64, draw: Entropy) -> &mut Self {
+        self.called_at(Time::from_millis(now), draw)
+    }
+
+    pub(super) fn called_at(&mut self, now: Time, draw: Entropy) -> &mut Self {
+        self.queue_wait();
+        self.operation.handle(now, Input::Attempt(draw));
+        self
+    }
+
+    /// The turn of a waiter that is called now and from now on, and when it begins.
+    pub(super) fn turn(&mut self, now: Time, draw: Entropy) -> (Time, Request) {
+        match self.called_at(now, draw).poll() {
+            Step::Send(request) => (now, request),
+            Step::Pause(until) => {
+                self.operation.handle(until, Input::Attempt(draw));
+                (until, self.called_at(until, draw).request())
+            }
+            other => panic!("{other:?} instead of a turn"),
+        }
+    }
+
+    /// Ends a wait in the nodes' queue: there is something to ask, or its time has come.
+    pub(super) fn not_called(&mut self, now: u64) -> &mut Self {
+        self.not_called_at(Time::from_millis(now))
+    }
+
+    pub(super) fn not_called_at(&mut self, now: Time) -> &mut Self {
+        self.operation.handle(now, Input::NotCalled);
+        self
+    }
+
+    /// The nodes' votes.
     pub(super) fn answer(&mut self, now: u64, votes: Votes) -> &mut Self {
         self.answer_at(Time::from_millis(now), votes)
     }
 
     pub(super) fn answer_at(&mut self, now: Time, votes: Votes) -> &mut Self {
-        let input = match self.is_waiting {
-            true => Input::Reserved(votes.tally.granted),
-            false => Input::Votes(votes),
-        };
-        self.operation.handle(now, input);
+        self.operation.handle(now, Input::Votes(votes));
         self
     }
 
@@ -241,9 +262,7 @@ impl Script {
     }
 
     fn poll(&mut self) -> Step {
-        let step = self.operation.poll();
-        self.is_waiting = matches!(step, Step::Wait(_));
-        step
+        self.operation.poll()
     }
 
     pub(super) fn undo(&mut self) -> Request {

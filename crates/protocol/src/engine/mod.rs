@@ -14,10 +14,10 @@
 //! Its contract: call `poll` until it answers `Done`. After `Send` of a request that [wants an
 //! answer](Request::is_answered), put it to the nodes and `handle` the [`Votes`] before polling
 //! again; any other request is only written. After `Pause(time)`, `handle` an `Attempt` with a
-//! token that was never used before, at that time or later. After `Wait`, `handle` the nodes that
-//! have reserved the lock, when a majority has, when the nodes tell something that makes it worth
-//! asking, or when its time has come. Instead of any of these, it can be `Cancelled` where a step
-//! is a [break](Step::is_break).
+//! token that was never used before, at that time or later. After `Wait`, `handle` such an
+//! `Attempt` when a majority of the nodes reserves the lock, or `NotCalled` when the nodes tell
+//! something that makes it worth asking, or its time has come. Instead of any of these, it can be
+//! `Cancelled` where a step is a [break](Step::is_break), and after a `Wait`.
 //!
 //! Time never goes back from one call to the next. `started` is the time of the `Attempt`, and an
 //! extension or a release has `began`: for both the clock must be read before the first byte is
@@ -176,15 +176,17 @@ impl Votes {
 /// An input of an acquisition.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// Begin an attempt, with fresh random numbers.
+    /// Begin an attempt, with fresh random numbers: the pause is over, or a majority of the nodes
+    /// reserves the lock for the waiter.
     Attempt(Entropy),
     /// No random numbers are available for an attempt.
     NoEntropy,
     /// The result of the round that was sent.
     Votes(Votes),
-    /// The end of a wait in the nodes' queue: the nodes that reserve the lock.
-    Reserved(NodeSet),
-    /// The caller wants the result no more. The step must be [a break](Step::is_break).
+    /// The wait in the nodes' queue has ended, and no majority reserves the lock.
+    NotCalled,
+    /// The caller wants the result no more. The step must be [a break](Step::is_break), or a wait
+    /// that has ended.
     Cancelled,
 }
 

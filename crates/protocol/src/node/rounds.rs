@@ -108,7 +108,6 @@ impl<W> Rounds<W> {
     fn begin(&mut self, now: Time, mut request: Request, waiter: W) {
         request.nodes = request.nodes.union(self.forget_extensions(&request));
         let request = self.last_requests.share(request);
-        let called = self.called(&request);
         self.note_waiter(&request);
         let is_pointless = request.is_claim() && SameServer::is_certain(&self.sessions);
         let slot = self.vacancy();
@@ -123,7 +122,6 @@ impl<W> Rounds<W> {
         let entry = &mut self.entries[slot];
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
-        entry.spread.called = called;
         for (index, session) in self.sessions.iter_mut().enumerate() {
             let node = Node::new(index);
             if is_pointless {
@@ -236,6 +234,9 @@ impl<W> Rounds<W> {
         }
         let entry = &mut self.entries[slot];
         entry.close(slot, &mut self.sessions, is_late);
+        if let Some(place) = entry.queue_entry() {
+            self.waits.not_answered(&place.waiter, entry.tally.failed);
+        }
         let waiter = entry.waiter.take();
         let outcome = entry.outcome(now, &self.sessions);
         if let Some(waiter) = waiter {
@@ -260,6 +261,9 @@ impl<W> Rounds<W> {
     fn end_round(&mut self, slot: usize) {
         if let Some(request) = &self.entries[slot].request {
             self.propagation.forget(request, slot);
+            if let Some(waiter) = request.waiter().filter(|_| request.is_turn()) {
+                self.waits.end_turn(&waiter);
+            }
             self.entries[slot].clear();
             self.vacant.push(slot);
         }

@@ -91,14 +91,6 @@ impl Acquire {
         place.map(|place| place.state.place)
     }
 
-    /// Does a majority of the nodes reserve the lock for this waiter?
-    pub fn is_called(&self) -> bool {
-        let quorum = quorum(self.rules.nodes);
-        self.place
-            .as_ref()
-            .is_some_and(|place| place.state.reserved.len() >= quorum)
-    }
-
     /// How long the entry of a waiter in front is kept, if this caller queues. One that makes a
     /// single attempt does if nodes gave it different permits: there they say which are free.
     pub(super) fn lease_of_waiter(&self, lock: &LockId, is_split: bool) -> Option<Ttl> {

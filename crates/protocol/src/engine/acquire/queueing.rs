@@ -159,11 +159,11 @@ impl Acquire {
         if self.let_others_pass(now, votes) {
             return;
         }
+        if self.is_single() && votes.queue.reserved.len() < quorum {
+            return self.give_up_after(now);
+        }
         let Some(place) = &mut self.place else { return };
-        // What nodes told that have not answered in this round still counts.
-        let told = place.state.reserved.without(votes.tally.voted());
         let place_before = std::mem::replace(&mut place.state, votes.queue.clone()).place;
-        place.state.reserved = place.state.reserved.union(told);
         let is_calm = place_before == votes.queue.place && !is_out;
         place.renewals = if is_calm { place.renewals + 1 } else { 0 };
         if place.renewals >= CALM_RENEWALS {
@@ -171,7 +171,7 @@ impl Acquire {
         }
         self.schedule(now);
         self.renew_after_quarantine(now, votes.quarantine, is_out);
-        self.proceed(now);
+        self.wait_in_queue();
     }
 
     /// Handles answers of too few nodes.
@@ -193,19 +193,11 @@ impl Acquire {
         self.state = State::Resting(place.renew_at.min(self.end()));
     }
 
-    /// Takes the lock if it is this waiter's turn, or goes on waiting.
-    fn proceed(&mut self, now: Time) {
-        let is_called = self.is_called();
+    /// Waits until a majority of the nodes reserves the lock, which ends the wait at once if it
+    /// already does, or until there is something to ask.
+    pub(super) fn wait_in_queue(&mut self) {
         let end = self.end();
         let Some(place) = &self.place else { return };
-        if is_called {
-            // The turn needs a new token, which comes with the next attempt.
-            self.state = State::Resting(place.turn_at.max(now).min(place.renew_at).min(end));
-            return;
-        }
-        if self.is_single() {
-            return self.give_up_after(now);
-        }
         self.state = State::Waiting(QueueWait {
             key: place.missing(),
             waiter: place.entry.waiter,
@@ -214,44 +206,43 @@ impl Acquire {
         });
     }
 
-    /// Handles the end of a wait: these nodes reserve the lock, or it is time to ask.
-    pub(super) fn reserved(&mut self, now: Time, nodes: NodeSet) {
-        let Some(place) = &mut self.place else { return };
-        // Of a set, nodes tell of each resource, and only their answers say that it has all.
-        if !place.entry.lock.has_more_keys() {
-            place.state.reserved = place.state.reserved.union(nodes);
+    /// The wait has ended, and no majority of the nodes reserves the lock.
+    pub(super) fn not_called(&mut self, now: Time) {
+        if now >= self.end() || self.is_single() {
+            return self.give_up_after(now);
         }
-        // Whatever the nodes tell, this waiter does not ask without end.
-        let next_ask = place.asked_at.after(self.rules.retry_base);
-        if self.is_called() {
-            self.proceed(now);
-        } else if now >= self.end() {
-            self.give_up_after(now);
-        } else if now >= next_ask {
-            self.ask(now);
-        } else if let Some(place) = &mut self.place {
-            place.renew_at = place.renew_at.min(next_ask);
-            self.state = State::Resting(place.renew_at.min(self.end()));
-        }
+        self.ask_again(now);
     }
 
-    /// Begins the turn, renews the entry, or goes on waiting, after a pause.
-    pub(super) fn go_on(&mut self, now: Time, entropy: Entropy) {
-        let is_called = self.is_called();
+    /// Asks the nodes, and not without end, whatever they tell.
+    fn ask_again(&mut self, now: Time) {
         let Some(place) = &mut self.place else { return };
-        let is_due = is_called && now >= place.turn_at;
-        if !is_due {
-            return if now >= place.renew_at {
-                self.ask(now);
-            } else {
-                self.proceed(now);
-            };
+        let next_ask = place.asked_at.after(self.rules.retry_base);
+        if now >= next_ask {
+            return self.ask(now);
+        }
+        place.renew_at = place.renew_at.min(next_ask);
+        self.state = State::Resting(next_ask.min(self.end()));
+    }
+
+    /// A majority of the nodes reserves the lock: begins the turn, unless it must not begin yet.
+    pub(super) fn called(&mut self, now: Time, entropy: Entropy) {
+        let end = self.end();
+        if now >= end {
+            return self.give_up_after(now);
+        }
+        let Some(place) = &mut self.place else { return };
+        if now < place.turn_at {
+            if now >= place.renew_at {
+                return self.ask_again(now);
+            }
+            self.state = State::Resting(place.turn_at.min(place.renew_at).min(end));
+            return;
         }
         if place.alone.is_some() {
             return self.wait_for_all(now);
         }
         // What the nodes said counts for one turn.
-        place.state.reserved = NodeSet::EMPTY;
         let free = std::mem::take(&mut place.state.free);
         let waiter = place.entry.waiter;
         let was_split = place.failed_turns > 0 || self.is_single();

@@ -15,7 +15,7 @@
 
 use super::Acquire;
 use super::place::Place;
-use crate::engine::{Command, LockId, NodeSet, QueueEntry, QueueState, Request, Votes, quorum};
+use crate::engine::{Command, LockId, QueueEntry, QueueState, Request, Votes, quorum};
 use crate::time::Time;
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,7 +99,6 @@ impl Acquire {
         if let Some(place) = &mut self.place {
             place.alone = None;
             place.keeps_part_until = now.after(ttl);
-            place.state.reserved = NodeSet::EMPTY;
             // It was out of the other queues, and has missed nothing.
             place.was_missed = true;
         }

@@ -5,6 +5,7 @@
 
 use super::Rounds;
 use super::entry::Entry;
+use super::waits::Waits;
 use crate::engine::{Node, NodeSet, Request, quorum};
 use crate::node::session::Session;
 use crate::time::Time;
@@ -215,12 +216,13 @@ impl Won {
 impl<W> Entry<W> {
     /// The nodes that have not called the waiter whose turn this is, and lack the lock: those whose
     /// answer is awaited, and those that refused.
-    fn not_notified(&self, sessions: &[Session]) -> (NodeSet, NodeSet) {
-        let is_turn = self.request.as_deref().is_some_and(Request::is_turn);
-        if !is_turn || !self.is_lock() {
+    fn not_notified(&self, sessions: &[Session], waits: &Waits<W>) -> (NodeSet, NodeSet) {
+        let request = self.request.as_deref().filter(|it| it.is_turn());
+        let waiter = request.and_then(Request::waiter);
+        let Some(waiter) = waiter.filter(|_| self.is_lock()) else {
             return (NodeSet::EMPTY, NodeSet::EMPTY);
-        }
-        let called = self.spread.called.union(self.spread.placed);
+        };
+        let called = waits.reserved(&waiter).union(self.spread.placed);
         (
             self.awaited_nodes(sessions).without(called),
             self.tally.refused.without(called),
@@ -294,7 +296,7 @@ impl<W> Rounds<W> {
         {
             self.propagation.late_nodes = NodeSet::EMPTY;
         }
-        let (open, refused) = self.entries[slot].not_notified(&self.sessions);
+        let (open, refused) = self.entries[slot].not_notified(&self.sessions, &self.waits);
         let late_nodes = self.propagation.late_nodes;
         let open = open.without(late_nodes);
         let refused = refused.without(late_nodes);

@@ -56,7 +56,7 @@ impl<W> Rounds<W> {
         };
         if entry
             .queue_entry()
-            .is_some_and(|place| self.waits.knows(&place.waiter))
+            .is_some_and(|place| self.waits.is_queued(&place.waiter))
         {
             self.sessions[node.index()].send(now, None, request);
         }

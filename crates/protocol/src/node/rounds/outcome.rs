@@ -14,8 +14,10 @@ use crate::node::report::{NodeAnswer, NodeReport};
 )]
 pub enum Ended {
     Round(RoundOutcome),
-    /// A wait in the nodes' queue: these nodes reserve the lock.
-    Wait(NodeSet),
+    /// A wait in the nodes' queue. Does a majority of the nodes reserve the lock for the waiter?
+    Wait {
+        is_called: bool,
+    },
 }
 
 impl Ended {
@@ -23,15 +25,7 @@ impl Ended {
     pub fn into_round(self) -> Option<RoundOutcome> {
         match self {
             Self::Round(outcome) => Some(outcome),
-            Self::Wait(_) => None,
-        }
-    }
-
-    /// The nodes that reserve the lock, if it was a wait.
-    pub fn into_reserved(self) -> Option<NodeSet> {
-        match self {
-            Self::Round(_) => None,
-            Self::Wait(nodes) => Some(nodes),
+            Self::Wait { .. } => None,
         }
     }
 }

@@ -37,8 +37,6 @@ pub(super) struct LockSpread {
     /// When it is sent again to the nodes that refused, and how often it was.
     retry_at: Option<Time>,
     tries: u32,
-    /// The nodes that reserved it for the waiter, if it is taken in a waiter's turn.
-    pub(super) called: NodeSet,
     /// When the majority had granted it, and until when its round waits for other nodes.
     pub(super) won_at: Option<Time>,
     pub(super) waits_until: Option<Time>,
@@ -215,13 +213,13 @@ impl<W> Rounds<W> {
         self.end_if_everywhere(now, slot);
     }
 
-    /// A node reserves the lock for a waiter whose turn it refused: it has freed the lock.
+    /// A node reserves the lock for a waiter in its turn: if it has refused that, it has freed the
+    /// lock since.
     pub(super) fn note_reservation(&mut self, now: Time, node: Node, waiter: &Token) {
         let mut slots = self.propagation.kept.iter().map(|(_, slot)| *slot);
         let Some(slot) = slots.find(|slot| self.entries[*slot].is_turn_of(waiter)) else {
             return;
         };
-        self.entries[slot].spread.called.insert(node);
         if self.entries[slot].tally.refused.contains(node) {
             self.send_to(now, slot, node);
         }

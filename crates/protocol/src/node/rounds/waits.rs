@@ -5,6 +5,10 @@
 //! waiter. It ends early, and the waiter asks, if the key has changed on enough nodes that it may
 //! be free, if a connection on which a node would have told was lost, or when the time is over for
 //! which a node reserves the lock for another waiter.
+//!
+//! Which nodes reserve the lock for a waiter is kept here and nowhere else, from when it enters
+//! the queue until its turn has ended: what a node answers to it takes the place of what the node
+//! told before, and a node that fails to answer reserves nothing.
 
 use super::{Ended, Rounds};
 use crate::engine::{Command, Node, NodeSet, QueueEntry, QueueWait, Request, Token, quorum};
@@ -27,16 +31,21 @@ pub(super) struct Waits<W> {
     open: usize,
     /// No wait ends before this.
     ends_at: Time,
-    /// The waits that have ended, and which nodes reserve the lock.
+    /// The waits that have ended, and how.
     finished: VecDeque<(W, Ended)>,
 }
 
-/// What the nodes have told about a waiter since its last request.
+/// What the nodes have told about a waiter: which reserve the lock for it, and the rest since its
+/// last request.
 #[derive(Debug)]
 struct Waiter<W> {
-    /// The nodes that reserve the lock for it.
+    /// How many keys the lock has that it waits for: a set may wait for one of them alone.
+    keys: usize,
+    /// Has its turn begun?
+    is_turn: bool,
+    /// The nodes that reserve the lock for it: all of its keys.
     reserved: NodeSet,
-    /// The nodes where the lock's key has changed.
+    /// The nodes where the lock's key has changed, or one of several is reserved.
     changed: NodeSet,
     /// When another waiter's time to claim the lock is over, as each node told last.
     claims: BTreeMap<Node, Time>,
@@ -49,13 +58,15 @@ struct Waiter<W> {
 }
 
 impl<W> Waiter<W> {
-    fn new(is_ended: bool) -> Self {
+    fn new(keys: usize) -> Self {
         Self {
+            keys,
+            is_turn: false,
             reserved: NodeSet::EMPTY,
             changed: NodeSet::EMPTY,
             claims: BTreeMap::new(),
             is_called_on: false,
-            is_ended,
+            is_ended: false,
             caller: None,
         }
     }
@@ -72,12 +83,39 @@ impl<W> Waiter<W> {
             .rfind(|time| *time <= enough.after(TOGETHER))
     }
 
+    /// A node has told this about it.
+    fn told(&mut self, now: Time, node: Node, hint: Hint) {
+        match hint {
+            // Of a set, a node tells of each key, and only its answer says that it has all. Once
+            // the turn has begun, each says that the node has carried the release out.
+            Hint::Reserved if self.keys > 1 && !self.is_turn => self.changed.insert(node),
+            Hint::Reserved => self.reserve(node),
+            // It answers to a request of before, about other keys.
+            Hint::Answered { keys, .. } if keys != self.keys => {}
+            Hint::Answered { reserves: true, .. } => self.reserve(node),
+            Hint::Answered { .. } => self.reserved.remove(node),
+            Hint::Changed => self.changed.insert(node),
+            Hint::Lost | Hint::AskIn(Duration::ZERO) => self.is_called_on = true,
+            Hint::AskIn(time) => drop(self.claims.insert(node, now.after(time))),
+        }
+    }
+
+    fn reserve(&mut self, node: Node) {
+        self.reserved.insert(node);
+        self.claims.remove(&node);
+    }
+
+    /// Does a majority of the nodes reserve the lock for it?
+    fn is_called(&self, quorum: usize) -> bool {
+        self.reserved.len() >= quorum
+    }
+
     /// Is the lock reserved for it, or is there something that only a request can clear up?
     fn is_over(&self, quorum: usize) -> bool {
         let must_ask = self.is_ended || self.is_called_on;
         let may_be_free =
             !self.changed.is_empty() && self.reserved.union(self.changed).len() >= quorum;
-        must_ask || self.reserved.len() >= quorum || may_be_free
+        must_ask || self.is_called(quorum) || may_be_free
     }
 }
 
@@ -110,8 +148,16 @@ impl<W> Waits<W> {
         (self.open > 0).then_some(self.ends_at)
     }
 
-    pub(super) fn knows(&self, name: &Token) -> bool {
-        self.waiters.contains_key(name)
+    /// Does this waiter stand in the queue, and has its turn not begun?
+    pub(super) fn is_queued(&self, name: &Token) -> bool {
+        self.waiters.get(name).is_some_and(|waiter| !waiter.is_turn)
+    }
+
+    /// Is there a caller that waits for it?
+    fn is_awaited(&self, name: &Token) -> bool {
+        self.waiters
+            .get(name)
+            .is_some_and(|waiter| waiter.caller.is_some())
     }
 
     /// The nodes that reserve the lock for this waiter.
@@ -124,21 +170,37 @@ impl<W> Waits<W> {
     /// A waiter for which this node reserves the lock.
     #[cfg(test)]
     pub(super) fn reserve(&mut self, name: Token, node: Node) {
-        let waiter = self
-            .waiters
-            .entry(name)
-            .or_insert_with(|| Waiter::new(false));
+        let waiter = self.waiters.entry(name).or_insert_with(|| Waiter::new(1));
         waiter.reserved.insert(node);
     }
 
-    /// The waiter asks the nodes: what was told before counts no more.
-    fn enter(&mut self, name: Token) {
-        let is_ended = self
-            .waiters
-            .get(&name)
-            .is_some_and(|waiter| waiter.is_ended);
-        self.leave(&name);
-        self.waiters.insert(name, Waiter::new(is_ended));
+    /// The waiter asks the nodes about a lock of this many keys. They answer which of them reserve
+    /// it; until then, what they told counts, unless it was about other keys.
+    fn enter(&mut self, name: Token, keys: usize) {
+        self.finish(&name);
+        let mut entered = Waiter::new(keys);
+        if let Some(before) = self.waiters.get(&name) {
+            entered.is_ended = before.is_ended;
+            if before.keys == keys {
+                entered.reserved = before.reserved;
+            }
+        }
+        self.waiters.insert(name, entered);
+    }
+
+    /// The waiter's turn begins. It stays until that has ended: the nodes that have not called it
+    /// yet may still do so.
+    fn begin_turn(&mut self, name: Token) {
+        self.finish(&name);
+        let waiter = self.waiters.entry(name).or_insert_with(|| Waiter::new(1));
+        waiter.is_turn = true;
+    }
+
+    /// The round of its turn is over, and no node without the lock is brought it any more.
+    pub(super) fn end_turn(&mut self, name: &Token) {
+        if !self.is_queued(name) {
+            self.waiters.remove(name);
+        }
     }
 
     fn leave(&mut self, name: &Token) {
@@ -146,12 +208,9 @@ impl<W> Waits<W> {
         self.waiters.remove(name);
     }
 
-    fn open(&mut self, name: Token, until: Time, caller: W) {
+    fn open(&mut self, now: Time, name: Token, until: Time, caller: W) {
         self.finish(&name);
-        let waiter = self
-            .waiters
-            .entry(name)
-            .or_insert_with(|| Waiter::new(false));
+        let waiter = self.waiters.entry(name).or_insert_with(|| Waiter::new(1));
         waiter.caller = Some((caller, until));
         self.ends_at = if self.open == 0 {
             until
@@ -159,25 +218,28 @@ impl<W> Waits<W> {
             self.ends_at.min(until)
         };
         self.open += 1;
+        if until <= now {
+            self.finish(&name);
+        }
         self.settle(&name);
     }
 
-    /// A node has told this about a waiter. Returns whether it is known.
+    /// A node has told this about a waiter. Returns whether it calls one in its turn.
     fn told(&mut self, now: Time, node: Node, name: &Token, hint: Hint) -> bool {
         let Some(waiter) = self.waiters.get_mut(name) else {
             return false;
         };
-        match hint {
-            Hint::Reserved => {
-                waiter.reserved.insert(node);
-                waiter.claims.remove(&node);
-            }
-            Hint::Changed => waiter.changed.insert(node),
-            Hint::Lost | Hint::AskIn(Duration::ZERO) => waiter.is_called_on = true,
-            Hint::AskIn(time) => drop(waiter.claims.insert(node, now.after(time))),
-        }
+        waiter.told(now, node, hint);
+        let calls = waiter.is_turn && hint.is_reservation();
         self.settle(name);
-        true
+        calls
+    }
+
+    /// These nodes have not answered the waiter's request.
+    pub(super) fn not_answered(&mut self, name: &Token, nodes: NodeSet) {
+        if let Some(waiter) = self.waiters.get_mut(name) {
+            waiter.reserved = waiter.reserved.without(nodes);
+        }
     }
 
     /// Ends the wait of a waiter if it is over, or notes when it will be.
@@ -199,8 +261,8 @@ impl<W> Waits<W> {
         };
         if let Some((caller, _)) = waiter.caller.take() {
             self.open -= 1;
-            self.finished
-                .push_back((caller, Ended::Wait(waiter.reserved)));
+            let is_called = waiter.is_called(self.quorum);
+            self.finished.push_back((caller, Ended::Wait { is_called }));
         }
     }
 
@@ -241,10 +303,12 @@ impl<W> Waits<W> {
 
 impl<W> Rounds<W> {
     pub(super) fn wait(&mut self, now: Time, wait: &QueueWait, caller: W) {
-        for session in &mut self.sessions {
-            session.watch_key(now, wait);
+        self.waits.open(now, wait.waiter, wait.until, caller);
+        if self.waits.is_awaited(&wait.waiter) {
+            for session in &mut self.sessions {
+                session.watch_key(now, wait);
+            }
         }
-        self.waits.open(wait.waiter, wait.until, caller);
     }
 
     /// Notes the waiters that come and go with this request. A reservation that is told before the
@@ -255,9 +319,11 @@ impl<W> Rounds<W> {
             return;
         };
         match request.command {
-            Command::Queue(_) | Command::Custom(_) => self.waits.enter(name),
-            // What was told before its turn counts no more.
-            Command::Claim(_) if request.is_turn() => self.waits.leave(&name),
+            Command::Queue(_) | Command::Custom(_) => {
+                let keys = request.lock().map_or(1, |lock| lock.keys().count());
+                self.waits.enter(name, keys);
+            }
+            Command::Claim(_) if request.is_turn() => self.waits.begin_turn(name),
             _ => self.leave(&name),
         }
     }
@@ -270,21 +336,18 @@ impl<W> Rounds<W> {
             .for_each(|session| session.forget_waiter(name));
     }
 
-    /// The nodes that reserve the lock for a waiter whose turn begins with this request.
-    pub(super) fn called(&self, request: &Request) -> NodeSet {
-        let waiter = request.waiter().filter(|_| request.is_turn());
-        waiter.map_or(NodeSet::EMPTY, |waiter| self.waits.reserved(&waiter))
-    }
-
     /// Hands on what a node has told about a waiter.
     pub(super) fn told(&mut self, now: Time, node: Node, name: &Token, hint: Hint) {
-        self.propagation.late_nodes.remove(node);
-        if !self.waits.told(now, node, name, hint) && hint == Hint::Reserved {
+        if hint.is_reservation() {
+            self.propagation.late_nodes.remove(node);
+        }
+        if self.waits.told(now, node, name, hint) {
             self.note_reservation(now, node, name);
         }
     }
 
-    /// How many waiters are known, and how many the nodes notify. Both are zero when nobody waits.
+    /// How many waiters are known, and how many the nodes notify. Both are zero when nobody waits,
+    /// and every node has the locks that were taken in a turn.
     pub fn queue_load(&self) -> (usize, usize) {
         (
             self.waits.waiters.len(),

@@ -33,13 +33,25 @@ use std::time::Duration;
 /// What a node has told about a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// It reserves the lock for the waiter.
+    /// It reserves the lock for the waiter; of a set, one of the resources.
     Reserved,
+    /// It has answered to the waiter, about a lock of this many keys, whether it reserves all.
+    Answered {
+        keys: usize,
+        reserves: bool,
+    },
     /// The waiter may be the first in this time.
     AskIn(Duration),
     Changed,
     /// Its connection was lost: from now on it tells nothing.
     Lost,
+}
+
+impl Hint {
+    /// Does the node reserve the lock for the waiter?
+    pub fn is_reservation(self) -> bool {
+        matches!(self, Self::Reserved | Self::Answered { reserves: true, .. })
+    }
 }
 
 /// What is known about the queue and the notifications on one connection.
@@ -253,10 +265,13 @@ impl Session {
         let is_heard = self.notifications.is_full()
             && waiter.is_some_and(|waiter| self.notifications.heard.contains_key(&waiter));
         self.notifications.is_used = true;
-        let reserved = waiter.filter(|_| is_reserved);
-        self.notifications
-            .hints
-            .extend(reserved.map(|waiter| (waiter, Hint::Reserved)));
+        if let Some(entry) = request.queue_entry() {
+            let answered = Hint::Answered {
+                keys: entry.lock.keys().count(),
+                reserves: is_reserved,
+            };
+            self.notifications.hints.push_back((entry.waiter, answered));
+        }
         QueueView {
             is_reserved,
             is_heard,

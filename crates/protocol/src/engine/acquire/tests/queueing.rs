@@ -200,7 +200,7 @@ fn numbers_on_which_a_majority_agrees_need_no_second_round() {
         assert_eq!((&*wait.key, wait.waiter), (&b"key"[..], draw(1).token));
         assert_eq!(script.operation().place(), Some(2), "{numbers:?}");
         // The next renewal tells the number.
-        let request = script.answer(2_010, votes_of("-----")).request();
+        let request = script.not_called(2_010).request();
         assert_eq!(
             entry(&request).number,
             *numbers.iter().max().unwrap(),
@@ -235,7 +235,7 @@ fn numbers_on_which_no_majority_agrees_are_settled_by_the_largest() {
 fn the_place_is_what_the_nodes_said_last() {
     let (mut script, _) = joined(waiting(Wait::Forever), 5);
     assert_eq!(script.operation().place(), Some(5));
-    script.answer(2_010, votes_of("-----")).request();
+    script.not_called(2_010).request();
     script.answer(2_015, placed(3)).queue_wait();
     assert_eq!(script.operation().place(), Some(3));
 }
@@ -308,19 +308,18 @@ fn a_try_in_quarantine_joins_and_takes_its_turn_after_it() {
         script.answer(1_005, quarantined).request().verb(),
         Verb::Queue
     );
-    let mut first = placed(0);
-    first.queue.reserved = nodes("yyy--");
-    script.answer(1_010, first.clone());
+    let mut now = at(1_010);
+    script.answer_at(now, placed(0));
     // It renews its entry meanwhile, with all the nodes' reservations.
     for renewal in 1..=39 {
-        let now = 1_010 + 1_000 * renewal;
-        assert_eq!(
-            script.wake(now, draw(2)).request().verb(),
-            Verb::Queue,
-            "{renewal}"
-        );
-        script.answer(now, first.clone());
+        let next = script.called_at(now, draw(2)).wait();
+        assert_eq!(next, now.after(Duration::from_secs(1)), "{renewal}");
+        now = next;
+        script.wake_at(now, draw(2));
+        let request = script.called_at(now, draw(2)).request();
+        assert_eq!(request.verb(), Verb::Queue, "{renewal}");
+        script.answer_at(now, placed(0));
     }
-    assert_eq!(script.wait(), at(41_005));
-    assert_eq!(script.attempt(41_005, draw(3)).verb(), Verb::Turn);
+    let (begins_at, turn) = script.turn(now, draw(3));
+    assert_eq!((begins_at, turn.verb()), (at(41_005), Verb::Turn));
 }

@@ -5,6 +5,7 @@ use super::{Nodes, set};
 use crate::engine::{Request, Token, Verb};
 use crate::node::Conversation;
 use crate::node::fixture::{WAITER, at, greeting, node, request};
+use crate::node::session::Hint;
 use std::time::Duration;
 
 impl Nodes {
@@ -273,9 +274,10 @@ fn a_turn_waits_for_a_node_that_refused_until_it_calls() {
     );
     nodes.receive(2, ":-2\r\n");
     assert!(!nodes.is_over());
+    let waiter = Token::new([WAITER; Token::LEN]);
     nodes
         .rounds
-        .note_reservation(nodes.now, node(2), &Token::new([WAITER; Token::LEN]));
+        .told(nodes.now, node(2), &waiter, Hint::Reserved);
     assert_eq!(nodes.commands(2), ["EVALSHA 1"]);
     assert!(nodes.is_over(), "it will take it");
 }

@@ -3,6 +3,7 @@
 mod changes;
 mod custom;
 mod ended;
+mod reserved;
 
 use super::{Nodes, set};
 use crate::engine::{Before, NodeSet, QueueWait, Request, Token, Verb};
@@ -68,8 +69,25 @@ fn tell(nodes: &mut Nodes, index: usize, waiter: u8, words: &str) {
     nodes.receive(index, &message);
 }
 
+/// The first waiter's wait has ended: the nodes that reserve the lock for it.
 fn granted(nodes: &mut Nodes) -> NodeSet {
-    nodes.ended().into_reserved().expect("it was a wait")
+    let reserved = reserved(nodes, 1);
+    assert_eq!(is_called(nodes.ended()), reserved.len() >= 2);
+    reserved
+}
+
+/// The nodes that reserve the lock for a waiter.
+fn reserved(nodes: &Nodes, waiter: u8) -> NodeSet {
+    let name = Token::new([waiter; Token::LEN]);
+    nodes.rounds.waits.reserved(&name)
+}
+
+/// Has a wait ended in which a majority reserves the lock?
+fn is_called(ended: Ended) -> bool {
+    match ended {
+        Ended::Wait { is_called } => is_called,
+        Ended::Round(round) => panic!("{round:?} is no wait"),
+    }
 }
 
 /// The turn of a waiter, with another token.
@@ -84,6 +102,12 @@ pub(super) fn leave(nodes: &Nodes, waiter: u8) -> Request {
     let mut leave = request(Verb::Undo, waiter, nodes.now);
     leave.removal_mut().waiter = Some(Token::new([waiter; Token::LEN]));
     leave
+}
+
+/// A node grants the turn that was written to it last.
+fn grant_turn(nodes: &mut Nodes, index: usize) {
+    let number = number(nodes, index);
+    nodes.receive(index, &format!("*4\r\n:{number}\r\n:1\r\n:0\r\n:0\r\n"));
 }
 
 fn is_forgotten(nodes: &Nodes) -> bool {
@@ -160,7 +184,8 @@ fn a_reservation_counts_only_for_its_own_waiter() {
     notify(&mut nodes, 1, 2);
     notify(&mut nodes, 2, 2);
     let (waiter, ended) = nodes.rounds.poll().expect("the second is decided");
-    assert_eq!((waiter, ended.into_reserved()), (2, Some(set(&[1, 2]))));
+    assert_eq!((waiter, is_called(ended)), (2, true));
+    assert_eq!(reserved(&nodes, 2), set(&[1, 2]));
     assert!(nodes.rounds.poll().is_none());
     notify(&mut nodes, 1, 1);
     assert_eq!(granted(&mut nodes), set(&[0, 1]));
@@ -176,35 +201,13 @@ fn waits_that_are_ended_end_at_once_and_so_do_later_ones() {
     nodes.open(3, Verb::Acquire, 3);
     nodes.rounds.post(nodes.now, Message::EndWaits(None));
     let mut over: Vec<_> = std::iter::from_fn(|| nodes.rounds.poll())
-        .map(|(waiter, ended): (u32, Ended)| (waiter, ended.into_reserved()))
+        .map(|(waiter, ended): (u32, Ended)| (waiter, is_called(ended)))
         .collect();
     over.sort_by_key(|(waiter, _)| *waiter);
-    assert_eq!(
-        over,
-        [(1, Some(set(&[0]))), (2, Some(NodeSet::EMPTY))],
-        "no other round ends"
-    );
+    assert_eq!(over, [(1, false), (2, false)], "no other round ends");
     nodes.wait(1, 1);
     assert_eq!(granted(&mut nodes), set(&[0]));
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["SET 3"]));
-}
-
-#[test]
-fn a_reservation_that_is_told_after_the_turn_is_dropped() {
-    let mut nodes = Nodes::ready(false);
-    enter(&mut nodes, 1, [RESERVED, RESERVED, false]);
-    let turn = turn(&nodes, 1).ending_by(at(50));
-    nodes.rounds.begin(nodes.now, turn, 1);
-    notify(&mut nodes, 2, 1);
-    assert!(is_forgotten(&nodes));
-    // The turn fails, and the waiter goes on waiting: nothing is left of what was told.
-    nodes.pass(50);
-    assert!(nodes.is_over());
-    nodes.open(0, Verb::Queue, 1);
-    nodes.wait(2, 1);
-    assert!(!nodes.is_over());
-    let name = Token::new([1; Token::LEN]);
-    assert!(nodes.rounds.waits.knows(&name) && nodes.rounds.waits.reserved(&name).is_empty());
 }
 
 #[test]
@@ -216,22 +219,26 @@ fn nothing_is_remembered_of_waiters_that_left_or_hold_the_lock() {
         assert!(!nodes.is_over());
     }
     assert_eq!(nodes.rounds.queue_load().0, 4);
-    // One leaves while it waits, one when its round is over, and two take their turn.
+    // Two take their turn, one leaves while it waits, and one when its wait is over.
+    for waiter in 3..=4 {
+        let turn = turn(&nodes, waiter);
+        nodes.rounds.begin(nodes.now, turn, 1);
+        assert_eq!(nodes.rounds.queue_load().0, 7 - usize::from(waiter));
+        (0..3).for_each(|index| grant_turn(&mut nodes, index));
+        while nodes.rounds.poll().is_some() {}
+    }
+    assert_eq!(nodes.rounds.queue_load().0, 2);
     let undo = leave(&nodes, 1);
     nodes.rounds.send(nodes.now, undo.clone());
     assert_eq!(
         granted(&mut nodes),
-        set(&[0]),
+        NodeSet::EMPTY,
         "nobody waits for it any more"
     );
     nodes.pass(50);
     while nodes.rounds.poll().is_some() {}
     let undo = leave(&nodes, 2);
     nodes.rounds.send(nodes.now, undo.clone());
-    for waiter in 3..=4 {
-        let turn = turn(&nodes, waiter);
-        nodes.rounds.begin(nodes.now, turn, 1);
-    }
     assert!(is_forgotten(&nodes));
     (1..=4).for_each(|waiter| notify(&mut nodes, 1, waiter));
     assert!(is_forgotten(&nodes), "a late notification");
@@ -346,7 +353,7 @@ fn no_waiter_is_heard_that_left_or_was_handed_off() {
     // Its turn, and then a handoff of the lock that it got.
     let turn = turn(&nodes, 2);
     nodes.rounds.begin(nodes.now, turn, 1);
-    assert_eq!(nodes.rounds.queue_load(), (0, 3));
+    assert_eq!(nodes.rounds.queue_load(), (1, 3));
     let mut handoff = crate::node::fixture::handoff(102, 3, nodes.now);
     handoff.predecessor_mut().waiter = Some(Token::new([2; Token::LEN]));
     nodes.rounds.begin(nodes.now, handoff, 2);

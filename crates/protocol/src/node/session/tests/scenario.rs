@@ -34,7 +34,9 @@ use crate::engine::{QueueWait, Token};
 use crate::node::fixture::{
     ScriptedSession, greeting, info, numbered_greeting, queue_wait, ticket,
 };
-use crate::node::{Answer, Credentials, NodeError, Phase, Session, SessionEvent, SessionOptions};
+use crate::node::{
+    Answer, Credentials, Hint, NodeError, Phase, Session, SessionEvent, SessionOptions,
+};
 use requests::request;
 use shown::{arguments_of, command_of, name_of};
 use std::collections::BTreeMap;
@@ -210,6 +212,8 @@ impl Player {
                     self.problem = answer.reply.problem.clone().or(self.problem.take());
                     outcome.push(answered(&answer));
                 }
+                // The answer itself says so.
+                SessionEvent::Told(_, Hint::Answered { .. }) => {}
                 SessionEvent::Told(waiter, hint) => {
                     outcome.push(format!("waiter {}: {hint:?}", waiter.as_bytes()[0]));
                 }

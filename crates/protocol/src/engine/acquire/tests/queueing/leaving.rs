@@ -21,7 +21,7 @@ fn leaves(script: &mut Script, token: Token) {
 fn the_deadline_ends_the_wait_to_the_millisecond_and_leaves() {
     let (mut script, wait) = joined(waiting(until(1_700)), 0);
     assert_eq!(wait.until, at(1_700), "before the entry is to be renewed");
-    script.answer(1_700, votes_of("yy---"));
+    script.not_called(1_700);
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::Contended));
 }
@@ -29,9 +29,7 @@ fn the_deadline_ends_the_wait_to_the_millisecond_and_leaves() {
 #[test]
 fn a_reservation_that_comes_with_the_deadline_is_too_late() {
     let (mut script, _) = joined(waiting(until(1_700)), 0);
-    script.answer(1_700, votes_of("yyy--"));
-    assert_eq!(script.wait(), at(1_700));
-    script.oversleep(1_700, draw(2));
+    script.called(1_700, draw(2));
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::Contended));
 }
@@ -46,8 +44,8 @@ fn rounds_about_the_queue_end_with_the_deadline() {
     assert!(matches!(script.done(), Acquired::Contended));
 
     let (mut script, _) = joined(waiting(until(1_520)), 0);
-    script.answer(1_500, votes_of("yyy--"));
-    assert_eq!(script.attempt(1_500, draw(2)).deadline, at(1_520));
+    let turn = script.called(1_500, draw(2)).request();
+    assert_eq!(turn.deadline, at(1_520));
     script.answer(1_520, votes_of("yy---"));
     leaves(&mut script, draw(2).token);
     assert!(matches!(script.done(), Acquired::Contended));
@@ -57,10 +55,7 @@ fn rounds_about_the_queue_end_with_the_deadline() {
 fn a_renewal_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_lock() {
     for (votes, is_contended) in [("y----", true), ("-----", true), ("yfff-", false)] {
         let (mut script, _) = joined(waiting(until(2_020)), 0);
-        assert_eq!(
-            script.answer(2_010, votes_of("-----")).request().deadline,
-            at(2_020)
-        );
+        assert_eq!(script.not_called(2_010).request().deadline, at(2_020));
         script.answer(2_020, votes_of(votes));
         leaves(&mut script, draw(1).token);
         let outcome = script.done();
@@ -75,8 +70,7 @@ fn a_renewal_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_loc
 #[test]
 fn a_turn_that_fails_just_before_the_deadline_is_removed_with_the_waiter() {
     let (mut script, _) = joined(waiting(until(1_520)), 0);
-    script.answer(1_500, votes_of("yyy--"));
-    script.attempt(1_500, draw(2));
+    script.called(1_500, draw(2)).request();
     // Another round as long as this one does not fit in.
     let mut answers = votes_of("yynnn");
     answers.sent.remove(Node::new(4));
@@ -156,17 +150,17 @@ fn a_waiter_leaves_a_queue_that_a_majority_of_the_nodes_has_no_more() {
         ("fff--", "y----", true),
     ] {
         let (mut script, _) = joined(waiting(Wait::Forever), 0);
-        script.answer(2_010, votes_of("-----")).request();
+        script.not_called(2_010).request();
         let mut answers = votes_of(votes);
         answers.queue.without = nodes(without);
         script.answer(2_015, answers);
         if !leaves_it {
             let until = script.wait();
-            assert_eq!(
-                script.attempt_at(until, draw(2)).verb(),
-                Verb::Queue,
-                "{without}"
-            );
+            let request = script
+                .wake_at(until, draw(2))
+                .not_called_at(until)
+                .request();
+            assert_eq!(request.verb(), Verb::Queue, "{without}");
             continue;
         }
         leaves(&mut script, draw(1).token);
@@ -184,7 +178,7 @@ fn a_waiter_leaves_a_queue_that_a_majority_of_the_nodes_has_no_more() {
 #[test]
 fn permanent_failures_and_twins_end_the_wait_in_the_queue() {
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    script.answer(2_010, votes_of("-----")).request();
+    script.not_called(2_010).request();
     let mut answers = votes_of("yyfff");
     answers.permanent_failures = answers.tally.failed;
     script.answer(2_015, answers);
@@ -203,8 +197,7 @@ fn permanent_failures_and_twins_end_the_wait_in_the_queue() {
     assert!(matches!(script.done(), Acquired::SameServer));
 
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    script.answer(1_500, votes_of("yyy--"));
-    script.attempt(1_500, draw(2));
+    script.called(1_500, draw(2)).request();
     script.answer(
         1_505,
         Votes {
@@ -219,7 +212,6 @@ fn permanent_failures_and_twins_end_the_wait_in_the_queue() {
 #[test]
 fn without_random_numbers_a_waiter_leaves() {
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    script.answer(1_500, votes_of("yyy--"));
     script.operation().handle(at(1_500), Input::NoEntropy);
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::NoEntropy));
@@ -227,17 +219,15 @@ fn without_random_numbers_a_waiter_leaves() {
 
 #[test]
 fn a_caller_that_abandons_its_wait_leaves() {
-    // While it waits for a turn that must not come yet.
+    // While it waits, and when its wait has ended before its time.
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    script.answer(1_500, votes_of("yyy--"));
-    assert_eq!(script.wait(), at(1_500));
     script.cancel(1_500);
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::Contended));
 
-    // When its round was ended before its time.
+    // Before the nodes are asked.
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    script.answer(1_200, votes_of("-----")).cancel(1_200);
+    script.not_called(1_200).cancel(1_200);
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::Contended));
 
@@ -285,8 +275,7 @@ fn a_removal_at_the_deadline_is_worth_sending_for_as_long_as_the_entry_is_kept()
     let key = Arc::from(&b"key"[..]);
     let acquire = Acquire::new(Arc::new(rules), key, ttl(100), until(1_520));
     let (mut script, _) = joined(acquire, 0);
-    script.answer(1_500, votes_of("yyy--"));
-    script.attempt(1_500, draw(2));
+    script.called(1_500, draw(2)).request();
     let undo = script.answer(1_520, votes_of("yy---")).undo();
     assert_eq!(
         (undo.waiter(), undo.ttl()),

@@ -1,23 +1,21 @@
 //! A place in the queue while nodes are in quarantine.
 
-use super::turns::called;
+use super::turns::in_front;
 use super::*;
 
 #[test]
 fn quarantine_delays_the_turn_and_keeps_the_place() {
-    let mut script = called(waiting(Wait::Forever), "yyy--");
-    script.attempt(1_500, draw(2));
+    let mut script = in_front(waiting(Wait::Forever));
+    script.called(1_500, draw(2)).request();
     let quarantined = Votes {
         quarantine: Duration::from_millis(700),
         ..votes_of("yyfff")
     };
     let request = script.answer(1_505, quarantined).request();
     assert_eq!(entry(&request).number, 7);
-    let mut answers = placed(0);
-    answers.queue.reserved = nodes("yyyyy");
-    let until = script.answer(1_510, answers).wait();
+    script.answer(1_510, placed(0));
+    let (until, turn) = script.turn(at(1_510), draw(3));
     assert!(until > at(2_205) && until <= at(2_305), "{until:?}");
-    let turn = script.attempt_at(until, draw(3));
     assert_eq!(
         (turn.verb(), turn.waiter()),
         (Verb::Turn, Some(draw(1).token))
@@ -60,7 +58,7 @@ fn a_reservation_outlasts_the_quarantine_in_which_it_cannot_be_claimed() {
         (0, (150, 350)),
     ] {
         now = script.answer_at(now, quarantined(left)).queue_wait().until;
-        let renewal = script.answer_at(now, votes_of("-----")).request();
+        let renewal = script.not_called_at(now).request();
         assert_eq!(claim(&renewal), expected, "{left}");
     }
 }
@@ -75,7 +73,7 @@ fn a_reservation_that_could_not_be_claimed_in_a_quarantine_is_not_missed() {
                 out: nodes("yyy--"),
                 ..placed(0).queue
             };
-            script.answer_at(now, votes_of("-----")).request();
+            script.not_called_at(now).request();
             script.answer_at(
                 now,
                 Votes {
@@ -90,7 +88,7 @@ fn a_reservation_that_could_not_be_claimed_in_a_quarantine_is_not_missed() {
             }
             // The next answer says that it is in the queue again.
             now = script.queue_wait().until;
-            script.answer_at(now, votes_of("-----")).request();
+            script.not_called_at(now).request();
             now = script
                 .answer_at(
                     now,
@@ -113,7 +111,7 @@ fn who_was_taken_out_before_a_quarantine_is_put_back_in_it_at_once() {
         out: nodes("yyy--"),
         ..placed(0).queue
     };
-    script.answer_at(wait.until, votes_of("-----")).request();
+    script.not_called_at(wait.until).request();
     let until = script.answer_at(
         wait.until,
         Votes {
@@ -129,7 +127,7 @@ fn who_was_taken_out_before_a_quarantine_is_put_back_in_it_at_once() {
 fn a_waiter_leaves_when_a_quarantine_begins_that_its_wait_cannot_outlast() {
     for (seconds, stays) in [(40, false), (9, true)] {
         let (mut script, wait) = joined(waiting(until(12_000)), 0);
-        script.answer_at(wait.until, votes_of("-----")).request();
+        script.not_called_at(wait.until).request();
         let quarantine = Duration::from_secs(seconds);
         script.answer_at(
             wait.until,

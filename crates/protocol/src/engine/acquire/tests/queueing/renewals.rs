@@ -13,7 +13,7 @@ fn renewed_at(change: impl FnOnce(&mut QueueState)) -> (Script, Time) {
 
 /// A renewal that goes unheard until its time, and is answered 5 ms later: the next time.
 fn renew(script: &mut Script, now: Time, place: u64) -> (Ttl, Time) {
-    let lease = entry(&script.answer_at(now, votes_of("-----")).request()).lease;
+    let lease = entry(&script.not_called_at(now).request()).lease;
     let wait = script.answer_at(now, placed(place)).queue_wait();
     (lease, wait.until)
 }
@@ -87,7 +87,7 @@ fn waiters_ask_when_the_key_expires_each_behind_the_first_after_the_one_before_i
 #[test]
 fn a_renewal_keeps_the_number_and_the_name() {
     let (mut script, until) = renewed_at(|_| {});
-    let request = script.answer_at(until, votes_of("-----")).request();
+    let request = script.not_called_at(until).request();
     let QueueEntry {
         lock,
         waiter,
@@ -106,8 +106,9 @@ fn a_renewal_keeps_the_number_and_the_name() {
 fn a_renewal_without_a_majority_keeps_the_place_and_is_repeated_after_a_pause() {
     let (mut script, until) = renewed_at(|_| {});
     let mut now = until;
-    script.answer_at(now, votes_of("-----")).request();
+    script.not_called_at(now).request();
     for failure in 0..20 {
+        now = now.after(Duration::from_millis(50));
         let next = script.answer_at(now, votes_of("yyfff")).wait();
         let pause = next.since(now);
         assert!(
@@ -121,7 +122,8 @@ fn a_renewal_without_a_majority_keeps_the_place_and_is_repeated_after_a_pause() 
         );
         assert_eq!(script.operation().place(), Some(2), "{failure}");
         now = next;
-        let request = script.attempt_at(now, draw(failure));
+        script.wake_at(now, draw(failure));
+        let request = script.not_called_at(now).request();
         assert_eq!(entry(&request).number, 7, "{failure}");
         assert_eq!(
             token_of(&request),
@@ -139,7 +141,7 @@ fn a_waiter_whom_too_few_nodes_will_tell_asks_soon_and_then_less_often() {
     });
     let mut pauses = vec![until.since(at(1_010)).as_millis()];
     for _ in 0..5 {
-        script.answer_at(until, votes_of("-----")).request();
+        script.not_called_at(until).request();
         let mut answers = placed(0);
         answers.queue.listening = nodes("yy---");
         let next = script.answer_at(until, answers).queue_wait().until;
@@ -168,7 +170,7 @@ fn a_waiter_that_moves_up_asks_soon_again() {
     // Further back it asks less often.
     assert_eq!(until, at(1_010 + 30));
     for (place, expected) in [(2, 60), (2, 120), (1, 20), (1, 40), (0, 10), (0, 20)] {
-        script.answer_at(until, votes_of("-----")).request();
+        script.not_called_at(until).request();
         let next = script.answer_at(until, deaf(place)).queue_wait().until;
         assert_eq!(
             next,
@@ -191,7 +193,7 @@ fn a_lock_counts_as_held_by_another_client_until_the_next_renewal_is_answered() 
             "{place}"
         );
         // Still so while the entry is being renewed.
-        script.answer_at(next, votes_of("-----")).request();
+        script.not_called_at(next).request();
         assert_eq!(
             script.operation().held_elsewhere_until(),
             Some(next.after(round)),
@@ -212,7 +214,7 @@ fn no_lock_counts_as_held_by_another_client_before_the_waiter_has_a_place() {
 fn no_lock_counts_as_held_by_another_client_once_too_few_nodes_answer() {
     for (votes, is_known) in [("yyfff", false), ("-----", false), ("yyy--", true)] {
         let (mut script, until) = renewed_at(|_| {});
-        script.answer_at(until, votes_of("-----")).request();
+        script.not_called_at(until).request();
         script.answer_at(until, votes_of(votes));
         assert!(script.operation().place().is_some(), "{votes}");
         let held_until = script.operation().held_elsewhere_until();
@@ -244,10 +246,10 @@ fn a_waiter_that_was_taken_out_of_the_queue_four_times_joins_it_anew() {
         for nodes_out in [
             "yyyyy", "yyyyy", "-----", "yyy--", "yy---", answers, answers, "-----",
         ] {
-            script.answer_at(until, votes_of("-----")).request();
+            script.not_called_at(until).request();
             until = script.answer_at(until, out(nodes_out)).queue_wait().until;
         }
-        script.answer_at(until, votes_of("-----")).request();
+        script.not_called_at(until).request();
         script.answer_at(until, out(answers));
         if is_over {
             script.undo();
@@ -262,7 +264,7 @@ fn a_waiter_that_was_taken_out_of_the_queue_four_times_joins_it_anew() {
 fn a_waiter_that_is_taken_out_whenever_it_comes_back_joins_anew() {
     let (mut script, mut until) = renewed_at(|_| {});
     for renewal in 1..=7 {
-        script.answer_at(until, votes_of("-----")).request();
+        script.not_called_at(until).request();
         let mut answers = placed(1);
         answers.queue.out = nodes("yyy--");
         script.answer_at(until, answers);
@@ -280,16 +282,14 @@ fn a_waiter_that_is_called_on_to_ask_does_not_ask_without_end() {
     script.answer(1_010, placed(0)).queue_wait();
     let mut now = at(1_020);
     for _ in 0..10 {
-        assert_eq!(
-            script.answer_at(now, votes_of("-----")).request().verb(),
-            Verb::Queue
-        );
+        assert_eq!(script.not_called_at(now).request().verb(), Verb::Queue);
         script.answer_at(now, placed(0)).queue_wait();
         // At once again, and then after the shortest pause between two attempts.
-        let next = script.answer_at(now, votes_of("-----")).wait();
+        let next = script.not_called_at(now).wait();
         assert_eq!(next, now.after(rules(5).retry_base));
         now = next;
-        assert_eq!(script.attempt_at(now, draw(3)).verb(), Verb::Queue);
+        let request = script.wake_at(now, draw(3)).not_called_at(now).request();
+        assert_eq!(request.verb(), Verb::Queue);
         script.answer_at(now, placed(0)).queue_wait();
         now = now.after(Duration::from_millis(50));
     }

@@ -35,30 +35,11 @@ fn a_set_joins_with_all_keys() {
 }
 
 #[test]
-fn what_nodes_tell_of_a_set_is_a_reason_to_ask_and_no_turn() {
-    let (mut script, _) = joined(set(), 0);
-    let request = script.answer(1_500, votes_of("yyyyy")).request();
-    assert_eq!(
-        request.verb(),
-        Verb::Queue,
-        "each may be told of another key"
-    );
-    script
-        .answer(1_505, reserving("yyyyy", "-----"))
-        .queue_wait();
-    assert!(!script.operation().is_called());
-    script.answer(1_600, votes_of("yyyyy")).request();
-    script.answer(1_605, reserving("---yy", "yyy--"));
-    assert!(script.operation().is_called());
-    assert_eq!(script.attempt(1_605, draw(2)).verb(), Verb::Turn);
-}
-
-#[test]
 fn reservations_of_a_part_are_renewed_soon_however_far_back_the_set_stands_elsewhere() {
     let (mut script, _) = joined(set(), 40);
     let mut answers = reserving("yyy--", "-----");
     answers.queue.place = 40;
-    script.answer(1_600, votes_of("yyy--")).request();
+    script.not_called(1_600).request();
     let until = script.answer(1_605, answers).queue_wait().until;
     assert!(until <= at(1_605 + 1_000), "{until:?}");
 }
@@ -67,7 +48,7 @@ fn reservations_of_a_part_are_renewed_soon_however_far_back_the_set_stands_elsew
 fn where_nodes_tell_nothing_a_set_asks_as_often_as_the_first_wherever_it_stands() {
     let until = |place| {
         let (mut script, _) = joined(set(), place);
-        script.answer(1_600, votes_of("yyy--")).request();
+        script.not_called(1_600).request();
         let mut answers = reserving("-----", "-----");
         (answers.queue.place, answers.queue.listening) = (place, NodeSet::EMPTY);
         script.answer(1_605, answers).queue_wait().until
@@ -80,10 +61,7 @@ fn where_nodes_tell_nothing_a_set_asks_as_often_as_the_first_wherever_it_stands(
 
 /// Asks the nodes, with these answers.
 fn renew(script: &mut Script, now: u64, answers: Votes) -> &mut Script {
-    assert_eq!(
-        script.answer(now, votes_of("-----")).request().verb(),
-        Verb::Queue
-    );
+    assert_eq!(script.not_called(now).request().verb(), Verb::Queue);
     script.answer(now + 5, answers)
 }
 
@@ -138,8 +116,7 @@ fn then_it_waits_for_the_key_that_it_lacks_alone_with_its_number() {
     let wait = script.answer(11_020, placed(3)).queue_wait();
     assert_eq!((&*wait.key, wait.waiter), (&b"more"[..], draw(1).token));
     assert_eq!(script.operation().place(), Some(3));
-    // What nodes tell may be of the keys that it has left.
-    let request = script.answer(11_500, votes_of("yyyyy")).request();
+    let request = script.not_called(11_500).request();
     assert_eq!(keys(&entry(&request).lock).len(), 1);
     script
         .answer(11_505, reserving("-----", "yy---"))
@@ -150,7 +127,7 @@ fn then_it_waits_for_the_key_that_it_lacks_alone_with_its_number() {
 fn it_waits_for_all_again_when_that_key_is_reserved_for_it() {
     let (mut script, _) = set_alone();
     script.answer(11_020, reserving("-----", "yyy--"));
-    let request = script.attempt(11_020, draw(2));
+    let request = script.called(11_020, draw(2)).request();
     assert_eq!(
         (keys(&entry(&request).lock).len(), entry(&request).number),
         (2, 7)
@@ -164,9 +141,10 @@ fn it_waits_for_all_again_when_that_key_is_reserved_for_it() {
     renew(&mut script, 21_030, reserving("yyyyy", "-----")).undo();
     script.request();
     script.answer(21_040, reserving("-----", "yyyyy"));
-    assert_eq!(script.attempt(21_040, draw(3)).verb(), Verb::Queue);
+    let request = script.called(21_040, draw(3)).request();
+    assert_eq!(request.verb(), Verb::Queue);
     script.answer(21_045, reserving("-----", "yyyyy"));
-    let turn = script.attempt(21_045, draw(4));
+    let turn = script.called(21_045, draw(4)).request();
     assert_eq!(
         (turn.verb(), keys(turn.lock().unwrap()).len()),
         (Verb::Turn, 2)

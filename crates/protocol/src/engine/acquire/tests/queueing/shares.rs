@@ -19,9 +19,7 @@ fn waiting_for(share: Share) -> Acquire {
 /// A waiter for this share whose turn begins at 1,500, and the request of its turn.
 fn in_turn(share: Share) -> (Script, Request) {
     let (mut script, _) = joined(waiting_for(share), 3);
-    script.answer(1_500, votes_of("yyy--"));
-    assert!(script.operation().is_called(), "whoever stands before it");
-    let turn = script.attempt(1_500, draw(2));
+    let turn = script.called(1_500, draw(2)).request();
     (script, turn)
 }
 
@@ -127,8 +125,7 @@ fn a_turn_whose_number_is_not_confirmed_is_withdrawn_for_any_permit() {
     };
     let acquire = waiting(Wait::Forever).with(Some(Arc::new(attributes)));
     let (mut script, _) = joined(acquire, 0);
-    script.answer(1_500, votes_of("yyy--"));
-    script.attempt(1_500, draw(2));
+    script.called(1_500, draw(2)).request();
     let answers = fenced_votes("yyy--", [7, 9, 7, 0, 0]);
     let request = script
         .answer(
@@ -194,11 +191,9 @@ fn after_a_failed_turn_a_permit_is_named_that_a_majority_has_free() {
             reserved: nodes("yyy--"),
             ..called.queue
         };
-        assert_eq!(
-            script.answer(1_510, Votes { queue, ..called }).wait(),
-            at(1_510)
-        );
-        let again = script.attempt(1_510, Entropy { seed: 7, ..draw(3) });
+        script.answer(1_510, Votes { queue, ..called });
+        let entropy = Entropy { seed: 7, ..draw(3) };
+        let again = script.called(1_510, entropy).request();
         assert_eq!(
             (again.verb(), share_of(&again).and_then(Share::permit)),
             (Verb::Turn, number)
@@ -207,8 +202,7 @@ fn after_a_failed_turn_a_permit_is_named_that_a_majority_has_free() {
         // What the nodes said counts for one turn.
         script.answer(1_515, votes_of("yynnn")).request();
         script.answer(1_520, placed(0)).queue_wait();
-        script.answer(1_530, votes_of("yyy--"));
-        let turn = script.attempt(1_530, draw(4));
+        let turn = script.called(1_530, draw(4)).request();
         assert_eq!(share_of(&turn).and_then(Share::permit), None);
     }
 }
@@ -244,7 +238,7 @@ fn a_single_attempt_that_is_given_different_permits_asks_in_the_queue_which_are_
         ..called.queue
     };
     script.answer(1_004, Votes { queue, ..called });
-    let turn = script.attempt(1_004, draw(2));
+    let turn = script.called(1_004, draw(2)).request();
     assert_eq!(
         (turn.verb(), share_of(&turn).and_then(Share::permit)),
         (Verb::Turn, Some(3))

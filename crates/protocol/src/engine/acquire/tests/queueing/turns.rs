@@ -2,19 +2,15 @@
 
 use super::*;
 
-/// A waiter with these nodes' reservations, which may take its turn at 1,500.
-pub(super) fn called(acquire: Acquire, reserved: &str) -> Script {
-    let (mut script, _) = joined(acquire, 0);
-    script.answer(1_500, votes_of(reserved));
-    assert!(script.operation().is_called());
-    script
+/// A waiter in front, which may take its turn.
+pub(super) fn in_front(acquire: Acquire) -> Script {
+    joined(acquire, 0).0
 }
 
 #[test]
 fn a_majority_of_reservations_leads_to_a_turn_with_a_fresh_token() {
-    let mut script = called(waiting(Wait::Forever), "-yy-y");
-    assert_eq!(script.wait(), at(1_500));
-    let turn = script.attempt(1_501, draw(2));
+    let mut script = in_front(waiting(Wait::Forever));
+    let turn = script.called(1_501, draw(2)).request();
     assert_eq!((turn.verb(), token_of(&turn)), (Verb::Turn, draw(2).token));
     assert_eq!(
         (turn.waiter(), turn.ttl()),
@@ -37,59 +33,10 @@ fn a_majority_of_reservations_leads_to_a_turn_with_a_fresh_token() {
 }
 
 #[test]
-fn a_minority_of_reservations_is_no_turn() {
-    let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    let request = script.answer(2_010, votes_of("yy---")).request();
-    assert_eq!(request.verb(), Verb::Queue);
-    assert!(!script.operation().is_called());
-}
-
-#[test]
-fn reservations_in_the_answers_of_the_queue_count_with_those_that_are_told_later() {
-    let (mut script, _) = refused(waiting(Wait::Forever));
-    let mut answers = placed(0);
-    answers.queue.reserved = nodes("yy---");
-    script.answer(1_010, answers.clone()).queue_wait();
-    script.answer(1_020, votes_of("--y--"));
-    assert_eq!(script.attempt(1_020, draw(2)).verb(), Verb::Turn);
-
-    // With a majority of them at once, nothing is awaited.
-    let (mut script, _) = refused(waiting(Wait::Forever));
-    answers.queue.reserved = nodes("yyy--");
-    script.answer(1_010, answers);
-    assert_eq!(script.attempt(1_010, draw(2)).verb(), Verb::Turn);
-}
-
-#[test]
-fn what_nodes_told_counts_until_they_answer_themselves() {
-    for (reserved, is_called) in [("yyy--", true), ("--y--", false), ("-----", false)] {
-        let (mut script, _) = joined(waiting(Wait::Forever), 0);
-        assert_eq!(
-            script.answer(2_010, votes_of("yy---")).request().verb(),
-            Verb::Queue
-        );
-        let mut answers = placed(0);
-        answers.queue.reserved = nodes(reserved);
-        script.answer(2_015, answers);
-        assert_eq!(script.operation().is_called(), is_called, "{reserved}");
-    }
-    // What nodes told that have not answered still counts.
-    let (mut script, _) = joined(waiting(Wait::Forever), 0);
-    script.answer(2_010, votes_of("---yy")).request();
-    let mut answers = Votes {
-        tally: votes_of("yyy--").tally,
-        ..placed(0)
-    };
-    answers.queue.reserved = nodes("y----");
-    script.answer(2_015, answers);
-    assert!(script.operation().is_called());
-}
-
-#[test]
 fn a_failed_turn_is_withdrawn_by_the_next_request_to_the_queue_with_the_same_number() {
     for votes in ["yynnn", "nnn--", "fff--", "-----"] {
-        let mut script = called(waiting(Wait::Forever), "yyy--");
-        script.attempt(1_500, draw(2));
+        let mut script = in_front(waiting(Wait::Forever));
+        script.called(1_500, draw(2)).request();
         let request = script.answer(1_550, votes_of(votes)).request();
         let QueueEntry {
             lock,
@@ -103,18 +50,14 @@ fn a_failed_turn_is_withdrawn_by_the_next_request_to_the_queue_with_the_same_num
             "{votes}"
         );
         assert_eq!(request.nodes, NodeSet::all(5), "{votes}");
-        assert!(
-            !script.operation().is_called(),
-            "what was told before counts for one turn"
-        );
         script.answer(1_555, placed(1)).queue_wait();
     }
 }
 
 #[test]
 fn a_turn_that_comes_too_late_is_withdrawn_and_the_place_kept() {
-    let mut script = called(waiting(Wait::Forever), "yyy--");
-    script.attempt(1_500, draw(2));
+    let mut script = in_front(waiting(Wait::Forever));
+    script.called(1_500, draw(2)).request();
     let request = script.answer(1_500 + 9_898, votes_of("yyyyy")).request();
     assert_eq!(
         (token_of(&request), entry(&request).number),
@@ -124,18 +67,18 @@ fn a_turn_that_comes_too_late_is_withdrawn_and_the_place_kept() {
 
 #[test]
 fn every_turn_has_a_token_of_its_own() {
-    let mut script = called(waiting(Wait::Forever), "yyy--");
-    let mut now = 1_500;
+    let mut script = in_front(waiting(Wait::Forever));
+    let mut now = at(1_500);
     for turn in 2..5 {
-        now = script.wait().as_nanos().div_ceil(1_000_000).max(now);
-        let request = script.attempt(now, draw(turn));
+        let (begins_at, request) = script.turn(now, draw(turn));
+        now = begins_at;
         assert_eq!(
             (request.verb(), token_of(&request)),
             (Verb::Turn, draw(turn).token)
         );
-        let request = script.answer(now, votes_of("nnn--")).request();
+        let request = script.answer_at(now, votes_of("nnn--")).request();
         assert_eq!(token_of(&request), draw(turn).token);
-        script.answer(now, reserved());
+        script.answer_at(now, reserved());
     }
 }
 
@@ -149,20 +92,20 @@ fn reserved() -> Votes {
 
 #[test]
 fn failures_delay_the_turns_from_the_third_on() {
-    let mut script = called(waiting(Wait::Forever), "yyy--");
+    let mut script = in_front(waiting(Wait::Forever));
     let mut longest = Duration::ZERO;
     let mut now = at(1_500);
     for failed in 0..8 {
-        let until = script.wait();
-        let delay = until.since(now);
+        let (begins_at, turn) = script.turn(now, draw(failed + 2));
+        assert_eq!(turn.verb(), Verb::Turn);
+        let delay = begins_at.since(now);
         longest = longest.max(delay);
         assert_eq!(delay.is_zero(), failed <= 2, "after {failed}: {delay:?}");
         assert!(
             delay <= Duration::from_millis(200),
             "after {failed}: {delay:?}"
         );
-        now = now.max(until);
-        assert_eq!(script.attempt_at(now, draw(failed + 2)).verb(), Verb::Turn);
+        now = begins_at;
         let next = script.answer_at(now, votes_of("nnn--")).request();
         assert_eq!(next.verb(), Verb::Queue);
         script.answer_at(now, reserved());
@@ -174,12 +117,12 @@ fn failures_delay_the_turns_from_the_third_on() {
 fn a_waiter_whose_turns_take_too_long_four_times_joins_the_queue_anew() {
     // Too little of the validity is left, or too few nodes answer.
     for (votes, late) in [("yyyyy", 9_999), ("yy---", 50)] {
-        let mut script = called(waiting(Wait::Forever), "yyy--");
+        let mut script = in_front(waiting(Wait::Forever));
         let mut now = at(1_500);
         for turn in 0..4 {
-            now = now.max(script.wait());
-            assert_eq!(script.attempt_at(now, draw(turn + 2)).verb(), Verb::Turn);
-            now = now.after(Duration::from_millis(late));
+            let (begins_at, request) = script.turn(now, draw(turn + 2));
+            assert_eq!(request.verb(), Verb::Turn);
+            now = begins_at.after(Duration::from_millis(late));
             script.answer_at(now, votes_of(votes));
             if turn < 3 {
                 assert_eq!(script.request().verb(), Verb::Queue, "{votes}");
@@ -208,12 +151,12 @@ fn a_waiter_whose_turns_take_too_long_four_times_joins_the_queue_anew() {
 #[test]
 fn misses_are_forgotten_by_a_waiter_that_then_waits_for_long() {
     for (calm, is_over) in [(4, false), (2, true)] {
-        let mut script = called(waiting(Wait::Forever), "yyy--");
+        let mut script = in_front(waiting(Wait::Forever));
         let mut now = at(1_500);
         for turn in 0..4 {
-            now = now.max(script.wait());
-            assert_eq!(script.attempt_at(now, draw(turn + 2)).verb(), Verb::Turn);
-            now = now.after(Duration::from_millis(9_999));
+            let (begins_at, request) = script.turn(now, draw(turn + 2));
+            assert_eq!(request.verb(), Verb::Turn);
+            now = begins_at.after(Duration::from_millis(9_999));
             let next = script.answer_at(now, votes_of("yyyyy")).request();
             let is_last = turn == 3 && is_over;
             assert_eq!(
@@ -224,7 +167,7 @@ fn misses_are_forgotten_by_a_waiter_that_then_waits_for_long() {
             if turn == 2 {
                 for _ in 0..calm {
                     now = script.answer_at(now, placed(0)).queue_wait().until;
-                    script.answer_at(now, votes_of("-----")).request();
+                    script.not_called_at(now).request();
                 }
             }
             if turn < 3 {
@@ -241,8 +184,8 @@ fn a_fenced_lock_is_taken_in_turn_with_its_counters() {
         ..LockAttributes::default()
     };
     let fenced = waiting(Wait::Forever).with(Some(Arc::new(attributes)));
-    let mut script = called(fenced, "yyy--");
-    let turn = script.attempt(1_500, draw(2).at(50));
+    let mut script = in_front(fenced);
+    let turn = script.called(1_500, draw(2).at(50)).request();
     assert_eq!((turn.verb(), turn.fence()), (Verb::Turn, Some(50)));
     // The counters disagree, so a second round confirms the largest.
     let request = script
@@ -262,8 +205,8 @@ fn a_fenced_turn_that_is_not_confirmed_is_withdrawn_and_the_place_kept() {
         ..LockAttributes::default()
     };
     let fenced = waiting(Wait::Forever).with(Some(Arc::new(attributes)));
-    let mut script = called(fenced, "yyy--");
-    script.attempt(1_500, draw(2));
+    let mut script = in_front(fenced);
+    script.called(1_500, draw(2)).request();
     script
         .answer(1_505, fenced_votes("yyy--", [60, 61, 60, 0, 0]))
         .request();
@@ -299,8 +242,8 @@ fn a_lock_that_is_handed_off_keeps_the_waiter_whose_turn_it_was() {
 
 #[test]
 fn a_lock_that_was_taken_in_turn_is_removed_with_its_waiter() {
-    let mut script = called(waiting(Wait::Forever), "yyy--");
-    script.attempt(1_501, draw(2));
+    let mut script = in_front(waiting(Wait::Forever));
+    script.called(1_501, draw(2)).request();
     let Acquired::Held(held) = script.answer(1_505, votes_of("yyy--")).done() else {
         panic!()
     };
@@ -314,8 +257,8 @@ fn a_lock_that_was_taken_in_turn_is_removed_with_its_waiter() {
 #[test]
 fn a_lock_knows_whether_others_wait_for_it() {
     for is_awaited in [false, true] {
-        let mut script = called(waiting(Wait::Forever), "yyy--");
-        script.attempt(1_501, draw(2));
+        let mut script = in_front(waiting(Wait::Forever));
+        script.called(1_501, draw(2)).request();
         let mut answers = votes_of("yyy--");
         answers.queue.is_awaited = is_awaited;
         let Acquired::Held(held) = script.answer(1_505, answers).done() else {
