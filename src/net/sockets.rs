@@ -19,12 +19,6 @@ const WAKER: Token = Token(NODES_MAX);
 /// The size of the read buffer, in bytes. The reply to a lock command has a few bytes.
 const READ_SIZE: usize = 16 * 1024;
 
-/// For how long the result of a poll counts as current. Bytes that arrive before a request is
-/// written are not a reply to it, so before writing, the loop polls again for such bytes if the
-/// last poll is older than this. Bytes that arrive within so short a time, about a round trip,
-/// cannot be distinguished from a reply anyway.
-const POLL_CURRENT_FOR: Duration = Duration::from_millis(1);
-
 /// The connections to all nodes, in the nodes' order.
 #[derive(Debug)]
 pub(super) struct PolledSockets {
@@ -114,10 +108,8 @@ impl Sockets for PolledSockets {
         true
     }
 
-    fn refresh(&mut self, conversation: &mut impl Conversation) {
-        if clock::now().since(self.polled_at) >= POLL_CURRENT_FOR {
-            self.poll(conversation, Some(Duration::ZERO));
-        }
+    fn polled_at(&self) -> Time {
+        self.polled_at
     }
 
     fn is_finished(&self, node: Node) -> bool {

@@ -1,5 +1,5 @@
 //! Small libraries in C that are preloaded into a program and replace functions of the C library:
-//! for the time, names, processes and signals. They are built when needed, with the compiler driver
+//! for the time, names, processes, signals and sockets. They are built when needed, with the compiler driver
 //! with which Rust links programs.
 
 use std::fs::{self, File};
@@ -40,6 +40,11 @@ impl Shim {
     /// Delays parents: see `spawn.c`.
     pub fn spawn() -> Self {
         Self::build(include_str!("spawn.c"))
+    }
+
+    /// Counts system calls: see `calls.c`.
+    pub fn calls() -> Self {
+        Self::build(include_str!("calls.c"))
     }
 
     fn build(source: &str) -> Self {

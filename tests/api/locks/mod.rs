@@ -12,5 +12,6 @@ mod name_length;
 mod other_data;
 mod release;
 mod split_votes;
+mod system_calls;
 mod timeout;
 mod tokens;

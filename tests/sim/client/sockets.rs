@@ -31,7 +31,10 @@ impl DrivenSockets for Sockets<'_> {
         true
     }
 
-    fn refresh(&mut self, _: &mut impl Conversation) {}
+    /// Before anything that has arrived: each look is a new one.
+    fn polled_at(&self) -> Time {
+        Time::ZERO
+    }
 
     fn is_finished(&self, node: Node) -> bool {
         match self.links[node.index()] {

@@ -95,10 +95,11 @@ pub trait Conversation {
 
     fn post(&mut self, now: Time, message: Self::Message);
 
-    /// Must bytes that have arrived from this node be read before this is written? Otherwise a
-    /// repeated or unsolicited reply could be matched to it.
-    fn must_be_read_before(&self, _node: Node, _next: Next<'_, Self>) -> bool {
-        false
+    /// Must bytes that have arrived from this node be read before this is written, because a
+    /// repeated or unsolicited reply could be matched to it? Then this is for how long the result
+    /// of a poll counts as current.
+    fn must_be_read_before(&self, _node: Node, _next: Next<'_, Self>) -> Option<Duration> {
+        None
     }
 
     /// Is there a node without room for this, where it would be refused, or be left in the queue
@@ -154,8 +155,8 @@ pub trait Sockets {
     /// that succeeded; if not, nothing may be read.
     fn poll(&mut self, conversation: &mut impl Conversation, timeout: Option<Duration>) -> bool;
 
-    /// Records which sockets are ready, unless that was done a moment ago.
-    fn refresh(&mut self, conversation: &mut impl Conversation);
+    /// When [`poll`](Self::poll) succeeded last.
+    fn polled_at(&self) -> Time;
 
     /// Has the node closed its side of the connection, as far as is known?
     fn is_finished(&self, node: Node) -> bool;
@@ -172,6 +173,18 @@ pub trait Sockets {
     /// Writes as much of the output as the socket takes.
     fn write(&mut self, conversation: &mut impl Conversation, node: Node);
 }
+
+/// For how long the result of a poll counts as current where bytes could be mistaken for a reply.
+/// Bytes that arrive before a request is written are not a reply to it, so before writing, the loop
+/// polls again for such bytes if the last poll is older than this. Bytes that arrive within so short
+/// a time, about a round trip, cannot be distinguished from a reply anyway.
+pub(super) const STRAYS_FOR: Duration = Duration::from_millis(1);
+
+/// The same where a call begins and connections may have ended since the last one. A thread that
+/// makes one call after another has just polled, for the replies. A connection that has ended since
+/// then is lost for one round, as one is that ends a moment later; in so short a time, no server
+/// ends and is there again.
+const ENDS_FOR: Duration = Duration::from_micros(100);
 
 /// Drives the conversation of a client over its sockets. What it decides is to be taken from the
 /// conversation after each call.
@@ -192,25 +205,29 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
     /// Continues after another thread drove the conversation, which may have left output to this
     /// one. Bytes that have arrived from such a node are not a reply to it, and are read now.
     pub fn take_over(&mut self) {
-        self.read_before(|conversation, node| !conversation.output(node).is_empty());
+        self.read_before(|conversation, node| {
+            let is_left = !conversation.output(node).is_empty();
+            is_left.then_some(STRAYS_FOR)
+        });
     }
 
     /// Processes what happened while nobody drove the conversation. Connections that have ended, or
     /// have been silent for too long, must be known before anything is sent. Other bytes can wait
     /// until something is written for which they matter.
     pub fn catch_up(&mut self) {
-        let is_polled = self.sockets.poll(self.conversation, Some(Duration::ZERO));
-        let is_late = is_polled
-            && self
-                .conversation
-                .next_deadline()
-                .is_some_and(|deadline| self.sockets.time() >= deadline);
+        let now = self.sockets.time();
+        let deadline = self.conversation.next_deadline();
+        let is_late = deadline.is_some_and(|deadline| now >= deadline);
+        // A deadline may pass only when all that arrived before it is known.
+        let current_for = if is_late { Duration::ZERO } else { ENDS_FOR };
+        let is_polled = self.refresh(now, current_for);
+        let is_over = is_late && is_polled;
         for node in self.nodes() {
-            if is_late || self.sockets.is_finished(node) {
+            if is_over || self.sockets.is_finished(node) {
                 self.sockets.read(self.conversation, node);
             }
         }
-        if is_late {
+        if is_over {
             self.tick();
         }
     }
@@ -278,19 +295,30 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
 
     /// Before something is written, reads bytes that have arrived and that could be mistaken for
     /// the reply. A connection with bytes that are not a reply to any command is closed by that.
-    fn read_before(&mut self, must_be_read: impl Fn(&mut C, Node) -> bool) {
-        let all = self.nodes();
-        let nodes: NodeSet = all
-            .filter(|node| must_be_read(self.conversation, *node))
-            .collect();
+    fn read_before(&mut self, must_be_read: impl Fn(&mut C, Node) -> Option<Duration>) {
+        let mut nodes = NodeSet::EMPTY;
+        let mut current_for = STRAYS_FOR;
+        for node in self.nodes() {
+            if let Some(of_node) = must_be_read(self.conversation, node) {
+                nodes.insert(node);
+                current_for = current_for.min(of_node);
+            }
+        }
         if nodes.is_empty() {
             return;
         }
-        self.sockets.refresh(self.conversation);
+        self.refresh(self.sockets.time(), current_for);
         for node in nodes.iter() {
             if self.sockets.is_readable(node) {
                 self.sockets.read(self.conversation, node);
             }
         }
+    }
+
+    /// Records which sockets are ready, unless that was done within this time. Returns whether it
+    /// is known.
+    fn refresh(&mut self, now: Time, current_for: Duration) -> bool {
+        now.since(self.sockets.polled_at()) < current_for
+            || self.sockets.poll(self.conversation, Some(Duration::ZERO))
     }
 }

@@ -21,7 +21,7 @@ mod withdrawn_votes;
 #[cfg(feature = "diagnostics")]
 use super::Host;
 use super::Phase;
-use super::driver::{Conversation, Next, Whereabouts};
+use super::driver::{Conversation, Next, STRAYS_FOR, Whereabouts};
 use super::node_error::NodeError;
 use super::report::{ChangeRecorder, NodeChange, NodeState};
 use super::session::{Answer, SameServer, Session, SessionEvent};
@@ -381,13 +381,13 @@ impl<W> Conversation for Rounds<W> {
         }
     }
 
-    fn must_be_read_before(&self, node: Node, next: Next<'_, Self>) -> bool {
+    fn must_be_read_before(&self, node: Node, next: Next<'_, Self>) -> Option<Duration> {
         match next {
             Next::Order(Order::Round(request)) | Next::Message(Message::Post(request)) => {
                 self.sessions[node.index()].must_be_read_before(request)
             }
-            Next::Order(Order::Wait(_)) => true,
-            Next::Message(Message::EndWaits(_) | Message::Leave(_)) => false,
+            Next::Order(Order::Wait(_)) => Some(STRAYS_FOR),
+            Next::Message(Message::EndWaits(_) | Message::Leave(_)) => None,
         }
     }
 

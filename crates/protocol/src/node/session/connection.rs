@@ -34,6 +34,8 @@ pub(super) struct Connection {
     pub(super) hidden_look: Option<(ServerError, Time)>,
     /// Did the last reply have a valid form?
     pub(super) is_proven: bool,
+    /// Has the server granted the last lock that it was asked for?
+    pub(super) has_granted: bool,
 }
 
 /// For how long rounds wait for a connection, in multiples of what the last one took.

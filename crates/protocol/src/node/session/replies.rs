@@ -112,6 +112,9 @@ impl Session {
             read = self.connection.scripts.read_error(sent, text, read);
         }
         let read = self.weigh(now, &command, reply, read);
+        if command.request.is_claim() {
+            self.connection.has_granted = matches!(&read, Ok(it) if it.vote == Vote::Granted);
+        }
         match &command.request.command {
             Command::Listen(listen) => return self.listened(listen.step, read, reply),
             #[cfg(feature = "groups")]

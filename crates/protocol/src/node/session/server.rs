@@ -3,9 +3,11 @@
 use super::{Session, State};
 use crate::engine::Request;
 use crate::node::command::script_of;
+use crate::node::driver::STRAYS_FOR;
 use crate::node::{Identity, NodeAnswer, NodeError, NodeReport, Phase, StaleConnections};
 use crate::time::Time;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The server that answered last.
 #[derive(Debug, Default)]
@@ -15,7 +17,7 @@ pub(super) struct LastServer {
     pub(super) stale: StaleConnections,
     /// How long the last answer took that a round waited for.
     #[cfg(feature = "diagnostics")]
-    pub(super) round_trip: Option<std::time::Duration>,
+    pub(super) round_trip: Option<Duration>,
 }
 
 impl LastServer {
@@ -84,11 +86,24 @@ impl Session {
     /// could be matched to the request. On an idle connection, any bytes are stray. If commands are
     /// unanswered, bytes behind their replies are stray, and only a script's reply proves which
     /// command it answers: those of the commands by which a key is watched have no proof.
-    pub(in crate::node) fn must_be_read_before(&self, request: &Request) -> bool {
+    ///
+    /// The removal of an attempt that this node has not granted may be answered with an error,
+    /// since the key may hold other data. It must be read if it is there: behind an error that is
+    /// read later, the reply to a plain `SET` is not a vote.
+    pub(in crate::node) fn must_be_read_before(&self, request: &Request) -> Option<Duration> {
         let is_tracked = request
             .custom()
             .is_some_and(|command| command.watcher().is_some());
-        self.is_ready() && (self.flight.is_empty() || is_tracked || script_of(request).is_none())
+        let is_unproven = self.flight.is_empty() || is_tracked || script_of(request).is_none();
+        if !self.is_ready() || !is_unproven {
+            return None;
+        }
+        let is_error_likely = !self.connection.has_granted && !self.flight.is_empty();
+        Some(if is_error_likely {
+            Duration::ZERO
+        } else {
+            STRAYS_FOR
+        })
     }
 
     /// Is there no room for this request, and would it be refused, or be left in the queue because

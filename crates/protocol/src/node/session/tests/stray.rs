@@ -2,7 +2,9 @@
 
 use crate::engine::{Verb, Vote};
 use crate::node::SessionOptions;
+use crate::node::driver::STRAYS_FOR;
 use crate::node::fixture::{ScriptedSession, greeting};
+use std::time::Duration;
 
 /// An idle session whose previous command was answered.
 fn idle() -> ScriptedSession {
@@ -48,21 +50,42 @@ fn bytes_that_could_pass_for_a_reply_must_be_read_before_a_request_is_written() 
             .must_be_read_before(&crate::node::fixture::request(verb, 3, talk.now))
     };
     let mut talk = idle();
-    assert!(must_be_read_before(&talk, Verb::Acquire) && must_be_read_before(&talk, Verb::Release));
+    assert_eq!(must_be_read_before(&talk, Verb::Acquire), Some(STRAYS_FOR));
+    assert_eq!(must_be_read_before(&talk, Verb::Release), Some(STRAYS_FOR));
     talk.send(2, Verb::Release);
-    assert!(
+    assert_eq!(
         must_be_read_before(&talk, Verb::Acquire),
+        Some(STRAYS_FOR),
         "a repeated reply could count for it"
     );
-    assert!(
-        !must_be_read_before(&talk, Verb::Release),
+    assert_eq!(
+        must_be_read_before(&talk, Verb::Release),
+        None,
         "its reply carries a proof"
     );
     talk.lose();
-    assert!(
-        !must_be_read_before(&talk, Verb::Acquire),
+    assert_eq!(
+        must_be_read_before(&talk, Verb::Acquire),
+        None,
         "there is no connection"
     );
+}
+
+#[test]
+fn a_removal_that_may_be_answered_with_an_error_is_looked_for_at_once() {
+    for (reply, current_for) in [
+        ("+OK\r\n", STRAYS_FOR),
+        ("$-1\r\n", Duration::ZERO),
+        ("-WRONGTYPE it is a list\r\n", Duration::ZERO),
+    ] {
+        let mut talk = ScriptedSession::ready();
+        talk.send(1, Verb::Acquire);
+        talk.hear(reply);
+        talk.send(2, Verb::Release);
+        let next = crate::node::fixture::request(Verb::Acquire, 3, talk.now);
+        let found = talk.session.must_be_read_before(&next);
+        assert_eq!(found, Some(current_for), "{reply}");
+    }
 }
 
 #[test]
