@@ -47,18 +47,21 @@ impl<O> Follower<O> {
     }
 
     pub(super) fn deliver(&self, outcome: O) {
-        self.wake(|state| state.outcome = Some(outcome));
+        let mut state = self.lock();
+        state.outcome = Some(outcome);
+        self.wake(state);
     }
 
     /// Wakes the thread to become the leader. A thread that is promoted although there is a leader
     /// goes on waiting.
     pub(super) fn promote(&self) {
-        self.wake(|state| state.is_promoted = true);
+        let mut state = self.lock();
+        state.is_promoted = true;
+        self.wake(state);
     }
 
-    fn wake(&self, change: impl FnOnce(&mut FollowerState<O>)) {
-        let mut state = self.lock();
-        change(&mut state);
+    /// Wakes the thread, whose state has changed.
+    fn wake(&self, state: MutexGuard<'_, FollowerState<O>>) {
         let is_waiting = state.is_waiting;
         drop(state);
         if is_waiting {

@@ -107,7 +107,8 @@ pub(crate) struct Net {
     /// `None` if the callers lead. Dropped after the reference to the event loop, of which the
     /// thread then has the last.
     io_thread: Option<IoThread>,
-    /// Has a majority of the nodes answered on its connections?
+    /// Has a majority of the nodes answered on its connections? Known with an I/O thread, for which
+    /// callers do not wait without a limit.
     is_connected: Arc<AtomicBool>,
     /// What the nodes are, in their order.
     not_asked: Vec<NodeReport>,
@@ -145,7 +146,9 @@ impl Net {
         let is_connected = Arc::new(AtomicBool::new(false));
         let shared = Arc::clone(&is_connected);
         let tell = Box::new(move |rounds: &mut ClientRounds| {
-            shared.store(rounds.is_connected(), Ordering::Relaxed);
+            if has_io_thread {
+                shared.store(rounds.is_connected(), Ordering::Relaxed);
+            }
             if let Some(changes) = &changes {
                 while let Some(change) = rounds.poll_change() {
                     changes.push(change);

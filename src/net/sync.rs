@@ -70,6 +70,10 @@ impl<T> Inbox<T> {
     }
 
     pub(super) fn pop(&self) -> Option<T> {
+        // It is empty most times, and this costs less than to try.
+        if self.receiver.is_empty() {
+            return None;
+        }
         self.receiver.try_recv().ok()
     }
 

@@ -1,5 +1,6 @@
 //! What lock tests read from servers, and clients with long timeouts for a busy machine.
 
+use std::thread;
 use std::time::Duration;
 
 use redlatch::{Builder, LockClient, LockGuard, NoQuorum};
@@ -19,6 +20,13 @@ pub const LONG: Duration = Duration::from_secs(50);
 /// The ttl of a lock that is to expire. On a busy machine too, no round takes as long: the lock
 /// would not be granted.
 pub const BRIEF: Duration = Duration::from_secs(1);
+
+/// Lets the connections of all clients be idle for longer than the result of a poll counts as
+/// current to them. What has happened on a connection by now is known to a call that begins after
+/// this; of what happens at the end of a call, the next one may learn while it runs.
+pub fn idle() {
+    thread::sleep(Duration::from_millis(2));
+}
 
 /// The settings of a client without the restart guard: with it, every test would begin with a wait
 /// of `max_ttl`, since its servers were just started. `tests/api/nodes/restart_guard.rs` tests

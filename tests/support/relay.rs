@@ -14,7 +14,7 @@ use redlatch::LockClient;
 use super::acceptor::{Acceptor, finish_sending};
 use super::cli::Value;
 use super::eventually;
-use super::locks::{LIMIT, connected};
+use super::locks::{LIMIT, connected, idle};
 use super::redis::Server;
 use super::secret::SECRET;
 use super::transport::{Front, scheme};
@@ -190,6 +190,7 @@ impl Relay {
                 && self.front.has_passed_replies()
         };
         assert!(eventually(LIMIT, is_settled), "the relay does not settle");
+        idle();
     }
 
     fn wires(&self) -> Vec<Arc<Wire>> {

@@ -1,6 +1,6 @@
 //! Small libraries in C that are preloaded into a program and replace functions of the C library:
-//! for the time, names, processes, signals and sockets. They are built when needed, with the compiler driver
-//! with which Rust links programs.
+//! for the time, names, processes, signals and sockets. They are built when needed, with the
+//! compiler driver with which Rust links programs.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

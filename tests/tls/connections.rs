@@ -8,7 +8,7 @@ use redlatch::Error;
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, connected, gone, report_texts, take, with_long_timeout,
+    LIMIT, LONG, all_nodes_client, connected, gone, idle, report_texts, take, with_long_timeout,
 };
 use support::proxy::Proxy;
 use support::proxy::{Mode, proxied};
@@ -56,6 +56,7 @@ fn connections_closed_while_idle_in_both_ways_cost_no_vote() {
             assert!(eventually(LIMIT, || proxies
                 .iter()
                 .all(|it| it.terminator().has_ended())));
+            idle();
             // In one attempt, on new connections.
             let guard = take(&client, format!("{ending:?}-{round}"), LONG);
             assert_eq!(guard.release(), Ok(()));

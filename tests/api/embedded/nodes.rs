@@ -8,6 +8,7 @@ use redlatch::embedded::Nodes;
 use redlatch::{LockClient, RegisterError};
 use support::cli::{Client, Value, encode};
 use support::eventually;
+use support::locks::idle;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -65,6 +66,7 @@ fn a_restarted_node_has_the_same_port_and_no_keys() {
     let port = nodes.port(0);
 
     nodes.restart(0).unwrap();
+    idle();
     assert!(client.try_command(&["PING"]).is_err());
     let mut client = connect(&nodes, 0);
     assert_eq!(
@@ -84,6 +86,7 @@ fn a_restarted_node_has_the_same_port_and_no_keys() {
 
     nodes.stop(0);
     nodes.restart(0).unwrap();
+    idle();
     assert_eq!(
         connect(&nodes, 0).command(&["PING"]),
         Value::Simple("PONG".to_owned())
@@ -128,6 +131,7 @@ fn a_paused_node_can_be_stopped_and_restarted() {
     nodes.stop(0);
     nodes.pause(1);
     nodes.restart(1).unwrap();
+    idle();
     assert_eq!(
         connect(&nodes, 1).command(&["PING"]),
         Value::Simple("PONG".to_owned())
@@ -158,6 +162,7 @@ fn settings_are_what_the_nodes_report() {
     assert_eq!(info.field("redis_version").as_deref(), Some("6.2.0"));
     assert!(uptime(&info).starts_with("10000"));
     nodes.restart(0).unwrap();
+    idle();
     assert!(uptime(&server_info()).starts_with("20000"));
 }
 
@@ -227,6 +232,7 @@ fn nodes_keep_registers_and_one_that_is_restarted_has_no_vote_until_it_is_repair
     let set = |text: &str| register.change(|_| Some(text.as_bytes().to_vec())).unwrap();
     set("one");
     nodes.restart(0).unwrap();
+    idle();
     set("two");
     let votes = || {
         let registers = client.nodes().into_iter().map(|node| node.registers);

@@ -12,7 +12,9 @@ use redlatch::LossReason;
 use support::cli::Client;
 use support::cli::Value;
 use support::eventually;
-use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, with_long_timeout};
+use support::locks::{
+    LIMIT, LONG, all_nodes_client, gone, holders, idle, pttl, take, with_long_timeout,
+};
 use support::loss::{loss, loss_in};
 use support::program::{end_with_parent, succeed, test_process};
 use support::queue::finish;
@@ -146,6 +148,7 @@ fn servers_are_greeted_anew(clocks: &Clocks) {
     for server in &clocks.servers {
         server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     }
+    idle();
 }
 
 #[test]

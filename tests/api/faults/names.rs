@@ -13,7 +13,7 @@ use support::cli::{Client, Value};
 use support::deaf_port::DeafPort;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, can_be_acquired, gone, report_texts, take, value,
+    LIMIT, LONG, all_nodes_client, can_be_acquired, gone, idle, report_texts, take, value,
     with_long_timeout,
 };
 use support::program::{end_with_parent, succeed, test_process};
@@ -189,6 +189,7 @@ fn as_a_client_of_a_name_that_moves() {
 fn disconnect(server: &Server) {
     let killed = server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     assert!(matches!(killed, Value::Integer(1..)), "{killed:?}");
+    idle();
 }
 
 /// The least time that acquiring a lock took over a new connection each time.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
 use redlatch::{Error, LockClient, LockGuard, LockState, NoQuorum};
-use support::locks::{LONG, take, with_long_timeout};
+use support::locks::{LONG, idle, take, with_long_timeout};
 use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
 use support::waiters::await_queued;
@@ -94,6 +94,7 @@ fn a_lock_that_is_held_on_nodes_in_quarantine_is_reported_as_held() {
     let mut guard = take(&client, "rolling", LONG);
     for index in 0..3 {
         nodes.restart(index).expect("it restarts");
+        idle();
         // Restores the lock there.
         guard.extend(LONG).expect("the other nodes have it");
     }
@@ -149,6 +150,7 @@ fn an_inspection_says_for_how_long_no_majority_grants_a_lock() {
 fn one_node_in_quarantine_keeps_nobody_from_the_lock() {
     let nodes = Nodes::start(3).expect("there are ports enough");
     nodes.restart(0).expect("it restarts");
+    idle();
     let client = guarded(nodes.urls());
     let guard = take(&client, "job", LONG);
     let other = guarded(nodes.urls());
@@ -165,6 +167,7 @@ fn a_lock_that_only_a_node_out_of_quarantine_has_is_neither_held_nor_free() {
     let guard = take(&guarded(nodes.urls()), "job", LONG);
     nodes.restart(0).expect("it restarts");
     nodes.restart(1).expect("it restarts");
+    idle();
     let other = guarded(nodes.urls());
     let error = no_quorum(other.try_lock("job", LONG));
     assert!(error.quarantine().is_some(), "{error}");

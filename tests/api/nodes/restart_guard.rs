@@ -13,7 +13,7 @@ use support::capability::Capability;
 use support::eventually;
 use support::fencing::scripts;
 use support::locks::{
-    LIMIT, LONG, calls, connected, gone, holders, take, value, with_long_timeout,
+    LIMIT, LONG, calls, connected, gone, holders, idle, take, value, with_long_timeout,
 };
 use support::queue::finish;
 use support::servers::Servers;
@@ -230,6 +230,7 @@ fn a_lock_from_before_is_extended_while_every_node_restarts_in_turn() {
     let mut guard = take(&client, "rolling", LONG);
     for index in 0..3 {
         nodes.restart(index).unwrap();
+        idle();
         // The other nodes confirm it, and it is restored on this one, which confirms the next one.
         guard.extend(LONG).unwrap();
     }
@@ -254,6 +255,7 @@ fn a_restarted_majority_has_lost_the_lock_and_grants_it_to_no_client() {
     let mut guard = take(&client, "forgotten", LONG);
     nodes.restart(0).unwrap();
     nodes.restart(1).unwrap();
+    idle();
     let other = default(&nodes);
     assert!(matches!(
         other.try_lock("forgotten", LONG),
@@ -271,11 +273,13 @@ fn quarantined_nodes_that_have_the_key_take_part_in_a_handoff() {
         let mut guard = take(&client, "handed", LONG);
         for index in 0..2 {
             nodes.restart(index).unwrap();
+            idle();
             guard.extend(LONG).unwrap();
         }
         nodes.stop(2);
         if is_forgotten {
             nodes.restart(1).unwrap();
+            idle();
         }
         let next = support::queue::spawn_waiter({
             let client = client.clone();
@@ -307,6 +311,7 @@ fn without_a_reported_uptime_a_quarantine_counts_from_the_first_connection() {
     guard.release().unwrap();
     // A new connection starts it again.
     servers[0].command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    idle();
     assert!(matches!(
         client.try_lock("shy", max_ttl),
         Err(Error::NoQuorum(_))

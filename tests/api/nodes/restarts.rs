@@ -7,7 +7,7 @@ use redlatch::{Error, LockClient, LockGuard};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, connections, gone, holders, pause, resume, take, value,
+    LIMIT, LONG, all_nodes_client, connections, gone, holders, idle, pause, resume, take, value,
     with_long_timeout,
 };
 use support::proxy::{Mode, Proxy};
@@ -18,6 +18,7 @@ use support::servers::Servers;
 fn hang_up(server: &Server) {
     server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     assert!(eventually(LIMIT, || connections(server, "redlatch") == 0));
+    idle();
 }
 
 #[test]

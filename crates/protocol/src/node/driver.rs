@@ -176,15 +176,15 @@ pub trait Sockets {
 
 /// For how long the result of a poll counts as current where bytes could be mistaken for a reply.
 /// Bytes that arrive before a request is written are not a reply to it, so before writing, the loop
-/// polls again for such bytes if the last poll is older than this. Bytes that arrive within so short
-/// a time, about a round trip, cannot be distinguished from a reply anyway.
+/// polls again for such bytes if the last poll is older than this. Bytes that arrive within so
+/// short a time, about a round trip, cannot be distinguished from a reply anyway.
 pub(super) const STRAYS_FOR: Duration = Duration::from_millis(1);
 
-/// The same where a call begins and connections may have ended since the last one. A thread that
-/// makes one call after another has just polled, for the replies. A connection that has ended since
-/// then is lost for one round, as one is that ends a moment later; in so short a time, no server
-/// ends and is there again.
-const ENDS_FOR: Duration = Duration::from_micros(100);
+/// The same where a call begins, and connections may have ended or deadlines passed since the last
+/// one. A thread that makes one call after another has just polled for replies, and processed what
+/// there was. A connection that has ended since then is lost for one round, as one is that ends a
+/// moment later. This is longer than writing a removal to all nodes takes.
+const ENDS_FOR: Duration = Duration::from_micros(250);
 
 /// Drives the conversation of a client over its sockets. What it decides is to be taken from the
 /// conversation after each call.
@@ -215,19 +215,21 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
     /// have been silent for too long, must be known before anything is sent. Other bytes can wait
     /// until something is written for which they matter.
     pub fn catch_up(&mut self) {
-        let now = self.sockets.time();
-        let deadline = self.conversation.next_deadline();
-        let is_late = deadline.is_some_and(|deadline| now >= deadline);
-        // A deadline may pass only when all that arrived before it is known.
-        let current_for = if is_late { Duration::ZERO } else { ENDS_FOR };
-        let is_polled = self.refresh(now, current_for);
-        let is_over = is_late && is_polled;
+        if self.is_current(ENDS_FOR) {
+            return;
+        }
+        let is_polled = self.sockets.poll(self.conversation, Some(Duration::ZERO));
+        let is_late = is_polled
+            && self
+                .conversation
+                .next_deadline()
+                .is_some_and(|deadline| self.sockets.time() >= deadline);
         for node in self.nodes() {
-            if is_over || self.sockets.is_finished(node) {
+            if is_late || self.sockets.is_finished(node) {
                 self.sockets.read(self.conversation, node);
             }
         }
-        if is_over {
+        if is_late {
             self.tick();
         }
     }
@@ -307,7 +309,9 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
         if nodes.is_empty() {
             return;
         }
-        self.refresh(self.sockets.time(), current_for);
+        if !self.is_current(current_for) {
+            self.sockets.poll(self.conversation, Some(Duration::ZERO));
+        }
         for node in nodes.iter() {
             if self.sockets.is_readable(node) {
                 self.sockets.read(self.conversation, node);
@@ -315,10 +319,9 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
         }
     }
 
-    /// Records which sockets are ready, unless that was done within this time. Returns whether it
-    /// is known.
-    fn refresh(&mut self, now: Time, current_for: Duration) -> bool {
-        now.since(self.sockets.polled_at()) < current_for
-            || self.sockets.poll(self.conversation, Some(Duration::ZERO))
+    /// Was the last poll within this time?
+    fn is_current(&self, current_for: Duration) -> bool {
+        let polled_at = self.sockets.polled_at();
+        self.sockets.time().since(polled_at) < current_for
     }
 }
