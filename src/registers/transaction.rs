@@ -4,6 +4,7 @@
 //! The record of a transaction is the value of a register.
 
 mod side;
+mod sides;
 
 pub use crate::error::{JoinError, NamesError, RecoverError, TransactionError};
 #[doc(inline)]
@@ -17,10 +18,10 @@ use crate::clock;
 use crate::entropy::draw;
 use crate::error::RegisterError;
 use redlatch_registers::transaction::{
-    Disk, InvalidRecord, Record, RecordState, TransactionSide, UnknownName,
+    Disk, InvalidRecord, Record, RecordState, TransactionSide, UnknownName, VOTED,
 };
 use side::{LEFT, Side};
-use std::sync::Arc;
+use sides::Sides;
 use std::time::Duration;
 
 /// What precedes the id in the name of the record's register. Users' names cannot contain it.
@@ -56,7 +57,10 @@ impl Transactions<'_> {
     ///
     /// There cannot be these participants, or the nodes' register could not be written.
     pub fn begin(&self, names: &[&str]) -> Result<TransactionId, TransactionError> {
-        let record = Record::begin(names, clock::wall_micros())?;
+        self.create(&Record::begin(names, clock::wall_micros())?)
+    }
+
+    fn create(&self, record: &Record) -> Result<TransactionId, TransactionError> {
         let group = self.client.core.register_nodes()?.group()?.id;
         let id = draw_id(group)?;
         // Nobody knows the name yet, and nobody makes a record of none.
@@ -112,14 +116,56 @@ impl Transactions<'_> {
             Err(error) => return unreached(disk, error),
         };
         Side {
-            record,
+            record: &record,
             id,
             name,
             participant,
             until,
             seen: None,
+            refusal: None,
         }
         .run(TransactionSide::join(disk))
+    }
+
+    /// Runs a whole transaction, for a process that has all of its sides: begins it between these
+    /// participants, each with its name, prepares each, and commits all of them or rolls all back.
+    ///
+    /// It is [`begin`](Self::begin), and a [`join`](Self::join) for each of them, in four rounds,
+    /// however many there are, of which the caller waits for three: what the nodes are told of the
+    /// sides is told at once. A participant gets the id when it is to prepare. Each step is taken
+    /// for one side after another, in the order in which they are given; where one cannot prepare,
+    /// those behind it are not asked.
+    ///
+    /// As with `join`, each process of a side [recovers](Self::recover) after its start, one name
+    /// at a time; what this call has left is brought to its end then.
+    ///
+    /// ```no_run
+    /// # use redlatch::transaction::{Decision, JoinError, Participant};
+    /// # fn transfer<P: Participant>(client: &redlatch::LockClient, berlin: &mut P, paris: &mut P)
+    /// # -> Result<(), JoinError<P::Error>> {
+    /// match client.transactions().run(&mut [("berlin", berlin), ("paris", paris)])? {
+    ///     Decision::Committed => println!("both have changed"),
+    ///     Decision::Aborted => println!("neither has changed"),
+    ///     Decision::Over => println!("another process has brought it to its end"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As those of [`join`](Self::join): of the participant that could not prepare, and otherwise
+    /// of the last that has failed. The others have come as far as they could.
+    pub fn run<E>(
+        &self,
+        sides: &mut [(&str, &mut dyn Participant<Error = E>)],
+    ) -> Result<Decision, JoinError<E>> {
+        let names: Vec<&str> = sides.iter().map(|(name, _)| *name).collect();
+        let begun = Record::begin(&names, clock::wall_micros())
+            .map_err(|error| JoinError::NotBegun(error.into()))?;
+        let id = self.create(&begun).map_err(JoinError::NotBegun)?;
+        let record = self.record(&id).map_err(JoinError::NotBegun)?;
+        Sides::prepare(&record, &begun, sides).run()
     }
 
     /// Brings the transactions that are on the participant's disk to their end: commits those that
@@ -197,12 +243,13 @@ impl Transactions<'_> {
         };
         let until = clock::now();
         Side {
-            record,
+            record: &record,
             id,
             name,
             participant,
             until,
             seen: None,
+            refusal: None,
         }
         .run(TransactionSide::recover(disk))
     }
@@ -292,9 +339,33 @@ impl RecordRegister<'_> {
         self.seen(self.register.read()?.as_ref())
     }
 
-    /// Raises this level in place, and looks.
-    fn raise(&self, levels: Arc<[u8]>) -> Result<Option<Record>, TransactionError> {
-        self.seen(self.register.raise(levels)?.as_ref())
+    /// Notes that these sides have come so far, and returns the record: in place, in one round, or
+    /// by a change if the record was not seen, or another ballot was promised for it.
+    fn raise(
+        &self,
+        seen: Option<&Record>,
+        names: &[&str],
+        to: u8,
+    ) -> Result<Option<Record>, TransactionError> {
+        if let Some(seen) = seen {
+            let raised = self.register.raise(seen.raised(names, to)?)?;
+            let record = self.seen(raised.as_ref())?;
+            let is_done = record
+                .as_ref()
+                .map_or(Ok(true), |record| record.have(names, to))?;
+            if is_done {
+                return Ok(record);
+            }
+        }
+        self.change(|record| {
+            for name in names {
+                match to {
+                    VOTED => Record::vote(record, name)?,
+                    _ => Record::finish(record, name)?,
+                };
+            }
+            Ok(record.clone())
+        })
     }
 
     /// Waits until the record is as it is wanted, for up to `wait`, and looks.
@@ -467,7 +538,10 @@ pub trait Participant {
 }
 
 /// What the participant's disk says of a transaction.
-fn disk<P: Participant>(participant: &mut P, id: &TransactionId) -> Result<Disk, P::Error> {
+fn disk<P: Participant + ?Sized>(
+    participant: &mut P,
+    id: &TransactionId,
+) -> Result<Disk, P::Error> {
     // In the order in which an id moves: one that another process commits between the two answers
     // is not taken for one that is not there.
     let is_prepared = participant.prepared()?.contains(id);

@@ -113,7 +113,7 @@ impl Actor {
         let raise = |to| {
             search
                 .record()
-                .raised(self.name, to)
+                .raised(&[self.name], to)
                 .expect("it takes part")
         };
         let (phase, command) = match self.goal {
@@ -191,7 +191,7 @@ impl Actor {
         let is_raised = |level| {
             record
                 .as_ref()
-                .is_none_or(|record| record.has(self.name, level).expect("a name"))
+                .is_none_or(|record| record.have(&[self.name], level).expect("a name"))
         };
         match self.goal {
             Goal::Vote if !is_raised(VOTED) => self.change(search),

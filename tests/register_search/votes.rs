@@ -109,7 +109,7 @@ impl<'a> Search<'a> {
         let created = command_of(&mut server, &command);
         let creator = create.into_proposer();
         let finish = |name: &&str| {
-            let levels = record.raised(name, FINISHED).expect("it takes part");
+            let levels = record.raised(&[name], FINISHED).expect("it takes part");
             command_of(&mut server, &RegisterCommand::Raise(levels))
         };
         let finishing = NAMES[..sides].iter().map(finish).collect();

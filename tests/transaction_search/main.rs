@@ -1,7 +1,8 @@
 //! All schedules of a transaction, of the library's own steps: a request to take part may come late
 //! and twice, a side may die and come back at any step, and a change of the record is heard,
 //! unheard, late or never made. A side may be several processes, each of which may stop before any
-//! step while the others go on: one takes part, others recover, or all take part.
+//! step while the others go on: one takes part, others recover, or all take part. One process may
+//! have all sides, and begin it.
 //!
 //! In every state: no side has committed while another has rolled back, none has committed twice,
 //! and nobody was told that it is aborted while a side has committed, or commits later. From every
@@ -14,15 +15,17 @@
 )]
 
 mod mistake;
+mod whole;
 mod world;
 
 use mistake::{MISTAKES, Mistake};
 use models::explore::{self, Model, Order, hash};
 use redlatch_registers::transaction::{Disk, JoinStep, TransactionSide};
+use whole::{SharedChange, Whole};
 use world::{Change, Place, World};
 
 /// What can happen next, to a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Begin,
     /// It is asked to take part.
@@ -42,6 +45,13 @@ enum Step {
     ChangeAndTell(Place, Change),
     /// A recovery aborts what it has found waiting for a vote.
     AbortUnknown,
+    /// The same of the process that has all sides.
+    GoWhole,
+    RefuseWhole,
+    CrashWhole,
+    LoseAnswerOfWhole,
+    ChangeShared(SharedChange),
+    ChangeSharedAndTell(SharedChange),
 }
 
 #[derive(Clone)]
@@ -55,6 +65,8 @@ struct Search {
     recovers: bool,
     /// Does a participant refuse to prepare what it has committed and forgotten?
     keeps_ids: bool,
+    /// Does one process have all sides? It is the first process of each.
+    has_whole: bool,
 }
 
 /// Each side is one process.
@@ -65,6 +77,7 @@ const ONE_EACH: Search = Search {
     crashes: 1,
     recovers: true,
     keeps_ids: false,
+    has_whole: false,
 };
 
 impl Model for Search {
@@ -81,6 +94,7 @@ impl Model for Search {
             return vec![Step::Begin];
         }
         let mut steps = Vec::new();
+        self.steps_of_whole(world, &mut steps);
         for (index, side) in world.sides.iter().enumerate() {
             for (number, process) in side.processes.iter().enumerate() {
                 let at = Place {
@@ -104,8 +118,14 @@ impl Model for Search {
 
     fn take(&mut self, world: &mut World, step: &Step) -> Result<(), &'static str> {
         let mistake = self.mistake;
-        match *step {
-            Step::Begin => world.begin(),
+        match step.clone() {
+            Step::Begin => {
+                world.begin();
+                world.whole = self.has_whole.then(|| Whole::new(world.sides.len()));
+                if mistake == Mistake::BegunWithVotes {
+                    world.record = None;
+                }
+            }
             Step::Ask(at) => {
                 let side = &mut world.sides[at.side];
                 side.asked += 1;
@@ -139,6 +159,12 @@ impl Model for Search {
                 world.tell(at, told, mistake);
             }
             Step::AbortUnknown => world.abort(),
+            Step::GoWhole => world.step_whole(mistake),
+            Step::RefuseWhole => world.whole.as_mut().expect("it runs").refuse(),
+            Step::CrashWhole => world.whole = None,
+            Step::LoseAnswerOfWhole => world.whole.as_mut().expect("it runs").lose_answer(),
+            Step::ChangeShared(change) => world.arrive_shared(&change, false, mistake),
+            Step::ChangeSharedAndTell(change) => world.arrive_shared(&change, true, mistake),
         }
         Ok(())
     }
@@ -173,6 +199,9 @@ impl Search {
         let side = &world.sides[at.side];
         let process = &side.processes[at.process];
         let Some(joining) = &process.joining else {
+            if at.process == 0 && world.whole.is_some() {
+                return;
+            }
             steps.extend((side.asked < self.asks).then_some(Step::Ask(at)));
             let recovers = self.recovers && side.disk != Disk::Nothing;
             steps.extend(recovers.then_some(Step::StartAgain(at)));
@@ -194,6 +223,31 @@ impl Search {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// What the process does that has all sides, and what becomes of what it has sent.
+    fn steps_of_whole(&self, world: &World, steps: &mut Vec<Step>) {
+        for change in &world.shared {
+            steps.push(Step::ChangeShared(change.clone()));
+        }
+        let Some(whole) = &world.whole else {
+            return;
+        };
+        steps.push(Step::CrashWhole);
+        match &whole.awaited {
+            Some(change) => {
+                steps.push(Step::LoseAnswerOfWhole);
+                if world.shared.contains(change) {
+                    steps.push(Step::ChangeSharedAndTell(change.clone()));
+                }
+            }
+            None => {
+                steps.push(Step::GoWhole);
+                if whole.may_refuse() {
+                    steps.push(Step::RefuseWhole);
+                }
+            }
         }
     }
 
@@ -309,6 +363,49 @@ fn a_side_of_two_processes_is_told_nothing_wrong_in_all_schedules() {
     }
 }
 
+/// One process has all sides. Beside it, another one recovers for the first of them.
+fn one_has_all() -> Search {
+    Search {
+        processes: vec![2, 1],
+        asks: 0,
+        crashes: 0,
+        has_whole: true,
+        ..ONE_EACH
+    }
+}
+
+#[test]
+fn all_sides_of_one_process_end_in_the_same_way_in_all_schedules() {
+    let states = explore::all_sound("one has all", &mut one_has_all(), STATES_MAX);
+    assert!(states > 10_000, "{states}");
+}
+
+#[test]
+#[ignore = "it takes minutes"]
+fn all_sides_of_one_process_end_in_the_same_way_whoever_recovers_and_is_asked() {
+    let mut both_recover = Search {
+        processes: vec![2, 2],
+        ..one_has_all()
+    };
+    explore::all_sound("both recover", &mut both_recover, 100_000_000);
+    let mut asked_elsewhere = Search {
+        asks: 1,
+        keeps_ids: true,
+        ..one_has_all()
+    };
+    explore::all_sound("one is asked elsewhere", &mut asked_elsewhere, 100_000_000);
+}
+
+#[test]
+#[ignore = "it takes minutes"]
+fn three_sides_of_one_process_end_in_the_same_way_in_all_schedules() {
+    let mut three = Search {
+        processes: vec![2, 1, 1],
+        ..one_has_all()
+    };
+    explore::all_sound("one has all three", &mut three, 100_000_000);
+}
+
 #[test]
 #[ignore = "it takes minutes"]
 fn a_side_of_three_processes_is_told_nothing_wrong_in_all_schedules() {
@@ -346,6 +443,14 @@ fn each_mistake_is_found() {
             processes: vec![1; sides],
             ..ONE_EACH
         };
+        if mistake.needs_whole() {
+            let mut whole = Search {
+                mistake,
+                ..one_has_all()
+            };
+            explore::broken(words, &mut whole, STATES_MAX, Order::Depth);
+            continue;
+        }
         if !mistake.needs_two_processes() {
             explore::broken(words, &mut one_each, STATES_MAX, Order::Depth);
             continue;

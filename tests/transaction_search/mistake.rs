@@ -17,6 +17,10 @@ pub(crate) enum Mistake {
     DiskAskedBefore,
     OwnIsAborted,
     RefusedIsAborted,
+    /// Of a process that has all sides.
+    BegunWithVotes,
+    VotesBeforeLast,
+    FinishBeforeLast,
 }
 
 impl Mistake {
@@ -28,10 +32,16 @@ impl Mistake {
             DiskNotAskedAgain | DiskAskedBefore | OwnIsAborted | RefusedIsAborted
         )
     }
+
+    /// Is it one of a process that has all sides?
+    pub(crate) fn needs_whole(self) -> bool {
+        use Mistake::{BegunWithVotes, FinishBeforeLast, VotesBeforeLast};
+        matches!(self, BegunWithVotes | VotesBeforeLast | FinishBeforeLast)
+    }
 }
 
 /// All, and what each is.
-pub(crate) const MISTAKES: [(Mistake, &str); 13] = [
+pub(crate) const MISTAKES: [(Mistake, &str); 16] = [
     (
         Mistake::VoteBeforeDisk,
         "a side says that it is prepared before its disk says so",
@@ -80,5 +90,17 @@ pub(crate) const MISTAKES: [(Mistake, &str); 13] = [
     (
         Mistake::RefusedIsAborted,
         "a side that cannot prepare calls it aborted without a record",
+    ),
+    (
+        Mistake::BegunWithVotes,
+        "who has all sides begins the record with their votes, behind prepare",
+    ),
+    (
+        Mistake::VotesBeforeLast,
+        "who has all sides votes for all when the first is prepared",
+    ),
+    (
+        Mistake::FinishBeforeLast,
+        "who has all sides finishes all when the first has committed",
     ),
 ];

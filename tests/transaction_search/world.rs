@@ -7,8 +7,9 @@ use redlatch_registers::transaction::{
 };
 
 use crate::mistake::Mistake;
+use crate::whole::{SharedChange, Whole};
 
-const NAMES: [&str; 3] = ["a", "b", "c"];
+pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// A change of the record that was sent, and may take effect at any time, also after its sender
 /// has died, or never.
@@ -68,6 +69,9 @@ pub(crate) struct World {
     pub(crate) record: Option<Record>,
     pub(crate) has_begun: bool,
     pub(crate) sides: Vec<Side>,
+    /// A process that has all sides, while they have steps in common; and what it has sent.
+    pub(crate) whole: Option<Whole>,
+    pub(crate) shared: Vec<SharedChange>,
     /// Somebody was told that it is aborted.
     is_told_aborted: bool,
     pub(crate) wrong: Option<&'static str>,
@@ -88,6 +92,8 @@ impl World {
             record: None,
             has_begun: false,
             sides: processes.iter().map(side).collect(),
+            whole: None,
+            shared: Vec::new(),
             is_told_aborted: false,
             wrong: None,
         }

@@ -5,8 +5,7 @@ use crate::clock::{self, Time};
 use crate::error::{JoinError, RegisterError, TransactionError};
 use crate::registers::register::Value;
 use redlatch_registers::transaction::{
-    FINISHED, JoinEnd, JoinStep, Record, RecordState, TransactionId, TransactionSide, UnknownName,
-    VOTED,
+    FINISHED, JoinEnd, JoinStep, Record, RecordState, TransactionId, TransactionSide, VOTED,
 };
 use std::thread;
 use std::time::Duration;
@@ -22,8 +21,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// It is committed, and stays on the disk for the next recovery.
 pub(super) const LEFT: Decision = Decision::Committed;
 
-pub(super) struct Side<'a, P> {
-    pub(super) record: RecordRegister<'a>,
+pub(super) struct Side<'a, P: Participant + ?Sized> {
+    pub(super) record: &'a RecordRegister<'a>,
     pub(super) id: &'a TransactionId,
     pub(super) name: &'a str,
     pub(super) participant: &'a mut P,
@@ -31,14 +30,15 @@ pub(super) struct Side<'a, P> {
     pub(super) until: Time,
     /// The record, as it was looked at first.
     pub(super) seen: Option<Record>,
+    /// Why it could not prepare.
+    pub(super) refusal: Option<P::Error>,
 }
 
-impl<P: Participant> Side<'_, P> {
+impl<P: Participant + ?Sized> Side<'_, P> {
     pub(super) fn run(
         &mut self,
         mut joining: TransactionSide,
     ) -> Result<Decision, JoinError<P::Error>> {
-        let mut refusal = None;
         let mut asked = 0;
         loop {
             let step = joining.step();
@@ -67,7 +67,7 @@ impl<P: Participant> Side<'_, P> {
                 JoinStep::Prepare => match self.participant.prepare(self.id) {
                     Ok(()) => joining.done(),
                     Err(error) => {
-                        refusal = Some(error);
+                        self.refusal = Some(error);
                         joining.refuse();
                     }
                 },
@@ -86,7 +86,7 @@ impl<P: Participant> Side<'_, P> {
                     rolled_back.map_err(|error| not_rolled_back(joining.end(), error))?;
                     joining.done();
                 }
-                JoinStep::Finish => match self.raise(FINISHED, Record::finish) {
+                JoinStep::Finish => match self.raise(FINISHED) {
                     Ok(_) => joining.done(),
                     Err(error) => {
                         asked += 1;
@@ -100,14 +100,14 @@ impl<P: Participant> Side<'_, P> {
                     Ok(()) => joining.done(),
                     Err(_) => return Ok(LEFT),
                 },
-                JoinStep::Done(end) => return ended(end, refusal),
+                JoinStep::Done(end) => return ended(end, self.refusal.take()),
             }
         }
     }
 
     fn ask(&mut self, step: JoinStep) -> Result<RecordState, TransactionError> {
         match step {
-            JoinStep::Vote => self.raise(VOTED, Record::vote),
+            JoinStep::Vote => self.raise(VOTED),
             JoinStep::Abort => self
                 .record
                 .change(|record| Record::abort(record, Some(self.name))),
@@ -124,23 +124,9 @@ impl<P: Participant> Side<'_, P> {
         }
     }
 
-    /// Notes in the record that this side has come so far: in place, in one round, or by a change
-    /// if the record was not looked at, or another ballot was promised for it.
-    fn raise(
-        &mut self,
-        to: u8,
-        change: fn(&mut Option<Record>, &str) -> Result<RecordState, UnknownName>,
-    ) -> Result<RecordState, TransactionError> {
-        if let Some(raise) = self.seen.as_ref().map(|seen| seen.raised(self.name, to)) {
-            let record = self.record.raise(raise?)?;
-            if record
-                .as_ref()
-                .map_or(Ok(true), |record| record.has(self.name, to))?
-            {
-                return Ok(Record::look(record.as_ref(), self.name)?);
-            }
-        }
-        self.record.change(|record| change(record, self.name))
+    fn raise(&self, to: u8) -> Result<RecordState, TransactionError> {
+        let record = self.record.raise(self.seen.as_ref(), &[self.name], to)?;
+        Ok(Record::look(record.as_ref(), self.name)?)
     }
 
     fn look(&mut self) -> Result<RecordState, TransactionError> {

@@ -5,6 +5,7 @@
 //! - `records.rs`: what of them is on the nodes, and is swept.
 //! - `replaced.rs`: two processes of one side, of which one is stopped while the other goes on.
 //! - `rounds.rs`: how many rounds each step takes.
+//! - `whole.rs`: a process that has all sides.
 //!
 //! `tests/transaction_search` goes through all schedules of their steps. In
 //! `tests/integrations/tests/stock_transfer.rs`, an example's processes are killed at each of
@@ -19,3 +20,4 @@ mod records;
 mod replaced;
 mod rounds;
 mod shelf;
+mod whole;

@@ -18,6 +18,8 @@ const AGAIN: u64 = 3;
 const AGAIN_FINISH: u64 = 3;
 /// When all have finished, the nodes forget it in a round that nobody waits for.
 const FINISH: u64 = 2;
+/// Of a process that has all sides: the begin, all votes, that all have finished, and to forget it.
+const WHOLE: u64 = 4;
 
 /// A participant that counts the rounds between its steps.
 struct Counting<'a> {
@@ -153,4 +155,25 @@ fn a_transaction_takes_no_more_rounds_than_the_guide_says() {
     };
     assert_eq!((look, vote), (LOOK, VOTE));
     assert!((1..=FINISH).contains(&finish), "finish: {finish}");
+}
+
+#[test]
+fn a_transaction_of_one_process_takes_four_rounds_however_many_sides_there_are() {
+    let (servers, client) = formed(3);
+    // So it knows the group.
+    assert_eq!(client.register("a").unwrap().read().unwrap(), None);
+    let names = ["a", "b", "c", "d", "e"];
+    for count in [1, 2, 5] {
+        let mut shelves: Vec<Shelf> = names[..count].iter().map(|_| Shelf::default()).collect();
+        let mut sides: Vec<(&str, &mut dyn Participant<Error = &'static str>)> = Vec::new();
+        for (name, shelf) in names.iter().zip(&mut shelves) {
+            sides.push((name, shelf));
+        }
+        let before = scripts(&servers);
+        let ended = client.transactions().run(&mut sides);
+        assert_eq!(ended.unwrap(), Decision::Committed);
+        let rounds = || scripts(&servers) - before;
+        assert!(eventually(LIMIT, || rounds() >= WHOLE), "{}", rounds());
+        assert_eq!(rounds(), WHOLE, "{count} sides");
+    }
 }

@@ -216,7 +216,7 @@ impl Caller {
     ) -> Result<RecordState, Failure> {
         let name = NAMES[self.shared.side];
         let record = Record::begin(&NAMES, 0).expect("there can be these");
-        let levels = record.raised(name, to).expect("it takes part");
+        let levels = record.raised(&[name], to).expect("it takes part");
         let register = from_transaction(number).to_string();
         let group = self.group().await?;
         let command = RegisterCommand::Raise(levels);
@@ -229,7 +229,7 @@ impl Caller {
         if agreed.is_some()
             && record
                 .as_ref()
-                .is_none_or(|it| it.has(name, to) == Ok(true))
+                .is_none_or(|it| it.have(&[name], to) == Ok(true))
         {
             return Ok(Record::look(record.as_ref(), name).expect("it takes part"));
         }

@@ -61,7 +61,7 @@ const fn tasks(word: &'static str, runtime: fn() -> Runtime) -> Peer {
     }
 }
 
-static ALL: [Peer; 28] = [
+static ALL: [Peer; 29] = [
     lock("redlatch", |urls| redlatch(urls, Way::Release)),
     lock("redlatch-drop", |urls| redlatch(urls, Way::Drop)),
     lock("redlatch-fenced", |urls| redlatch(urls, Way::Fenced)),
@@ -96,6 +96,7 @@ static ALL: [Peer; 28] = [
     other("transactions", |urls| {
         transactions::start(urls, Protocol::Redlatch)
     }),
+    other("transactions-whole", transactions::start_whole),
     other("two-phase", |urls| {
         transactions::start(urls, Protocol::TwoPhase)
     }),

@@ -1,6 +1,6 @@
 //! Two participants, both in memory and each a thread, that commit: by this library, each with a
 //! client of its own, or by two-phase commit, whose coordinator is one of the two threads and keeps
-//! its log on one of the servers.
+//! its log on one of the servers. Or one thread has both, of a program with one client.
 
 use super::{address, redlatch::client};
 use crate::resp::Connection;
@@ -36,6 +36,28 @@ pub fn start(urls: &[String], protocol: Protocol) -> Cycle {
         let mut pair = pair.unwrap_or_else(|| Pair::new(&urls));
         pair.transfer(protocol);
         free().push(pair);
+        while_held(Note::default());
+    })
+}
+
+/// The same, where the thread that begins has both sides. The threads share a client.
+pub fn start_whole(urls: &[String]) -> Cycle {
+    let client = client(urls);
+    let free = Mutex::new(Vec::<[Shelf; 2]>::new());
+    Box::new(move |_, _, while_held| {
+        let free = || free.lock().expect("nothing panics with it held");
+        let taken = free().pop();
+        let [mut first, mut second] = taken.unwrap_or_default();
+        let ended = client
+            .transactions()
+            .run(&mut [("first", &mut first), ("second", &mut second)]);
+        let decision = ended.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(decision, Decision::Committed, "nothing makes it abort");
+        assert_eq!(
+            first.applied, second.applied,
+            "both sides apply each transaction once"
+        );
+        free().push([first, second]);
         while_held(Note::default());
     })
 }

@@ -116,9 +116,11 @@ const ONE_PAIR: Plan = Plan {
             begin until both have committed and forgotten. In two-phase commit, the coordinator \
             is one of the two threads and keeps its log on one of the servers: its rounds \
             are the writes of the log. `scripts` are those that a node ran for each commit, \
-            which are the rounds of redlatch.",
+            which are the rounds of redlatch. In `one process`, a thread has both sides, and \
+            all threads share a client.",
     rows: &[
         row("redlatch", "transactions", ""),
+        row("redlatch, one process", "transactions-whole", ""),
         row("2PC, each step in the log, 4 rounds", "two-phase", ""),
         row("2PC, presumed abort, 2 rounds", "presumed-abort", ""),
     ],

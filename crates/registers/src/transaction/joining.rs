@@ -105,6 +105,14 @@ impl TransactionSide {
         })
     }
 
+    /// Takes part in what this process has begun just now, with a disk that says nothing of it: the
+    /// record was open when it was begun, so it need not be looked at.
+    pub fn begun() -> Self {
+        let mut begun = Self::join(Disk::Nothing);
+        begun.learned(RecordState::Open);
+        begun
+    }
+
     /// Brings what is on the disk to its end.
     pub fn recover(disk: Disk) -> Self {
         Self::begin(match disk {

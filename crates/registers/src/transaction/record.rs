@@ -142,25 +142,31 @@ impl Record {
         self.levels.iter().all(|level| *level >= FINISHED)
     }
 
-    /// Has this participant come so far?
+    /// Have these participants come so far?
     ///
     /// # Errors
     ///
-    /// There is no such participant.
-    pub fn has(&self, name: &str, level: u8) -> Result<bool, UnknownName> {
-        Ok(self.levels[self.index(name)?] >= level)
+    /// One of them is no participant.
+    pub fn have(&self, names: &[&str], level: u8) -> Result<bool, UnknownName> {
+        for name in names {
+            if self.levels[self.index(name)?] < level {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
-    /// How this participant comes so far in place, in one round.
+    /// How these participants come so far in place, in one round.
     ///
     /// # Errors
     ///
-    /// There is no such participant.
-    pub fn raised(&self, name: &str, to: u8) -> Result<Arc<[u8]>, UnknownName> {
-        let index = self.index(name)?;
-        Ok((0..self.levels.len())
-            .map(|place| if place == index { to } else { 0 })
-            .collect())
+    /// One of them is no participant.
+    pub fn raised(&self, names: &[&str], to: u8) -> Result<Arc<[u8]>, UnknownName> {
+        let mut levels = vec![0; self.levels.len()];
+        for name in names {
+            levels[self.index(name)?] = to;
+        }
+        Ok(levels.into())
     }
 
     fn raise(&mut self, name: &str, to: u8) -> Result<(), UnknownName> {

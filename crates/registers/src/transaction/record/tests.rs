@@ -179,16 +179,35 @@ fn what_is_raised_in_place_is_the_same_change() {
     ] {
         for name in ["b", "a"] {
             let mut bytes = record.as_ref().unwrap().to_bytes();
-            let levels = record.as_ref().unwrap().raised(name, level).unwrap();
+            let levels = record.as_ref().unwrap().raised(&[name], level).unwrap();
             let last = bytes.iter_mut().rev().zip(levels.iter().rev());
             last.for_each(|(byte, level)| *byte = *level.max(byte));
-            assert_eq!(record.as_ref().unwrap().has(name, level), Ok(false));
+            assert_eq!(record.as_ref().unwrap().have(&[name], level), Ok(false));
             change(&mut record, name).unwrap();
             assert_eq!(Record::read(&bytes), Ok(record.clone()));
         }
     }
     assert_eq!(record, None, "all have finished");
-    assert_eq!(begun().unwrap().raised("c", VOTED), Err(UnknownName));
+    assert_eq!(begun().unwrap().raised(&["c"], VOTED), Err(UnknownName));
     let bytes = [&begun().unwrap().to_bytes()[..14], &[FORGOTTEN, FINISHED]].concat();
     assert_eq!(Record::read(&bytes), Ok(None));
+}
+
+#[test]
+fn several_sides_come_as_far_in_one_raise_as_one_after_another() {
+    let record = begun().unwrap();
+    let both = record.raised(&["b", "a"], VOTED).unwrap();
+    let one_after_another = ["a", "b"].map(|name| record.raised(&[name], VOTED).unwrap());
+    let highest: Vec<u8> = one_after_another[0]
+        .iter()
+        .zip(one_after_another[1].iter())
+        .map(|(one, other)| *one.max(other))
+        .collect();
+    assert_eq!(*both, *highest);
+    let mut voted = Some(record);
+    Record::vote(&mut voted, "a").unwrap();
+    assert_eq!(voted.as_ref().unwrap().have(&["a", "b"], VOTED), Ok(false));
+    Record::vote(&mut voted, "b").unwrap();
+    assert_eq!(voted.as_ref().unwrap().have(&["a", "b"], VOTED), Ok(true));
+    assert_eq!(voted.unwrap().have(&["a", "c"], VOTED), Err(UnknownName));
 }
