@@ -1,5 +1,8 @@
 //! How many rounds the steps of a transaction take, counted by the nodes.
 
+use std::thread;
+use std::time::Duration;
+
 use redlatch::transaction::{Decision, JoinError, Participant, TransactionId};
 use support::eventually;
 use support::locks::{LIMIT, calls};
@@ -20,6 +23,8 @@ const AGAIN_FINISH: u64 = 3;
 const FINISH: u64 = 2;
 /// Of a process that has all sides: the begin, all votes, that all have finished, and to forget it.
 const WHOLE: u64 = 4;
+
+const APART: Duration = Duration::from_millis(5);
 
 /// A participant that counts the rounds between its steps.
 struct Counting<'a> {
@@ -163,17 +168,25 @@ fn a_transaction_of_one_process_takes_four_rounds_however_many_sides_there_are()
     // So it knows the group.
     assert_eq!(client.register("a").unwrap().read().unwrap(), None);
     let names = ["a", "b", "c", "d", "e"];
-    for count in [1, 2, 5] {
-        let mut shelves: Vec<Shelf> = names[..count].iter().map(|_| Shelf::default()).collect();
+    let before = scripts(&servers);
+    let mut count = 0;
+    for among in [1, 2, 5].repeat(5) {
+        let mut shelves: Vec<Shelf> = names[..among].iter().map(|_| Shelf::default()).collect();
         let mut sides: Vec<(&str, &mut dyn Participant<Error = &'static str>)> = Vec::new();
         for (name, shelf) in names.iter().zip(&mut shelves) {
             sides.push((name, shelf));
         }
-        let before = scripts(&servers);
+        // Ballots count milliseconds. One that begins in that of the record before may be refused,
+        // as that is removed: which takes two rounds more.
+        thread::sleep(APART);
         let ended = client.transactions().run(&mut sides);
         assert_eq!(ended.unwrap(), Decision::Committed);
-        let rounds = || scripts(&servers) - before;
-        assert!(eventually(LIMIT, || rounds() >= WHOLE), "{}", rounds());
-        assert_eq!(rounds(), WHOLE, "{count} sides");
+        count += 1;
     }
+    let rounds = scripts(&servers) - before;
+    // The last one is forgotten when this client has something else to do.
+    assert!(
+        (WHOLE * count - 1..=WHOLE * count).contains(&rounds),
+        "{rounds}"
+    );
 }
