@@ -86,6 +86,8 @@ pub(crate) enum Mistake {
     NewestRead,
     /// A side that has voted and waits for too long rolls back, without a look at the record.
     RolledBackAlone,
+    /// Who has all sides of a transaction votes for all before the last one is prepared.
+    VotedForAll,
     /// An abort does not look whether the record is committed.
     CommittedAborted,
     /// The first side that has finished removes the record.
@@ -112,8 +114,9 @@ pub(crate) const OF_GROUPS: [Mistake; 5] = [
 ];
 
 /// Those about transactions.
-pub(crate) const OF_TRANSACTIONS: [Mistake; 3] = [
+pub(crate) const OF_TRANSACTIONS: [Mistake; 4] = [
     Mistake::RolledBackAlone,
+    Mistake::VotedForAll,
     Mistake::CommittedAborted,
     Mistake::RecordRemovedEarly,
 ];

@@ -19,6 +19,8 @@ pub(crate) struct Ledger {
 #[derive(Debug, Default)]
 struct Transaction {
     is_begun: bool,
+    /// Has one client all of its sides? Nobody else is asked to join it.
+    is_whole: bool,
     sides: [Side; SIDES],
 }
 
@@ -48,16 +50,21 @@ impl Ledger {
         self.transactions.len()
     }
 
+    /// Those that have a record.
+    fn begun(&self) -> impl Iterator<Item = usize> {
+        (0..self.len()).filter(|number| self.transactions[*number].is_begun)
+    }
+
     /// Those that can be joined.
-    pub(crate) fn begun(&self) -> Vec<usize> {
-        (0..self.len())
-            .filter(|number| self.transactions[*number].is_begun)
+    pub(crate) fn joinable(&self) -> Vec<usize> {
+        self.begun()
+            .filter(|number| !self.transactions[*number].is_whole)
             .collect()
     }
 
     /// The oldest that this side does not know to be over.
     pub(crate) fn next(&self, side: usize) -> Option<usize> {
-        self.begun()
+        self.joinable()
             .into_iter()
             .find(|number| !self.transactions[*number].sides[side].is_ended)
     }
@@ -85,7 +92,7 @@ impl Ledger {
             .iter_mut()
             .for_each(|awaited| _ = awaited.remove(&side));
         if self.is_over() {
-            self.begun()
+            self.begun().collect()
         } else {
             Vec::new()
         }
@@ -100,6 +107,12 @@ impl Ledger {
     /// It has a record.
     pub(super) fn begins(&mut self, number: usize) {
         self.transactions[number].is_begun = true;
+    }
+
+    /// The same, and one client has all sides.
+    pub(super) fn begins_whole(&mut self, number: usize) {
+        self.begins(number);
+        self.transactions[number].is_whole = true;
     }
 
     pub(super) fn ends(&mut self, number: usize, side: usize) {

@@ -2,7 +2,8 @@
 //! `src/registers/transaction.rs` and its `side.rs` have them. They die and come back; their disks,
 //! which are in the `Ledger`, stay.
 //!
-//! Each client is a side, with its first thread. Not simulated: how a side gets the id, and the
+//! Each client is a side, with its first thread. A client may also run a whole transaction, as
+//! `sides.rs` there does: with all sides, beside the clients of those. Not simulated: how a side gets the id, and the
 //! list of all records, for which each is read.
 
 use super::ledger::SIDES;
@@ -38,6 +39,10 @@ pub(crate) enum Participation {
         refuses: bool,
     },
     Recover,
+    /// It has all sides. `refuses`: the last of them cannot prepare.
+    Whole {
+        refuses: bool,
+    },
 }
 
 impl Caller {
@@ -55,10 +60,12 @@ impl Caller {
                 patience,
                 refuses,
             } => {
-                let joining = TransactionSide::join(self.disk(number));
+                let joining = TransactionSide::join(self.disk(self.shared.side, number));
                 let until = self.now().after(patience);
-                return self.join(joining, number, until, refuses).await;
+                let side = self.shared.side;
+                return self.join(side, joining, number, until, refuses).await;
             }
+            Participation::Whole { refuses } => return self.run_whole(refuses).await,
             Participation::Recover => self.recover().await?,
         }
         Ok(Outcome::Done)
@@ -69,9 +76,10 @@ impl Caller {
         let side = self.shared.side;
         let count = self.shared.ledger.borrow().len();
         for number in 0..count {
-            if self.disk(number) != Disk::Nothing {
-                let joining = TransactionSide::recover(self.disk(number));
-                self.join(joining, number, self.now(), false).await?;
+            let disk = self.disk(side, number);
+            if disk != Disk::Nothing {
+                let joining = TransactionSide::recover(disk);
+                self.join(side, joining, number, self.now(), false).await?;
             } else if self.record(number).await?.is_some_and(|record| {
                 let mut all = record.participants();
                 !record.is_committed() && all.any(|(name, voted)| name == NAMES[side] && !voted)
@@ -96,6 +104,7 @@ impl Caller {
     /// Takes the steps of this side.
     async fn join(
         &self,
+        side: usize,
         mut joining: TransactionSide,
         number: usize,
         until: Time,
@@ -106,11 +115,11 @@ impl Caller {
             let step = joining.step();
             match step {
                 JoinStep::Look | JoinStep::LookAgain => {
-                    joining.learned(self.look(number).await?);
+                    joining.learned(self.look(side, number).await?);
                 }
-                JoinStep::AskDisk => joining.found(self.disk(number)),
+                JoinStep::AskDisk => joining.found(self.disk(side, number)),
                 JoinStep::Vote | JoinStep::Wait | JoinStep::Abort => {
-                    match self.ask_record(step, number, until).await {
+                    match self.ask_record(side, step, number, until).await {
                         Ok(told) => joining.learned(told),
                         Err(failure) => {
                             asked += u32::from(step == JoinStep::Abort);
@@ -123,7 +132,7 @@ impl Caller {
                     if self.now() >= until {
                         let is_voted = joining.step() == JoinStep::Wait;
                         if is_voted && self.shared.has(Mistake::RolledBackAlone) {
-                            self.write(number, JoinStep::RollBack).await;
+                            self.write(side, number, JoinStep::RollBack).await;
                             return Ok(Outcome::Aborted);
                         }
                         joining.lose_patience();
@@ -131,12 +140,12 @@ impl Caller {
                 }
                 JoinStep::Prepare if refuses => joining.refuse(),
                 JoinStep::Finish => {
-                    self.finish(number).await?;
+                    self.finish(side, number).await?;
                     joining.done();
                 }
                 JoinStep::Done(end) => {
                     let mut ledger = self.shared.ledger.borrow_mut();
-                    ledger.ends(number, self.shared.side);
+                    ledger.ends(number, side);
                     if end == JoinEnd::NotPrepared {
                         ledger.report(number, "has a vote that the disk does not know");
                     }
@@ -150,7 +159,7 @@ impl Caller {
                     });
                 }
                 step => {
-                    self.write(number, step).await;
+                    self.write(side, number, step).await;
                     joining.done();
                 }
             }
@@ -158,8 +167,7 @@ impl Caller {
     }
 
     /// Notes that this side has finished.
-    async fn finish(&self, number: usize) -> Result<(), Failure> {
-        let side = self.shared.side;
+    async fn finish(&self, side: usize, number: usize) -> Result<(), Failure> {
         let is_early = self.shared.has(Mistake::RecordRemovedEarly);
         let finish = move |record: &mut Option<Record>| {
             let told = Record::finish(record, NAMES[side]).expect("it takes part");
@@ -169,7 +177,7 @@ impl Caller {
         if is_early {
             self.change(number, finish).await?;
         } else {
-            self.raise(number, FINISHED, finish).await?;
+            self.raise(&NAMES[side..=side], number, FINISHED).await?;
         }
         Ok(())
     }
@@ -177,17 +185,15 @@ impl Caller {
     /// Votes, waits or aborts.
     async fn ask_record(
         &self,
+        side: usize,
         step: JoinStep,
         number: usize,
         until: Time,
     ) -> Result<RecordState, Failure> {
-        let side = self.shared.side;
         let told = match step {
             JoinStep::Vote => {
-                let vote = move |record: &mut Option<Record>| {
-                    Record::vote(record, NAMES[side]).expect("it takes part")
-                };
-                return self.raise(number, VOTED, vote).await;
+                let record = self.raise(&NAMES[side..=side], number, VOTED).await?;
+                Ok(told(record.as_ref(), side))
             }
             JoinStep::Abort if self.shared.has(Mistake::CommittedAborted) => {
                 self.change(number, |record| *record = None).await?;
@@ -201,22 +207,21 @@ impl Caller {
             }
             _ => {
                 self.pause(PAUSE.min(until.since(self.now()))).await;
-                return self.look(number).await;
+                return self.look(side, number).await;
             }
         };
         Ok(told.expect("it takes part"))
     }
 
-    /// Notes that this side has come so far: in place, or by a change.
+    /// Notes that these sides have come so far, in place or by a change, and returns the record.
     async fn raise(
         &self,
+        names: &'static [&'static str],
         number: usize,
         to: u8,
-        change: impl FnMut(&mut Option<Record>) -> RecordState + 'static,
-    ) -> Result<RecordState, Failure> {
-        let name = NAMES[self.shared.side];
+    ) -> Result<Option<Record>, Failure> {
         let record = Record::begin(&NAMES, 0).expect("there can be these");
-        let levels = record.raised(&[name], to).expect("it takes part");
+        let levels = record.raised(names, to).expect("they take part");
         let register = from_transaction(number).to_string();
         let group = self.group().await?;
         let command = RegisterCommand::Raise(levels);
@@ -229,16 +234,26 @@ impl Caller {
         if agreed.is_some()
             && record
                 .as_ref()
-                .is_none_or(|it| it.have(&[name], to) == Ok(true))
+                .is_none_or(|it| it.have(names, to) == Ok(true))
         {
-            return Ok(Record::look(record.as_ref(), name).expect("it takes part"));
+            return Ok(record);
         }
-        self.change(number, change).await
+        self.change(number, move |record| {
+            for name in names {
+                let told = match to {
+                    VOTED => Record::vote(record, name),
+                    _ => Record::finish(record, name),
+                };
+                told.expect("it takes part");
+            }
+            record.clone()
+        })
+        .await
     }
 
-    async fn look(&self, number: usize) -> Result<RecordState, Failure> {
+    async fn look(&self, side: usize, number: usize) -> Result<RecordState, Failure> {
         let record = self.record(number).await?;
-        Ok(Record::look(record.as_ref(), NAMES[self.shared.side]).expect("it takes part"))
+        Ok(told(record.as_ref(), side))
     }
 
     async fn record(&self, number: usize) -> Result<Option<Record>, Failure> {
@@ -272,22 +287,95 @@ impl Caller {
             .await
     }
 
-    fn disk(&self, number: usize) -> Disk {
-        self.shared.ledger.borrow().disk(number, self.shared.side)
+    fn disk(&self, side: usize, number: usize) -> Disk {
+        self.shared.ledger.borrow().disk(number, side)
     }
 
     /// Changes the disk. The process may die before or behind that.
-    async fn write(&self, number: usize, step: JoinStep) {
+    async fn write(&self, side: usize, number: usize, step: JoinStep) {
         self.pause(WRITE).await;
-        self.shared
-            .ledger
-            .borrow_mut()
-            .step(number, self.shared.side, step);
+        self.shared.ledger.borrow_mut().step(number, side, step);
         self.pause(WRITE).await;
     }
 
     async fn pause(&self, pause: Duration) {
         let until = self.now().after(pause);
         self.line.sleep(until, || self.now()).await;
+    }
+}
+
+fn told(record: Option<&Record>, side: usize) -> RecordState {
+    Record::look(record, NAMES[side]).expect("it takes part")
+}
+
+// A client that has all sides.
+
+/// The sides that were asked to prepare, as `sides.rs` has them.
+impl Caller {
+    async fn run_whole(&self, refuses: bool) -> Result<Outcome, Failure> {
+        let number = self.shared.ledger.borrow_mut().add();
+        let record = Record::begin(&NAMES, 0).expect("there can be these");
+        self.change(number, move |current| *current = Some(record.clone()))
+            .await?;
+        self.shared.ledger.borrow_mut().begins_whole(number);
+        let mut sides = vec![TransactionSide::begun(); SIDES];
+        for (side, joining) in sides.iter_mut().enumerate() {
+            if side == SIDES - 1 {
+                if self.shared.has(Mistake::VotedForAll) {
+                    self.raise(&NAMES, number, VOTED).await?;
+                }
+                if refuses {
+                    joining.refuse();
+                    break;
+                }
+            }
+            self.write(side, number, JoinStep::Prepare).await;
+            joining.done();
+        }
+        if refuses {
+            self.abort_whole(&mut sides, number).await;
+        } else {
+            self.vote_whole(&mut sides, number).await;
+        }
+        for (side, joining) in sides.iter_mut().enumerate() {
+            if joining.step() == JoinStep::Commit {
+                self.write(side, number, JoinStep::Commit).await;
+                joining.done();
+            }
+        }
+        let finish = sides.iter().all(|it| it.step() == JoinStep::Finish);
+        if finish && self.raise(&NAMES, number, FINISHED).await.is_ok() {
+            sides.iter_mut().for_each(TransactionSide::done);
+        }
+        let mut ended = Ok(Outcome::Done);
+        for (side, joining) in sides.into_iter().enumerate().rev() {
+            let one = self.join(side, joining, number, self.now(), false).await;
+            if ended == Ok(Outcome::Done) || one.is_err() {
+                ended = one;
+            }
+        }
+        ended
+    }
+
+    async fn vote_whole(&self, sides: &mut [TransactionSide], number: usize) {
+        let record = self.raise(&NAMES, number, VOTED).await;
+        for (side, joining) in sides.iter_mut().enumerate() {
+            match &record {
+                Ok(record) => joining.learned(told(record.as_ref(), side)),
+                Err(_) => joining.lose_patience(),
+            }
+        }
+    }
+
+    async fn abort_whole(&self, sides: &mut [TransactionSide], number: usize) {
+        let told = self
+            .change(number, |record| Record::abort(record, None))
+            .await;
+        for joining in sides {
+            joining.lose_patience();
+            if told == Ok(Ok(RecordState::Abort)) {
+                joining.learned(RecordState::Abort);
+            }
+        }
     }
 }

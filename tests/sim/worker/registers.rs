@@ -62,12 +62,16 @@ impl Worker {
         if context.has_faults_ended || !self.has_recovered {
             return Some(Participation::Recover);
         }
-        let begun = ledger.begun();
+        let begun = ledger.joinable();
         let may_begin = ledger.len() < TRANSACTIONS_MAX;
         let number = match ledger.next(client.name.0) {
             // A late request.
             _ if !begun.is_empty() && random.chance(50) => random.pick(&begun),
             Some(number) => number,
+            None if may_begin && random.chance(150) => {
+                let refuses = random.chance(100);
+                return Some(Participation::Whole { refuses });
+            }
             None => return (may_begin && random.chance(300)).then_some(Participation::Begin),
         };
         let patience = Duration::from_millis(random.pick(&[0, 300, 1_000, 1_000]));
