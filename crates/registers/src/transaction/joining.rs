@@ -354,6 +354,8 @@ mod tests {
                 JoinStep::Done(JoinEnd::Over)
             ]
         );
+        let begun = steps_with(TransactionSide::begun(), &before[1..], |_| Disk::Prepared);
+        assert_eq!(begun, steps[1..], "also by who has begun it");
         let open = Some(RecordState::Open);
         let seen = [open, None, open, Some(RecordState::Absent), None];
         let steps = steps_with(join(), &seen, |_| Disk::Prepared);
