@@ -3,6 +3,7 @@
 //!
 //! The record of a transaction is the value of a register.
 
+mod record_register;
 mod side;
 mod sides;
 
@@ -12,14 +13,13 @@ pub use redlatch_registers::transaction::{PARTICIPANT_NAME_MAX, PARTICIPANTS_MAX
 
 #[cfg(doc)]
 use super::register::Registers;
-use super::register::{Register, Value};
+use super::register::Value;
 use crate::client::LockClient;
 use crate::clock;
 use crate::entropy::draw;
 use crate::error::RegisterError;
-use redlatch_registers::transaction::{
-    Disk, InvalidRecord, Record, RecordState, TransactionSide, UnknownName, VOTED,
-};
+use record_register::{RecordRegister, read};
+use redlatch_registers::transaction::{Disk, Record, RecordState, TransactionSide};
 use side::{LEFT, Side};
 use sides::Sides;
 use std::time::Duration;
@@ -308,96 +308,6 @@ fn draw_id(group: u64) -> Result<TransactionId, RegisterError> {
         .split_first_chunk()
         .expect("16 of 20 bytes");
     Ok(TransactionId::new(group, u128::from_be_bytes(*random)))
-}
-
-/// The register that has the record of a transaction.
-struct RecordRegister<'a> {
-    client: &'a LockClient,
-    id: TransactionId,
-    register: Register,
-}
-
-impl RecordRegister<'_> {
-    /// Changes the record. What is not changed is not written.
-    fn change<T>(
-        &self,
-        mut change: impl FnMut(&mut Option<Record>) -> Result<T, UnknownName>,
-    ) -> Result<T, TransactionError> {
-        let changed = self.register.update(|bytes| {
-            let mut record = read(bytes.as_deref())?;
-            let result = change(&mut record);
-            if result.is_ok() {
-                *bytes = record.as_ref().map(Record::to_bytes);
-            }
-            Ok(result)
-        })?;
-        self.check_group()?;
-        Ok(changed?)
-    }
-
-    fn look(&self) -> Result<Option<Record>, TransactionError> {
-        self.seen(self.register.read()?.as_ref())
-    }
-
-    /// Notes that these sides have come so far, and returns the record: in place, in one round, or
-    /// by a change if the record was not seen, or another ballot was promised for it.
-    fn raise(
-        &self,
-        seen: Option<&Record>,
-        names: &[&str],
-        to: u8,
-    ) -> Result<Option<Record>, TransactionError> {
-        if let Some(seen) = seen {
-            let raised = self.register.raise(seen.raised(names, to)?)?;
-            let record = self.seen(raised.as_ref())?;
-            let is_done = record
-                .as_ref()
-                .map_or(Ok(true), |record| record.have(names, to))?;
-            if is_done {
-                return Ok(record);
-            }
-        }
-        self.change(|record| {
-            for name in names {
-                match to {
-                    VOTED => Record::vote(record, name)?,
-                    _ => Record::finish(record, name)?,
-                };
-            }
-            Ok(record.clone())
-        })
-    }
-
-    /// Waits until the record is as it is wanted, for up to `wait`, and looks.
-    fn wait_until(
-        &self,
-        wait: Duration,
-        is_wanted: impl Fn(Option<&Value>) -> bool,
-    ) -> Result<Option<Record>, TransactionError> {
-        self.seen(self.register.wait_until(wait, is_wanted)?.as_ref())
-    }
-
-    fn seen(&self, value: Option<&Value>) -> Result<Option<Record>, TransactionError> {
-        self.check_group()?;
-        Ok(read(value.map(Value::bytes))?)
-    }
-
-    /// Are the nodes the group that the id names, also after what was asked last? They may have
-    /// lost their data and have been formed anew meanwhile: in that group there is no record, which
-    /// means nothing.
-    fn check_group(&self) -> Result<(), TransactionError> {
-        if self.client.core.register_nodes()?.group()?.id == self.id.group() {
-            return Ok(());
-        }
-        Err(TransactionError::OtherGroup { id: self.id })
-    }
-}
-
-/// The record in a register. `None`: the register has no value, or all have finished.
-fn read(bytes: Option<&[u8]>) -> Result<Option<Record>, RegisterError> {
-    bytes
-        .map_or(Ok(None), Record::read)
-        .map_err(|InvalidRecord { format, .. }| RegisterError::OtherFormat { url: None, format })
 }
 
 // Listing the transactions that are not at their end.

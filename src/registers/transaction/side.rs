@@ -1,6 +1,7 @@
 //! The loop that runs one side of a transaction: its steps, on the record and on its disk.
 
-use super::{Decision, Participant, RecordRegister, disk, read};
+use super::record_register::{RecordRegister, read};
+use super::{Decision, Participant, disk};
 use crate::clock::{self, Time};
 use crate::error::{JoinError, RegisterError, TransactionError};
 use crate::registers::register::Value;

@@ -26,8 +26,9 @@
 //! is not there would write, and each side that is rolled back would leave a tombstone. The search
 //! has it as a mistake, `BegunWithVotes`.
 
+use super::record_register::RecordRegister;
 use super::side::Side;
-use super::{Decision, Participant, RecordRegister};
+use super::{Decision, Participant};
 use crate::clock;
 use crate::error::{JoinError, TransactionError};
 use redlatch_registers::transaction::{

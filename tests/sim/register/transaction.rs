@@ -3,8 +3,9 @@
 //! which are in the `Ledger`, stay.
 //!
 //! Each client is a side, with its first thread. A client may also run a whole transaction, as
-//! `sides.rs` there does: with all sides, beside the clients of those. Not simulated: how a side gets the id, and the
-//! list of all records, for which each is read.
+//! `sides.rs` there does: with all sides, beside the clients of those.
+//!
+//! Not simulated: how a side gets the id, and the list of all records, for which each is read.
 
 use super::ledger::SIDES;
 use super::membership::Caller;
