@@ -57,7 +57,11 @@ impl Transactions<'_> {
     ///
     /// There cannot be these participants, or the nodes' register could not be written.
     pub fn begin(&self, names: &[&str]) -> Result<TransactionId, TransactionError> {
-        self.create(&Record::begin(names, clock::wall_micros())?)
+        let record = Record::begin(names, clock::wall_micros())?;
+        let id = self.create(&record)?;
+        let nodes = self.client.core.register_nodes()?;
+        nodes.quorum.memory().began(id, record);
+        Ok(id)
     }
 
     fn create(&self, record: &Record) -> Result<TransactionId, TransactionError> {
@@ -115,16 +119,21 @@ impl Transactions<'_> {
             Ok(record) => record,
             Err(error) => return unreached(disk, error),
         };
+        let seen = self.begun_by_this_client(id, name, disk);
+        let joining = match &seen {
+            Some(_) => TransactionSide::begun(),
+            None => TransactionSide::join(disk),
+        };
         Side {
             record: &record,
             id,
             name,
             participant,
             until,
-            seen: None,
+            seen,
             refusal: None,
         }
-        .run(TransactionSide::join(disk))
+        .run(joining)
     }
 
     /// Runs a whole transaction, for a process that has all of its sides: begins it between these
@@ -214,6 +223,14 @@ impl Transactions<'_> {
         }
         self.abort_unknown(name).map_err(RecoverError::NotListed)?;
         Ok(decided)
+    }
+
+    /// The record of what this client has begun, and this side joins for the first time: it was
+    /// open, so it need not be looked at.
+    fn begun_by_this_client(&self, id: &TransactionId, name: &str, disk: Disk) -> Option<Record> {
+        let nodes = self.client.core.register_nodes().ok()?;
+        let begun = nodes.quorum.memory().joins(id, name);
+        begun.filter(|_| disk == Disk::Nothing)
     }
 
     /// Aborts what waits for a vote of this participant, whose disk knows of nothing.

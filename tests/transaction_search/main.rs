@@ -67,6 +67,8 @@ struct Search {
     keeps_ids: bool,
     /// Does one process have all sides? It is the first process of each.
     has_whole: bool,
+    /// Does the first process of the first side begin it, and join without a look?
+    is_begun_by_side: bool,
 }
 
 /// Each side is one process.
@@ -78,6 +80,7 @@ const ONE_EACH: Search = Search {
     recovers: true,
     keeps_ids: false,
     has_whole: false,
+    is_begun_by_side: false,
 };
 
 impl Model for Search {
@@ -122,14 +125,21 @@ impl Model for Search {
             Step::Begin => {
                 world.begin();
                 world.whole = self.has_whole.then(|| Whole::new(world.sides.len()));
+                world.is_known_open = self.is_begun_by_side;
                 if mistake == Mistake::BegunWithVotes {
                     world.record = None;
                 }
             }
             Step::Ask(at) => {
+                let is_beginner = (at.side, at.process) == (0, 0);
+                let is_known_open = is_beginner && std::mem::take(&mut world.is_known_open);
                 let side = &mut world.sides[at.side];
                 side.asked += 1;
-                side.processes[at.process].joining = Some(TransactionSide::join(side.disk));
+                let joining = match (is_known_open, side.disk) {
+                    (true, Disk::Nothing) => TransactionSide::begun(),
+                    (_, disk) => TransactionSide::join(disk),
+                };
+                side.processes[at.process].joining = Some(joining);
             }
             Step::StartAgain(at) => world.start_again(at, mistake),
             Step::Crash(at) => {
@@ -359,6 +369,29 @@ fn a_side_of_two_processes_is_told_nothing_wrong_in_all_schedules() {
         ("both are asked, and forget", both_are_asked_and_forget()),
     ] {
         let states = explore::all_sound(name, &mut sound, STATES_MAX);
+        assert!(states > 10_000, "{name}: {states}");
+    }
+}
+
+#[test]
+fn who_has_begun_it_joins_without_a_look_in_all_schedules() {
+    for (name, sound) in [
+        (
+            "begun, one each",
+            Search {
+                processes: vec![1, 1],
+                ..ONE_EACH
+            },
+        ),
+        ("begun, one is replaced", one_is_replaced()),
+        ("begun, both are asked", both_are_asked()),
+        ("begun, and forget", both_are_asked_and_forget()),
+    ] {
+        let mut begun = Search {
+            is_begun_by_side: true,
+            ..sound
+        };
+        let states = explore::all_sound(name, &mut begun, STATES_MAX);
         assert!(states > 10_000, "{name}: {states}");
     }
 }

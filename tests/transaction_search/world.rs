@@ -68,6 +68,8 @@ pub(crate) struct Place {
 pub(crate) struct World {
     pub(crate) record: Option<Record>,
     pub(crate) has_begun: bool,
+    /// Does the first process of the first side know that it has begun it, and has not joined?
+    pub(crate) is_known_open: bool,
     pub(crate) sides: Vec<Side>,
     /// A process that has all sides, while they have steps in common; and what it has sent.
     pub(crate) whole: Option<Whole>,
@@ -91,6 +93,7 @@ impl World {
         Self {
             record: None,
             has_begun: false,
+            is_known_open: false,
             sides: processes.iter().map(side).collect(),
             whole: None,
             shared: Vec::new(),

@@ -8,6 +8,7 @@ use crate::clock::Time;
 use crate::engine::NodeSet;
 use crate::error::RegisterError;
 use crossbeam_channel::{Receiver, Sender, bounded};
+use redlatch_registers::transaction::{Record, TransactionId};
 use redlatch_registers::{Ballot, COMBINED_MAX, Draft, Epoch, Proposer};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,12 +16,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// How many registers are remembered. Those that are in use are, however many.
 const REMEMBERED_MAX: usize = 1024;
 
+/// How many transactions are remembered that were begun and not joined.
+const BEGUN_MAX: usize = 64;
+
 #[derive(Debug, Default)]
 pub(crate) struct RegisterMemory {
     /// The latest known epoch of the group, and when it was looked at.
     group: Mutex<Option<(Epoch, Time)>>,
     reported: Mutex<ReportedVotes>,
     registers: Mutex<HashMap<Arc<[u8]>, Arc<CombinedRegister>>>,
+    /// The transactions that this client has begun, oldest first.
+    begun: Mutex<VecDeque<BegunTransaction>>,
+}
+
+/// A transaction that this client has begun, which some of its sides have not joined here.
+#[derive(Debug)]
+struct BegunTransaction {
+    id: TransactionId,
+    record: Record,
+    unjoined: Vec<String>,
 }
 
 /// The nodes that were last reported to have a vote on registers, and to have none.
@@ -47,6 +61,36 @@ impl RegisterMemory {
             registers.retain(|_, register| Arc::strong_count(register) > 1);
         }
         Arc::clone(registers.entry(Arc::clone(key)).or_default())
+    }
+
+    /// This client has begun a transaction, with this record.
+    pub(crate) fn began(&self, id: TransactionId, record: Record) {
+        let mut begun = lock(&self.begun);
+        if begun.len() == BEGUN_MAX {
+            // What is forgotten is looked at by who joins.
+            begun.pop_front();
+        }
+        let names = record.participants();
+        begun.push_back(BegunTransaction {
+            id,
+            unjoined: names.map(|(name, _)| name.to_owned()).collect(),
+            record,
+        });
+    }
+
+    /// A side joins a transaction. Returns the record as this client has begun it: once for each
+    /// side, since one that joins again may have committed and forgotten it.
+    pub(crate) fn joins(&self, id: &TransactionId, name: &str) -> Option<Record> {
+        let mut begun = lock(&self.begun);
+        let index = begun.iter().position(|it| it.id == *id)?;
+        let transaction = &mut begun[index];
+        let side = transaction.unjoined.iter().position(|it| it == name)?;
+        transaction.unjoined.swap_remove(side);
+        let record = transaction.record.clone();
+        if transaction.unjoined.is_empty() {
+            begun.remove(index);
+        }
+        Some(record)
     }
 
     /// A majority of the nodes has accepted this last for the register with this key.
