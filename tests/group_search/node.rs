@@ -309,6 +309,7 @@ impl Node {
         self.keyspace.replication = Replication {
             is_replica: said.is_replica,
             id: Some(said.id.to_string()),
+            former: None,
             offset: said.written.into(),
             replicas: said
                 .replicas

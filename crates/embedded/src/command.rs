@@ -7,7 +7,7 @@ use super::database::{self, Database, bulk_or_null};
 use super::keyspace::{self, Keyspace, millis};
 use super::reply::{CommandError, CommandResult, OwnedReply, Protocol, count, refuse};
 use super::session::{self, ConnectionState};
-use super::{lua, pushes, zset};
+use super::{hash, lua, pushes, zset};
 use redlatch_protocol::time::Time;
 
 /// The call of a command: the node, the connection, the time, and the words.
@@ -124,6 +124,8 @@ const COMMANDS: &[KnownCommand] = &[
     }),
     command("get", 2, Reads(1), |call| Ok(bulk_or_null(call.string()?))),
     command("hello", -1, Open, session::hello),
+    command("hmget", -3, Reads(1), hash::hmget),
+    command("hset", -4, Plain, hash::hset),
     command("info", -1, Plain, keyspace::info),
     command("lpush", -3, Plain, database::lpush),
     command("pexpire", -3, Plain, |call| {

@@ -3,6 +3,7 @@
 //! While connections track keys, it also notes which keys it changes, for `pushes.rs`.
 
 use super::command::{Call, excerpt, integer};
+use super::hash::Hash;
 use super::reply::{CommandError, CommandResult, OwnedReply, count, refuse};
 use super::zset::SortedSet;
 use redlatch_protocol::glob;
@@ -149,6 +150,8 @@ impl StoredKey {
 pub(super) enum StoredValue {
     String(Vec<u8>),
     List(Vec<Vec<u8>>),
+    /// It has a field: a hash without fields does not exist.
+    Hash(Hash),
     /// It has a member: a sorted set without members does not exist.
     SortedSet(SortedSet),
 }
@@ -263,6 +266,7 @@ pub(super) fn kind(call: &mut Call<'_>) -> CommandResult {
             None => "none",
             Some(StoredValue::String(_)) => "string",
             Some(StoredValue::List(_)) => "list",
+            Some(StoredValue::Hash(_)) => "hash",
             Some(StoredValue::SortedSet(_)) => "zset",
         },
     ))

@@ -5,7 +5,7 @@
 //! directly, and a conformance test compares it with redis-server 7.0.15, reply by reply.
 //!
 //! It knows the commands that this library and its tests use, and runs the same Lua scripts as a
-//! server. Values are strings, lists or sorted sets. Lists can only be pushed to, and exist so that
+//! server. Values are strings, lists, hashes or sorted sets. Lists can only be pushed to, and exist so that
 //! a key of a lock can have a value of another type.
 //! Expiry is exact: like Redis, the model counts whole milliseconds of the given [`Time`]. A key
 //! that is set at millisecond `t` with `PX p` exists up to and including `t + p`.
@@ -53,14 +53,59 @@ pub struct Replication {
     pub is_replica: bool,
     /// The id of the node's reign; without one, its run id, which is new with each start as well.
     pub id: Option<String>,
+    /// The id of the reign before, of which it has all up to its own.
+    pub former: Option<String>,
     /// How far the node has written, and how far each of its replicas has.
     pub offset: u64,
     pub replicas: Vec<u64>,
 }
 
 /// All keys of a node at a time, as a replica gets them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot(Vec<BTreeMap<Vec<u8>, StoredKey>>);
+
+/// What differs between two snapshots: for each key that does, what the later one has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Changes(Vec<(usize, Vec<u8>, Option<StoredKey>)>);
+
+impl Snapshot {
+    /// What has changed since an earlier one.
+    pub fn changes_since(&self, before: &Self) -> Changes {
+        let mut changes = Vec::new();
+        let empty = BTreeMap::new();
+        for index in 0..DATABASES {
+            let keys = self.0.get(index).unwrap_or(&empty);
+            let known = before.0.get(index).unwrap_or(&empty);
+            for (key, entry) in keys
+                .iter()
+                .filter(|(key, entry)| known.get(*key) != Some(*entry))
+            {
+                changes.push((index, key.clone(), Some(entry.clone())));
+            }
+            for key in known.keys().filter(|key| !keys.contains_key(*key)) {
+                changes.push((index, key.clone(), None));
+            }
+        }
+        Changes(changes)
+    }
+
+    /// Has these changes too: absolute ends of keys stay what they are, as they do from Redis 7 on.
+    pub fn apply(&mut self, changes: &Changes) {
+        self.0.resize(self.0.len().max(DATABASES), BTreeMap::new());
+        for (index, key, entry) in &changes.0 {
+            match entry {
+                Some(entry) => self.0[*index].insert(key.clone(), entry.clone()),
+                None => self.0[*index].remove(key),
+            };
+        }
+    }
+}
+
+impl Changes {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
 
 impl Keyspace {
     /// A node without keys but for its mark, if it is a member of a group.
@@ -206,8 +251,8 @@ impl Keyspace {
 
     /// Has these keys from now on, and no others.
     pub fn load(&mut self, snapshot: &Snapshot) {
-        for (database, keys) in self.databases.iter_mut().zip(&snapshot.0) {
-            database.entries.clone_from(keys);
+        for (index, database) in self.databases.iter_mut().enumerate() {
+            database.entries = snapshot.0.get(index).cloned().unwrap_or_default();
         }
         self.pushes.flush();
     }
@@ -371,6 +416,9 @@ fn server(call: &mut Call<'_>) -> String {
     )
 }
 
+/// In place of the id of a reign.
+const NO_REIGN: &str = "0000000000000000000000000000000000000000";
+
 fn replication(call: &mut Call<'_>) -> String {
     let Keyspace {
         options,
@@ -380,12 +428,15 @@ fn replication(call: &mut Call<'_>) -> String {
     let role = if it.is_replica { "slave" } else { "master" };
     let mut replicas = String::new();
     for (index, offset) in it.replicas.iter().enumerate() {
-        replicas += &format!("slave{index}:ip=::1,port=1,state=online,offset={offset},lag=0\r\n");
+        let port = index + 1;
+        replicas +=
+            &format!("slave{index}:ip=::1,port={port},state=online,offset={offset},lag=0\r\n");
     }
     let id = it.id.as_ref().unwrap_or(&options.run_id);
+    let former = it.former.as_deref().unwrap_or(NO_REIGN);
     format!(
         "role:{role}\r\nconnected_slaves:{}\r\n{replicas}\
-         master_replid:{id}\r\nmaster_repl_offset:{}\r\n",
+         master_replid:{id}\r\nmaster_replid2:{former}\r\nmaster_repl_offset:{}\r\n",
         it.replicas.len(),
         it.offset
     )

@@ -10,7 +10,7 @@
 //! | `connection.rs`, `reply.rs` | bytes to commands; replies to bytes |
 //! | `keyspace.rs` | the model of a node |
 //! | `command.rs` | the table of commands, and the checks before one runs |
-//! | `database.rs`, `zset.rs`, `session.rs` | the commands |
+//! | `database.rs`, `hash.rs`, `zset.rs`, `session.rs` | the commands |
 //! | `pushes.rs` | `CLIENT TRACKING`, `SUBSCRIBE` and `PUBLISH`: messages that are not replies |
 //! | `lua.rs` | the script cache; the interpreter of Lua |
 //! | `ensemble.rs` | with the feature `zookeeper`: a ZooKeeper-like ensemble, `Ensemble` |
@@ -28,6 +28,7 @@ mod connection;
 mod database;
 #[cfg(feature = "zookeeper")]
 mod ensemble;
+mod hash;
 mod keyspace;
 mod lua;
 mod nodes;
@@ -44,7 +45,7 @@ pub use nodes::{Nodes, NodesBuilder};
 
 /// The pure model of a node, for the simulator and for the conformance test.
 pub mod model {
-    pub use super::keyspace::{Keyspace, LiveKey, Replication, Snapshot};
+    pub use super::keyspace::{Changes, Keyspace, LiveKey, Replication, Snapshot};
     pub use super::nodes::NodeOptions;
     pub use super::reply::{OwnedReply, Protocol};
     pub use super::session::ConnectionState;

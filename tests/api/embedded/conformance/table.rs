@@ -12,6 +12,7 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("expiry", include_str!("sequences/expiry.txt")),
     ("keys", include_str!("sequences/keys.txt")),
     ("sorted_sets", include_str!("sequences/sorted_sets.txt")),
+    ("hashes", include_str!("sequences/hashes.txt")),
     ("counters", include_str!("sequences/counters.txt")),
     ("inspect", include_str!("sequences/inspect.txt")),
     ("scan", include_str!("sequences/scan.txt")),
