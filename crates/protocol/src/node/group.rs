@@ -22,6 +22,7 @@
 //!    the longest ttl greets again. (Within that time, an election ends the connections to the
 //!    server: Sentinel sends `CLIENT KILL`.)
 
+pub mod history;
 mod slot;
 
 pub use slot::tag_of;

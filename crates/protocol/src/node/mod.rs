@@ -41,7 +41,7 @@ pub use driver::{Conversation, Driver, Next, Sockets, Whereabouts};
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use group::GroupOptions;
 #[cfg(feature = "groups")]
-pub use group::{Checked, MARKER, Reign, ReignAnswer, tag_of};
+pub use group::{Checked, MARKER, Reign, ReignAnswer, history, tag_of};
 pub use handshake::{Credentials, Identity};
 pub use node_error::{NodeError, OTHER_PROCESS, OtherProtocol, Phase, TlsError, TlsErrorKind};
 pub use pending_releases::PENDING_MAX;

@@ -138,6 +138,7 @@ scripts! { 0;
     REMOVE: "script/waiting.lua", "script/sharing.lua", "../inspect/remove.lua";
     INSPECT: "../inspect/inspect.lua";
     SCAN: "../inspect/scan.lua";
+    REIGN_ACKNOWLEDGED: "script/reign_acknowledged.lua";
 }
 
 /// What a request asks of a node, as it is written and answered.

@@ -6,7 +6,7 @@ use crate::node::command::is_plain;
 use crate::node::fixture::{about, at, fenced, request, share, ttl};
 
 /// The name and the file of each script.
-const FILES: [(&str, &str); 17] = [
+const FILES: [(&str, &str); 18] = [
     ("claim", include_str!("claim.lua")),
     ("keep", include_str!("keep.lua")),
     ("release", include_str!("release.lua")),
@@ -24,6 +24,7 @@ const FILES: [(&str, &str); 17] = [
     ("remove", include_str!("../../inspect/remove.lua")),
     ("inspect", include_str!("../../inspect/inspect.lua")),
     ("scan", include_str!("../../inspect/scan.lua")),
+    ("reign_acknowledged", include_str!("reign_acknowledged.lua")),
 ];
 
 /// The script that carries out this request.
