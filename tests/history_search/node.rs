@@ -288,6 +288,7 @@ impl Node {
                 lock: self.lock(token),
                 ttl,
                 restores: false,
+                is_resumed: false,
                 reclaims,
             }),
             Command::Release { token } => engine::Command::Remove(Removal {
