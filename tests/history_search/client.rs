@@ -52,8 +52,9 @@ pub(crate) struct Session {
     /// What was written and is not carried out, and what was carried out and is not read.
     pub(crate) sent: VecDeque<Sent>,
     pub(crate) answered: VecDeque<(Sent, Answer)>,
-    /// As it was told last, with the server's clock, and when that was.
+    /// As it was told last, with the server's clock, and when that was; and its bytes.
     marker: Option<(Marker, Duration, u8)>,
+    told: Vec<u8>,
     pub(crate) proof: Proof,
     /// Has it said that its reign is proven?
     pub(crate) has_proven: bool,
@@ -75,6 +76,7 @@ impl Session {
             sent: VecDeque::new(),
             answered: VecDeque::new(),
             marker: None,
+            told: Vec::new(),
             proof: Proof::default(),
             has_proven: false,
             asks,
@@ -200,6 +202,7 @@ impl Session {
             return Err(GreetAgain);
         }
         self.marker = Some((marker, it.now, now));
+        self.told.clone_from(&it.marker);
         Ok(())
     }
 
@@ -231,6 +234,7 @@ impl Session {
             });
         }
         if is_acknowledged {
+            self.learn(standing, now);
             self.confirmed_at = self.confirmed_at.max(sent.at);
             let marker = self.marker.as_ref();
             if marker.is_some_and(|(it, ..)| it.since == Since::Unknown) {
@@ -240,11 +244,25 @@ impl Session {
         Ok(counted)
     }
 
+    /// Somebody else may have said meanwhile since when the reign is known.
+    fn learn(&mut self, standing: &Standing, now: u8) {
+        let Standing::Reigning(it) = standing else {
+            return;
+        };
+        let told = Marker::parse(&it.marker);
+        let known = self.marker.as_ref().map(|(known, ..)| known);
+        if let Some(marker) = told.filter(|told| known.is_some_and(|it| it.is_same(told))) {
+            self.marker = Some((marker, it.now, now));
+            self.told.clone_from(&it.marker);
+        }
+    }
+
     /// The library's rule, or a wrong one.
     fn weigh(&self, scheme: &Scheme, second: &Rc<Standing>) -> Weight {
         let (Some((marker, ..)), Some(first)) = (&self.marker, &self.first) else {
             return Weight::OtherReign;
         };
+        let told = &self.told;
         let group = match scheme.mistake {
             Some(Mistake::AllAcknowledgeAnyUptime) => Replicas(2 * scheme.replicas),
             Some(Mistake::FewerThanAMajority) => Replicas(scheme.replicas - 2),
@@ -261,7 +279,7 @@ impl Session {
                     it.listed = 0;
                 }
                 if scheme.has(Mistake::MarkerIgnored) {
-                    it.marker = marker.text.clone().into_bytes();
+                    it.marker.clone_from(told);
                 }
                 Standing::Reigning(it)
             }
@@ -270,7 +288,7 @@ impl Session {
         let unseen = |standing: &Standing| match standing {
             Standing::Reigning(it) => {
                 let mut it = it.clone();
-                it.marker = marker.text.clone().into_bytes();
+                it.marker.clone_from(told);
                 it.id = marker.id.clone().into_bytes();
                 Standing::Reigning(it)
             }

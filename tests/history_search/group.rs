@@ -39,7 +39,7 @@ pub(crate) struct Server {
     /// Of a replica.
     pub(crate) source: usize,
     pub(crate) link: Link,
-    /// May it ask to be continued? Not after it has begun to copy everything.
+    /// May it ask to be continued? Not after it has given up its data for a copy.
     resumes: bool,
     /// How many of its source's writes are under way.
     pub(crate) behind: Vec<Rc<Changes>>,
@@ -200,20 +200,20 @@ impl Group {
             return if writes { Answer::Failed } else { answer };
         }
         if !changes.is_empty() || is_touched {
-            self.write(server, Rc::new(changes));
+            self.write(server, &Rc::new(changes));
         }
         answer
     }
 
     /// A master writes.
-    fn write(&mut self, server: usize, changes: Rc<Changes>) {
-        self.servers[server].apply(&changes);
+    fn write(&mut self, server: usize, changes: &Rc<Changes>) {
+        self.servers[server].apply(changes);
         for (index, replica) in self.servers.iter_mut().enumerate() {
             let follows = replica.link == Link::Follows && replica.source == server;
             if index == server || !follows || replica.is_master {
                 continue;
             }
-            replica.behind.push(Rc::clone(&changes));
+            replica.behind.push(Rc::clone(changes));
             if replica.behind.len() > BEHIND_MAX {
                 replica.unlink();
             }
@@ -234,7 +234,7 @@ impl Group {
     pub(crate) fn lose(&mut self, keys: &Snapshot) {
         let master = &self.servers[self.current];
         let changes = keys.changes_since(&master.keys);
-        self.write(self.current, Rc::new(changes));
+        self.write(self.current, &Rc::new(changes));
     }
 
     pub(crate) fn deliver(&mut self, server: usize) {
@@ -295,7 +295,8 @@ impl Group {
             it.link = Link::Follows;
             return;
         }
-        it.resumes = false;
+        // As long as it has kept its data, another server may continue it.
+        it.resumes &= way == Way::Copied;
         it.link = Link::Copies;
         if way == Way::Emptied {
             it.keys = Rc::clone(half);

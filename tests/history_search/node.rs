@@ -221,9 +221,9 @@ impl Node {
         let numbers = [run, epoch, nonce].map(|number| number.to_string());
         let ends = [u64::from(replicas), quarantine, PROOF as u64].map(|it| it.to_string());
         let mut words: Vec<&[u8]> = vec![b"EVALSHA", &digest, b"1", MARKER];
-        words.extend(numbers.iter().map(|number| number.as_bytes()));
+        words.extend(numbers.iter().map(String::as_bytes));
         words.extend([step.word().as_bytes(), b""]);
-        words.extend(ends.iter().map(|number| number.as_bytes()));
+        words.extend(ends.iter().map(String::as_bytes));
         let bytes = self.reply(&words, now);
         let (reply, _) = decode(&bytes).expect("a reply").expect("all of it");
         let standing = Standing::read(PROOF, &reply);

@@ -6,6 +6,7 @@
 //! `fetch` could get and that were not there. `REDLATCH_REDIS_SERVER` adds one more.
 
 mod found;
+mod histories;
 mod operations;
 mod operations_several;
 

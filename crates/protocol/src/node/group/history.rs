@@ -53,10 +53,9 @@ impl Replicas {
 /// The marker of a reign, as `reign_acknowledged.lua` tells it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Marker {
-    /// All of it: whoever was greeted with another one gets no vote.
-    pub text: String,
     pub run_id: String,
     pub id: String,
+    pub epoch: u64,
     pub since: Since,
     pub nonce: String,
     pub replicas: u32,
@@ -90,7 +89,7 @@ impl Marker {
             "redlatch2",
             run,
             id,
-            _,
+            epoch,
             since,
             nonce,
             replicas,
@@ -107,9 +106,9 @@ impl Marker {
         };
         let is_known = former != "0";
         Some(Self {
-            text: text.to_owned(),
             run_id: run.to_owned(),
             id: id.to_owned(),
+            epoch: epoch.parse().ok()?,
             since,
             nonce: nonce.to_owned(),
             replicas: replicas.parse().ok()?,
@@ -118,6 +117,17 @@ impl Marker {
                 run_id: former_run.to_owned(),
             }),
         })
+    }
+
+    /// Is it the same but for since when the reign is known? Whoever was greeted with another one
+    /// gets no vote. That a reign is timed, or proven, which others say meanwhile, makes new locks
+    /// count sooner, and never later.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let since = other.since;
+        Self {
+            since,
+            ..self.clone()
+        } == *other
     }
 
     /// Rule 4: how long it takes at this time of the server's clock until new locks count, if they
@@ -234,7 +244,8 @@ pub enum Weight {
 pub fn weigh(replicas: Replicas, marker: &Marker, first: &Standing, second: &Standing) -> Weight {
     let is_same = |standing: &Standing| match standing {
         Standing::Reigning(it) => {
-            it.marker == marker.text.as_bytes() && it.id == marker.id.as_bytes()
+            let now = Marker::parse(&it.marker);
+            now.is_some_and(|now| now.is_same(marker)) && it.id == marker.id.as_bytes()
         }
         _ => false,
     };

@@ -44,7 +44,10 @@ fn text(since: &str, former: &str) -> String {
 #[test]
 fn a_marker_is_read_word_by_word() {
     let it = marker(&text("1234", &format!("{BEFORE} run0")));
-    assert_eq!(it.since, Since::Clock(Duration::from_millis(1234)));
+    assert_eq!(
+        (it.since, it.epoch),
+        (Since::Clock(Duration::from_millis(1234)), 7)
+    );
     assert_eq!([&*it.run_id, &it.id, &it.nonce], ["run1", ID, "n1"]);
     assert_eq!(it.replicas, 2);
     let former = Former {
@@ -135,7 +138,9 @@ fn votes_count_in_the_reign_that_was_greeted() {
     let good = standing(&greeted, ID, 10, 2, &[30, 30]);
     let others = [
         standing(&greeted, BEFORE, 10, 2, &[30, 30]),
-        standing(&text("5", "0 0"), ID, 10, 2, &[30, 30]),
+        standing(&greeted.replace("n1", "n2"), ID, 10, 2, &[30, 30]),
+        standing(&greeted.replace("run1", "run2"), ID, 10, 2, &[30, 30]),
+        standing(&greeted.replace(" 7 ", " 8 "), ID, 10, 2, &[30, 30]),
         standing("", ID, 10, 2, &[30, 30]),
         Standing::NotMaster,
         Standing::Hidden,
@@ -143,6 +148,9 @@ fn votes_count_in_the_reign_that_was_greeted() {
     ];
     let weigh = |first, second| weigh(Replicas(2), &marker(&greeted), first, second);
     assert_eq!(weigh(&good, &good), Weight::Acknowledged);
+    // Somebody else has said meanwhile since when the reign is known.
+    let timed = standing(&text("5", "0 0"), ID, 10, 2, &[30, 30]);
+    assert_eq!(weigh(&good, &timed), Weight::Acknowledged);
     for other in &others {
         assert_eq!(weigh(&good, other), Weight::OtherReign, "{other:?}");
         assert_eq!(weigh(other, &good), Weight::OtherReign, "{other:?}");
