@@ -25,6 +25,7 @@ mod directed;
 mod expect;
 mod group;
 mod node;
+mod schedule;
 mod scheme;
 mod search;
 mod world;
