@@ -380,7 +380,8 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// A vote on the present attempt is decided. Returns the counter of a lock that is held with it.
+    /// A vote on the present attempt is decided. Returns the counter of a lock that is
+    /// held with it.
     pub(crate) fn voted(&mut self, scheme: &Scheme, now: u8, vote: &Counted) -> Option<u64> {
         let attempt = self.attempt?;
         let is_one = match vote.sent.command {

@@ -13,9 +13,9 @@
 //! `WAIT` is not there: it only delays the second question, which may be late anyway. Time is whole
 //! ticks; the clock of one server may be ahead.
 //!
-//! Each [`Mistake`](scheme::Mistake) is a wrong rule, or an assumption that does not hold, and leads
-//! to two holders in a schedule (`directed.rs`): random walks hardly find most of them. What walks
-//! do find, they find too.
+//! Each [`Mistake`](scheme::Mistake) is a wrong rule, or an assumption that does not hold, and
+//! leads to two holders in a schedule (`directed.rs`): random walks hardly find most of them. What
+//! walks do find, they find too.
 //!
 //! `REDLATCH_WALKS=1000000 cargo test --release --test history_search -- --nocapture` goes further
 //! than plain `cargo test` does; `tests/models/lib.rs` has more variables.

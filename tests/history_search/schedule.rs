@@ -1,4 +1,5 @@
-//! What schedules are made of: steps that belong together, each of which is taken if it is possible.
+//! What schedules are made of: steps that belong together, each of which is taken if it is
+//! possible.
 
 use crate::group::Way;
 use crate::scheme::Scheme;

@@ -5,8 +5,8 @@
 //! directly, and a conformance test compares it with redis-server 7.0.15, reply by reply.
 //!
 //! It knows the commands that this library and its tests use, and runs the same Lua scripts as a
-//! server. Values are strings, lists, hashes or sorted sets. Lists can only be pushed to, and exist so that
-//! a key of a lock can have a value of another type.
+//! server. Values are strings, lists, hashes or sorted sets. Lists can only be pushed to, and exist
+//! so that a key of a lock can have a value of another type.
 //! Expiry is exact: like Redis, the model counts whole milliseconds of the given [`Time`]. A key
 //! that is set at millisecond `t` with `PX p` exists up to and including `t + p`.
 //!

@@ -1,5 +1,6 @@
-//! Groups whose replicas acknowledge each vote: by this rule a failover costs no pause where servers
-//! can prove that nothing is missing. The arithmetic alone: who asks, and when, is not here.
+//! Groups whose replicas acknowledge each vote: by this rule a failover costs no pause where
+//! servers can prove that nothing is missing. The arithmetic alone: who asks, and when, is not
+//! here.
 //!
 //! A group has a master and R replicas; a majority of it is the master and K of them.
 //!
