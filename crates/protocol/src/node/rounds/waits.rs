@@ -14,7 +14,7 @@ use super::{Ended, Rounds};
 use crate::engine::{Command, Node, NodeSet, QueueEntry, QueueWait, Request, Token, quorum};
 use crate::node::session::{Hint, Session};
 use crate::time::Time;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Within this time of each other, nodes carry out one release.
@@ -25,12 +25,11 @@ const TOGETHER: Duration = Duration::from_millis(10);
 pub(super) struct Waits<W> {
     quorum: usize,
     waiters: BTreeMap<Token, Waiter<W>>,
+    /// The waiters with a caller that waits, in the order in which their waits end: there may be
+    /// thousands, and the next end is needed after every read.
+    ends: BTreeSet<(Time, Token)>,
     /// Do all waits end at once, because the client's calls were cancelled?
     are_over: bool,
-    /// How many waiters have a caller that waits.
-    open: usize,
-    /// No wait ends before this.
-    ends_at: Time,
     /// The waits that have ended, and how.
     finished: VecDeque<(W, Ended)>,
 }
@@ -47,14 +46,23 @@ struct Waiter<W> {
     reserved: NodeSet,
     /// The nodes where the lock's key has changed, or one of several is reserved.
     changed: NodeSet,
-    /// When another waiter's time to claim the lock is over, as each node told last.
-    claims: BTreeMap<Node, Time>,
+    /// When another waiter's time to claim the lock is over, as each node told last, in order.
+    claims: Vec<(Time, Node)>,
     /// Has a node called on it to ask, or was the connection lost on which it would have told?
     is_called_on: bool,
     /// Do its waits end at once, because its call was cancelled?
     is_ended: bool,
-    /// The caller that waits, and until when if nothing is told.
-    caller: Option<(W, Time)>,
+    caller: Option<Caller<W>>,
+}
+
+/// The caller that waits for a waiter.
+#[derive(Debug)]
+struct Caller<W> {
+    identity: W,
+    /// When its wait ends if nothing is told.
+    until: Time,
+    /// When it ends, as things are: its place among all ends.
+    ends_at: Time,
 }
 
 impl<W> Waiter<W> {
@@ -64,7 +72,7 @@ impl<W> Waiter<W> {
             is_turn: false,
             reserved: NodeSet::EMPTY,
             changed: NodeSet::EMPTY,
-            claims: BTreeMap::new(),
+            claims: Vec::new(),
             is_called_on: false,
             is_ended: false,
             caller: None,
@@ -74,13 +82,10 @@ impl<W> Waiter<W> {
     /// When it asks at the latest: when the time to claim is over on a majority of the nodes, with
     /// those that reserve the lock for it, and on others where it is over soon after.
     fn asks_at(&self, quorum: usize) -> Option<Time> {
-        let mut times: Vec<Time> = self.claims.values().copied().collect();
-        times.sort_unstable();
         let more = quorum.saturating_sub(self.reserved.len()).max(1);
-        let enough = *times.get(more - 1).or(times.last())?;
-        times
-            .into_iter()
-            .rfind(|time| *time <= enough.after(TOGETHER))
+        let (enough, _) = *self.claims.get(more - 1).or(self.claims.last())?;
+        let mut times = self.claims.iter().map(|(time, _)| *time);
+        times.rfind(|time| *time <= enough.after(TOGETHER))
     }
 
     /// A node has told this about it.
@@ -96,13 +101,21 @@ impl<W> Waiter<W> {
             Hint::Answered { .. } => self.reserved.remove(node),
             Hint::Changed => self.changed.insert(node),
             Hint::Lost | Hint::AskIn(Duration::ZERO) => self.is_called_on = true,
-            Hint::AskIn(time) => drop(self.claims.insert(node, now.after(time))),
+            Hint::AskIn(time) => {
+                self.forget_claim(node);
+                self.claims.push((now.after(time), node));
+                self.claims.sort_unstable();
+            }
         }
     }
 
     fn reserve(&mut self, node: Node) {
         self.reserved.insert(node);
-        self.claims.remove(&node);
+        self.forget_claim(node);
+    }
+
+    fn forget_claim(&mut self, node: Node) {
+        self.claims.retain(|(_, other)| *other != node);
     }
 
     /// Does a majority of the nodes reserve the lock for it?
@@ -124,9 +137,8 @@ impl<W> Waits<W> {
         Self {
             quorum: quorum(nodes),
             waiters: BTreeMap::new(),
+            ends: BTreeSet::new(),
             are_over: false,
-            open: 0,
-            ends_at: Time::ZERO,
             finished: VecDeque::new(),
         }
     }
@@ -136,16 +148,18 @@ impl<W> Waits<W> {
         self.finished.pop_front()
     }
 
+    /// The callers that wait. First the one whose wait ends last: whoever is to drive the
+    /// connections for the others does so for longest.
     pub(super) fn callers(&self) -> impl Iterator<Item = &W> {
-        self.waiters
-            .values()
-            .filter_map(|waiter| waiter.caller.as_ref())
-            .map(|(caller, _)| caller)
+        let names = self.ends.iter().rev().map(|(_, name)| name);
+        names
+            .filter_map(|name| self.waiters.get(name)?.caller.as_ref())
+            .map(|caller| &caller.identity)
     }
 
-    /// When the next wait ends, or earlier.
+    /// When the next wait ends.
     pub(super) fn next_end(&self) -> Option<Time> {
-        (self.open > 0).then_some(self.ends_at)
+        self.ends.first().map(|(end, _)| *end)
     }
 
     /// Does this waiter stand in the queue, and has its turn not begun?
@@ -211,14 +225,13 @@ impl<W> Waits<W> {
     fn open(&mut self, now: Time, name: Token, until: Time, caller: W) {
         self.finish(&name);
         let waiter = self.waiters.entry(name).or_insert_with(|| Waiter::new(1));
-        waiter.caller = Some((caller, until));
-        self.ends_at = if self.open == 0 {
-            until
-        } else {
-            self.ends_at.min(until)
-        };
-        self.open += 1;
-        if until <= now {
+        waiter.caller = Some(Caller {
+            identity: caller,
+            until,
+            ends_at: until,
+        });
+        self.ends.insert((until, name));
+        if self.are_over || until <= now {
             self.finish(&name);
         }
         self.settle(&name);
@@ -244,13 +257,21 @@ impl<W> Waits<W> {
 
     /// Ends the wait of a waiter if it is over, or notes when it will be.
     fn settle(&mut self, name: &Token) {
-        let Some(waiter) = self.waiters.get(name) else {
+        let Some(waiter) = self.waiters.get_mut(name) else {
             return;
         };
-        if self.are_over || waiter.is_over(self.quorum) {
-            self.finish(name);
-        } else if let Some(time) = waiter.asks_at(self.quorum) {
-            self.ends_at = self.ends_at.min(time);
+        if waiter.is_over(self.quorum) {
+            return self.finish(name);
+        }
+        let asks_at = waiter.asks_at(self.quorum);
+        let Some(caller) = &mut waiter.caller else {
+            return;
+        };
+        let ends_at = asks_at.map_or(caller.until, |time| time.min(caller.until));
+        if ends_at != caller.ends_at {
+            self.ends.remove(&(caller.ends_at, *name));
+            self.ends.insert((ends_at, *name));
+            caller.ends_at = ends_at;
         }
     }
 
@@ -259,45 +280,34 @@ impl<W> Waits<W> {
         let Some(waiter) = self.waiters.get_mut(name) else {
             return;
         };
-        if let Some((caller, _)) = waiter.caller.take() {
-            self.open -= 1;
+        if let Some(caller) = waiter.caller.take() {
+            self.ends.remove(&(caller.ends_at, *name));
             let is_called = waiter.is_called(self.quorum);
-            self.finished.push_back((caller, Ended::Wait { is_called }));
+            self.finished
+                .push_back((caller.identity, Ended::Wait { is_called }));
         }
     }
 
     /// Ends the waits whose time has come.
     pub(super) fn end_due(&mut self, now: Time) {
-        if self.next_end().is_none_or(|end| now < end) {
-            return;
-        }
-        let quorum = self.quorum;
-        let ends = self.waiters.iter().filter_map(|(name, waiter)| {
-            let (_, until) = waiter.caller.as_ref()?;
-            let asks_at = waiter.asks_at(quorum);
-            Some((*name, asks_at.map_or(*until, |time| time.min(*until))))
-        });
-        let (due, later): (Vec<_>, Vec<_>) = ends.partition(|(_, end)| *end <= now);
-        due.iter().for_each(|(name, _)| self.finish(name));
-        self.ends_at = later
-            .into_iter()
-            .map(|(_, end)| end)
-            .min()
-            .unwrap_or(self.ends_at);
-    }
-
-    pub(super) fn end(&mut self, waiter: Option<Token>) {
-        let names: Vec<Token> = match waiter {
-            Some(name) => vec![name],
-            None => self.waiters.keys().copied().collect(),
-        };
-        self.are_over |= waiter.is_none();
-        for name in names {
-            self.waiters
-                .entry(name)
-                .and_modify(|waiter| waiter.is_ended = true);
+        while let Some((end, name)) = self.ends.first().copied() {
+            if now < end {
+                return;
+            }
             self.finish(&name);
         }
+    }
+
+    /// Ends the waits of one waiter, now and until it leaves, or of all, now and from now on.
+    pub(super) fn end(&mut self, waiter: Option<Token>) {
+        let Some(name) = waiter else {
+            self.are_over = true;
+            return self.end_due(Time::MAX);
+        };
+        if let Some(waiter) = self.waiters.get_mut(&name) {
+            waiter.is_ended = true;
+        }
+        self.finish(&name);
     }
 }
 

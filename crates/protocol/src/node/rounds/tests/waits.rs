@@ -174,6 +174,37 @@ fn a_round_ends_at_its_deadline_with_the_reservations_so_far() {
 }
 
 #[test]
+fn of_many_waits_each_ends_at_its_own_time() {
+    let mut nodes = Nodes::ready(false);
+    let mut ends = Vec::new();
+    for waiter in 1..=60 {
+        // Each has a time of its own, from 2 to 61, and not in the order of their names.
+        let millis = 1 + u64::from(waiter) * 37 % 61;
+        let until = at(millis);
+        let wait = QueueWait {
+            until,
+            ..queue_wait(waiter, nodes.now)
+        };
+        nodes.rounds.wait(nodes.now, &wait, waiter.into());
+        ends.push((millis, u32::from(waiter)));
+    }
+    // One is told to ask earlier, and then later again.
+    tell(&mut nodes, 0, 60, "w1");
+    assert_eq!(nodes.rounds.waits.next_end(), Some(at(1)));
+    tell(&mut nodes, 0, 60, "w9999");
+    ends.sort_unstable();
+    for (millis, caller) in ends {
+        assert_eq!(nodes.rounds.waits.next_end(), Some(at(millis)));
+        nodes.now = at(millis);
+        nodes.rounds.tick(nodes.now);
+        let (ended, _) = nodes.rounds.poll().expect("its time has come");
+        assert_eq!(ended, caller);
+        assert!(!nodes.is_over(), "it ends once, and no other with it");
+    }
+    assert_eq!(nodes.rounds.waits.next_end(), None);
+}
+
+#[test]
 fn a_reservation_counts_only_for_its_own_waiter() {
     let mut nodes = Nodes::ready(false);
     enter(&mut nodes, 1, [false; 3]);
