@@ -213,7 +213,7 @@ impl<W> Waits<W> {
     /// The round of its turn is over, and no node without the lock is brought it any more.
     pub(super) fn end_turn(&mut self, name: &Token) {
         if !self.is_queued(name) {
-            self.waiters.remove(name);
+            self.leave(name);
         }
     }
 

@@ -68,6 +68,26 @@ fn a_turn_uses_up_what_nodes_told_before_it_and_in_it() {
 }
 
 #[test]
+fn a_wait_that_begins_in_a_turn_ends_with_it() {
+    let mut nodes = Nodes::ready(false);
+    enter(&mut nodes, 1, [RESERVED, false, false]);
+    let turn = turn(&nodes, 1).ending_by(at(50));
+    nodes.rounds.begin(nodes.now, turn, 1);
+    let wait = QueueWait {
+        until: at(90),
+        ..queue_wait(1, nodes.now)
+    };
+    nodes.rounds.wait(nodes.now, &wait, 2);
+    nodes.pass(50);
+    let ended: Vec<u32> = std::iter::from_fn(|| nodes.rounds.poll())
+        .map(|(waiter, _)| waiter)
+        .collect();
+    assert_eq!(ended, [1, 2]);
+    assert_eq!(nodes.rounds.waits.next_end(), None);
+    nodes.pass(50);
+}
+
+#[test]
 fn what_nodes_tell_of_a_set_is_a_reason_to_ask_and_no_turn() {
     let mut nodes = Nodes::ready(false);
     ask_for_set(&mut nodes, 1);
