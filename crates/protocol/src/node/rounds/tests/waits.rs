@@ -31,8 +31,13 @@ fn answer(nodes: &mut Nodes, index: usize, reserved: u8) {
 }
 
 /// The same with the number that the node gives to the waiter.
-pub(super) fn answer_with(nodes: &mut Nodes, index: usize, (given, reserved): (u64, u8)) {
+pub(super) fn answer_with(nodes: &mut Nodes, index: usize, told: (u64, u8)) {
     let number = number(nodes, index);
+    answer_to(nodes, index, number, told);
+}
+
+/// Answers the command with this number.
+fn answer_to(nodes: &mut Nodes, index: usize, number: u64, (given, reserved): (u64, u8)) {
     let subscribed = if number == 2 { SUBSCRIBED } else { "" };
     let rest = format!(":{given}\r\n:0\r\n:{reserved}\r\n:900\r\n:1\r\n$0\r\n\r\n");
     nodes.receive(index, &format!("{subscribed}*7\r\n:{number}\r\n{rest}"));

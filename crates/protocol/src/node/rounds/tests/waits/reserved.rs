@@ -114,8 +114,11 @@ fn a_set_that_waits_for_another_number_of_keys_begins_anew() {
     nodes.open(0, Verb::Queue, 1);
     (0..2).for_each(|index| answer(&mut nodes, index, 1));
     assert!(nodes.is_over());
+    let about_one = number(&mut nodes, 2);
     ask_for_set(&mut nodes, 1);
-    // The third node answers what it was asked about one of them.
-    answer(&mut nodes, 2, 1);
+    // The third node answers what it was asked about one of them, and then about both.
+    answer_to(&mut nodes, 2, about_one, (7, 1));
     assert_eq!(reserved(&nodes, 1), NodeSet::EMPTY);
+    answer(&mut nodes, 2, 1);
+    assert_eq!(reserved(&nodes, 1), set(&[2]));
 }
