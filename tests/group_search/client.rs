@@ -162,7 +162,7 @@ impl Session {
                 if has_written(scheme, *granted, is_extension) {
                     self.wrote_at = Some(sent.at);
                 }
-                let counts = *granted && self.is_old(scheme, now, is_extension);
+                let counts = *granted && self.is_old(scheme, now, is_of_holder(scheme, sent));
                 match scheme.mistake {
                     Some(Mistake::NoCheck) => counted.votes.push((sent, counts)),
                     Some(Mistake::CheckBefore) => {
@@ -309,12 +309,33 @@ fn mistaken(scheme: &Scheme, marker: &[u8], answer: &Checked) -> Checked {
     answer
 }
 
-/// An attempt to get the lock, or to extend it.
+/// Does the vote count as that of who holds the lock by its clock? Who resumes it does not.
+fn is_of_holder(scheme: &Scheme, sent: Sent) -> bool {
+    match sent.command {
+        Command::Keep {
+            is_resumed: true, ..
+        } => scheme.has(Mistake::ResumedIsReclaimed) || scheme.has(Mistake::ResumedInQuarantine),
+        Command::Keep { .. } => true,
+        _ => false,
+    }
+}
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Verb {
+    Lock,
+    /// For longer, of the lock that it holds.
+    Extend,
+    /// For the lock that it held, by its token.
+    Resume,
+}
+
+/// An attempt to get the lock, to extend it, or to resume it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Attempt {
     pub(crate) token: u8,
     pub(crate) at: u8,
-    pub(crate) is_extension: bool,
+    pub(crate) verb: Verb,
     /// By group: no vote was asked for, or it is waited for, or does not count, or counts.
     pub(crate) votes: Vec<Vote>,
 }
@@ -336,6 +357,8 @@ pub(crate) struct Client {
     pub(crate) known: Vec<Known>,
     pub(crate) attempt: Option<Attempt>,
     pub(crate) held: Option<Held>,
+    /// The lock that it held last, where it resumes locks.
+    pub(crate) last: Option<Held>,
 }
 
 impl Client {
@@ -348,6 +371,7 @@ impl Client {
             known,
             attempt: None,
             held: None,
+            last: None,
         }
     }
 
@@ -356,12 +380,18 @@ impl Client {
         let Some(attempt) = &mut self.attempt else {
             return;
         };
-        let token = match sent.command {
-            Command::Claim { token } if !attempt.is_extension => token,
-            Command::Keep { token, .. } if attempt.is_extension => token,
+        let (token, verb) = match sent.command {
+            Command::Claim { token } => (token, Verb::Lock),
+            Command::Keep {
+                token,
+                is_resumed: false,
+                ..
+            } => (token, Verb::Extend),
+            Command::Keep { token, .. } => (token, Verb::Resume),
             _ => return,
         };
-        if (token, sent.at) == (attempt.token, attempt.at) && attempt.votes[group] == Vote::Open {
+        let is_this = (token, verb, sent.at) == (attempt.token, attempt.verb, attempt.at);
+        if is_this && attempt.votes[group] == Vote::Open {
             attempt.votes[group] = if counts { Vote::Yes } else { Vote::No };
         }
     }
@@ -383,20 +413,19 @@ impl Client {
         let is_granted = count(Vote::Yes) * 2 > scheme.groups;
         let in_time = now <= attempt.at + scheme.attempt && now < attempt.at + scheme.ttl;
         let Attempt {
-            token,
-            at,
-            is_extension,
-            ..
+            token, at, verb, ..
         } = *attempt;
         let held = self.held.filter(|held| held.token == token);
-        if is_granted && in_time && (!is_extension || held.is_some()) {
-            let ttl = if is_extension {
-                scheme.ttl_of_extensions()
-            } else {
-                scheme.ttl
+        if is_granted && in_time && (verb != Verb::Extend || held.is_some()) {
+            let ttl = match verb {
+                Verb::Lock => scheme.ttl,
+                Verb::Extend | Verb::Resume => scheme.ttl_of_extensions(),
             };
             let until = (at + ttl).max(held.map_or(0, |held| held.until));
-            self.held = Some(Held { token, until });
+            self.held = (until > now).then_some(Held { token, until });
+            if scheme.faults.resumptions > 0 {
+                self.last = self.held.or(self.last);
+            }
         }
         if is_granted || count(Vote::Open) == 0 {
             self.attempt = None;

@@ -6,7 +6,7 @@ use crate::search::Search;
 use crate::world::{Step, World};
 use Step::{
     Acknowledge, Ask, Begin, Close, Connect, Deliver, ElectAgain, Execute, Extend, Hear, Promote,
-    Read, Sync, Tick,
+    Read, Release, Resume, Sync, Tick,
 };
 use models::explore::{self, Model};
 
@@ -66,7 +66,7 @@ impl Schedule {
 
     /// A vote, its check, and a confirmation if one follows.
     fn vote(&mut self, first: Step) {
-        let (Begin(client) | Extend(client)) = first else {
+        let (Begin(client) | Extend(client) | Resume(client)) = first else {
             unreachable!("{first:?}")
         };
         self.go(first);
@@ -319,5 +319,51 @@ fn a_server_that_was_named_before_a_reclaim_is_asked_for_again() {
         it.pass(2);
         it.greet(ANN, OLD);
         it.vote(Begin(ANN));
+    });
+}
+
+/// Bob holds a lock of which the new master knows nothing, and Ann the token of one that she has
+/// released before.
+const RESUMED: Scheme = Scheme {
+    servers: 2,
+    ttl: 6,
+    faults: Faults {
+        attempts: 9,
+        promotions: 1,
+        ..Faults::NONE
+    },
+    ..Scheme::bounded()
+}
+.resumed();
+
+fn release_and_lose(it: &mut Schedule, scheme: &Scheme, has_copy: bool) {
+    it.greet(ANN, OLD);
+    it.vote(Begin(ANN));
+    while has_copy && !it.world.groups[0].servers[NEW].behind.is_empty() {
+        it.go(Deliver(0, NEW));
+    }
+    it.go(Release(ANN));
+    it.go(Execute(ANN, 0));
+    it.go(Read(ANN, 0));
+    it.greet(BOB, OLD);
+    it.vote(Begin(BOB));
+    it.go(Promote(0, NEW));
+    it.wake(ANN, NEW);
+    it.pass(scheme.bound);
+    it.vote(Resume(ANN));
+}
+
+#[test]
+fn a_lock_that_is_resumed_is_not_reclaimed() {
+    is_needed(Mistake::ResumedIsReclaimed, RESUMED, |it, scheme| {
+        release_and_lose(it, scheme, false);
+    });
+}
+
+/// The key is there still, of a time when the lock was hers.
+#[test]
+fn a_lock_is_not_resumed_in_a_quarantine() {
+    is_needed(Mistake::ResumedInQuarantine, RESUMED, |it, scheme| {
+        release_and_lose(it, scheme, true);
     });
 }

@@ -25,6 +25,7 @@ pub(crate) struct Totals {
     grants: u64,
     after_promotion: u64,
     extensions: u64,
+    resumed: u64,
 }
 
 impl fmt::Display for Totals {
@@ -35,19 +36,23 @@ impl fmt::Display for Totals {
             grants,
             after_promotion,
             extensions,
+            resumed,
         } = self;
         write!(
             f,
             "{walks} walks, {steps} steps, {grants} grants ({after_promotion} after a "
         )?;
-        write!(f, "promotion), {extensions} extensions")
+        write!(f, "promotion), {extensions} extensions, {resumed} resumed")
     }
 }
 
 impl Totals {
     fn count(&mut self, before: &World, after: &World, has_promoted: bool) {
-        for (before, after) in before.clients.iter().zip(&after.clients) {
-            match (before.held, after.held) {
+        for (client, after) in before.clients.iter().zip(&after.clients) {
+            match (client.held, after.held) {
+                (None, Some(held)) if client.last.is_some_and(|it| it.token == held.token) => {
+                    self.resumed += 1;
+                }
                 (None, Some(_)) => {
                     self.grants += 1;
                     self.after_promotion += u64::from(has_promoted);
@@ -83,7 +88,7 @@ impl Pace {
         match step {
             Step::Promote(..) | Step::Restart(..) | Step::Flush(_) | Step::Evict(_) => self.fault,
             Step::ElectAgain(..) | Step::Forget(_) => self.fault,
-            Step::Close(..) | Step::GiveUp(_) | Step::Release(_) => self.close,
+            Step::Close(..) | Step::GiveUp(_) | Step::Release(_) | Step::GiveAway(_) => self.close,
             Step::Demote(..) | Step::Sync(..) | Step::Late(_) => self.demotion,
             Step::Tick => self.tick,
             _ => 1,
@@ -159,8 +164,9 @@ impl Walker for Walks {
 #[track_caller]
 pub(crate) fn sound_walks(name: &str, walks: u64, scheme: Scheme) {
     let totals = walk::sound(name, walks, &mut Walks::new(scheme));
+    let has_resumed = totals.resumed > 0 || scheme.faults.resumptions == 0;
     assert!(
-        totals.after_promotion > 0 && totals.extensions > 0,
+        totals.after_promotion > 0 && totals.extensions > 0 && has_resumed,
         "{totals}"
     );
 }

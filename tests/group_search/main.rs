@@ -10,6 +10,8 @@
 //! What a server does, the library's own Lua does on an embedded node (`node.rs`). What its answers
 //! mean, the library's own rule says, `Reign`; what `node/session/trust/reign.rs` does with that, a
 //! model does (`client.rs`). `WAIT` is not there: it only delays a check, which may be late anyway.
+//! In some schemes clients resume by its token the lock that they held last, which they have
+//! given away, or released, or which has ended.
 //!
 //! Small histories are searched exhaustively, larger ones by random walks, of one group and of
 //! three. Each [`Mistake`](scheme::Mistake) is a wrong rule and must be found: by walks, or by a
@@ -106,6 +108,9 @@ fn random_walks_are_sound() {
     };
     sound_walks("vouched, elected again", WALKS, scheme);
     sound_walks("three groups", WALKS, THREE_GROUPS);
+    sound_walks("elected again, resumed", WALKS, ELECTED_AGAIN.resumed());
+    sound_walks("vouched, resumed", 3 * WALKS, VOUCHED.resumed());
+    sound_walks("three groups, resumed", WALKS, THREE_GROUPS.resumed());
 }
 
 /// Of what happens to the servers, promotions only.

@@ -69,6 +69,7 @@ pub(crate) enum Command {
     Keep {
         token: u8,
         reclaims: bool,
+        is_resumed: bool,
     },
     Release {
         token: u8,
@@ -217,14 +218,18 @@ impl Node {
                 fence: 0,
                 before: Before::Nothing,
             }),
-            Command::Keep { token, reclaims } => {
+            Command::Keep {
+                token,
+                reclaims,
+                is_resumed,
+            } => {
                 let ttl = millis(self.ttl_of_extensions);
                 engine::Command::Keep(Keep {
                     lock: lock(token),
                     ttl,
                     restores: false,
                     reclaims,
-                    is_resumed: false,
+                    is_resumed,
                 })
             }
             Command::Release { token } => engine::Command::Remove(Removal {

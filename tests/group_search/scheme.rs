@@ -36,8 +36,9 @@ pub(crate) struct Scheme {
 /// How often something happens at most, in all groups together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Faults {
-    /// Attempts to get the lock.
+    /// Attempts to get the lock, and to resume an earlier one by its token.
     pub(crate) attempts: u8,
+    pub(crate) resumptions: u8,
     pub(crate) promotions: u8,
     pub(crate) restarts: u8,
     pub(crate) flushes: u8,
@@ -69,6 +70,10 @@ pub(crate) enum Mistake {
     /// An extension counts as soon as a reign is greeted, and sets a missing key then.
     ExtensionAtOnce,
     ReclaimAtOnce,
+    /// A lock that is resumed by its token is extended and reclaimed as one that is held is,
+    ResumedIsReclaimed,
+    /// or counts in a quarantine if its key is there.
+    ResumedInQuarantine,
     /// Votes count without a majority that vouches for them.
     NotVouched,
     /// The age of a reign counts from its first greeting, although a majority is to vouch for it.
@@ -105,6 +110,7 @@ impl Mistake {
 impl Faults {
     pub(crate) const NONE: Self = Self {
         attempts: 0,
+        resumptions: 0,
         promotions: 0,
         restarts: 0,
         flushes: 0,
@@ -168,6 +174,19 @@ impl Scheme {
     pub(crate) fn with(self, mistake: Mistake) -> Self {
         Self {
             mistake: Some(mistake),
+            ..self
+        }
+    }
+
+    /// The same with clients that release locks, or give them away, and resume them by their
+    /// tokens.
+    pub(crate) const fn resumed(self) -> Self {
+        Self {
+            releases: true,
+            faults: Faults {
+                resumptions: 3,
+                ..self.faults
+            },
             ..self
         }
     }

@@ -1,6 +1,6 @@
 //! A state of the search: groups, clients, and what is on its way between them.
 
-use crate::client::{Attempt, Client, Sent, Session, Vote, nonce_of};
+use crate::client::{Attempt, Client, Sent, Session, Verb, Vote, nonce_of};
 use crate::group::{Group, NEVER};
 use crate::node::{Command, Node};
 use crate::scheme::{Faults, Mistake, Scheme};
@@ -32,6 +32,10 @@ pub(crate) enum Step {
     Begin(usize),
     Extend(usize),
     Release(usize),
+    /// It gives its lock away as a token; it resumes the lock that it held last, which it has given
+    /// away, or released, or which has ended.
+    GiveAway(usize),
+    Resume(usize),
     /// It waits for no more votes.
     GiveUp(usize),
     /// It is replaced by one that knows nothing.
@@ -153,12 +157,30 @@ impl World {
                 None if self.left.attempts > 0 && may_try => steps.push(Step::Begin(index)),
                 _ => {}
             }
+            let may_resume = self.left.resumptions > 0 && self.may_resume(client, scheme);
+            steps.extend(may_resume.then_some(Step::Resume(index)));
         }
         if client.held.is_some() {
             steps.extend(scheme.releases.then_some(Step::Release(index)));
+            let gives_away = self.left.resumptions > 0;
+            steps.extend(gives_away.then_some(Step::GiveAway(index)));
         } else if self.left.new_clients > 0 && client.sessions.iter().any(Option::is_some) {
             steps.push(Step::Forget(index));
         }
+    }
+
+    /// May a client resume the lock that it held last? Not while a release of it is on its way, for
+    /// that would release what was resumed; and not in the tick in which it asked for it, because
+    /// votes are told apart by their ticks.
+    fn may_resume(&self, client: &Client, scheme: &Scheme) -> bool {
+        let Some(last) = client.last.filter(|_| client.held.is_none()) else {
+            return false;
+        };
+        let release = Command::Release { token: last.token };
+        let sessions = client.sessions.iter().flatten();
+        let sent = sessions.flat_map(|it| it.sent.iter().map(|sent| sent.command));
+        let mut written = sent.chain(self.late.iter().map(|(.., command)| *command));
+        self.now + scheme.ttl > last.until && !written.any(|command| command == release)
     }
 
     pub(crate) fn take(&mut self, step: Step, scheme: &Scheme, node: &mut Node) {
@@ -186,14 +208,19 @@ impl World {
             Step::Begin(client) => {
                 left.attempts -= 1;
                 self.tokens += 1;
-                self.attempt(client, self.tokens, false, scheme);
+                self.attempt(client, self.tokens, Verb::Lock, scheme);
             }
             Step::Extend(client) => {
                 let token = self.clients[client]
                     .held
                     .expect("it extends what it holds")
                     .token;
-                self.attempt(client, token, true, scheme);
+                self.attempt(client, token, Verb::Extend, scheme);
+            }
+            Step::Resume(client) => {
+                left.resumptions -= 1;
+                let token = self.clients[client].last.expect("it held a lock").token;
+                self.attempt(client, token, Verb::Resume, scheme);
             }
             Step::Release(client) => {
                 let client = &mut self.clients[client];
@@ -203,6 +230,7 @@ impl World {
                     session.sent.push_back(Sent { command, at: now });
                 }
             }
+            Step::GiveAway(client) => self.clients[client].held = None,
             Step::GiveUp(client) => self.clients[client].attempt = None,
             Step::Forget(client) => {
                 left.new_clients -= 1;
@@ -346,7 +374,7 @@ impl World {
         }
     }
 
-    fn attempt(&mut self, client: usize, token: u8, is_extension: bool, scheme: &Scheme) {
+    fn attempt(&mut self, client: usize, token: u8, verb: Verb, scheme: &Scheme) {
         let now = self.now;
         let client = &mut self.clients[client];
         let mut votes = vec![Vote::None; scheme.groups];
@@ -356,19 +384,22 @@ impl World {
                 continue;
             };
             *vote = Vote::Open;
-            let command = match is_extension {
-                true => Command::Keep {
+            let is_resumed = verb == Verb::Resume;
+            let may_reclaim = !is_resumed || scheme.has(Mistake::ResumedIsReclaimed);
+            let command = match verb {
+                Verb::Lock => Command::Claim { token },
+                Verb::Extend | Verb::Resume => Command::Keep {
                     token,
-                    reclaims: session.reclaims(scheme, now),
+                    reclaims: may_reclaim && session.reclaims(scheme, now),
+                    is_resumed,
                 },
-                false => Command::Claim { token },
             };
             session.vote(scheme, now, command);
         }
         client.attempt = Some(Attempt {
             token,
             at: now,
-            is_extension,
+            verb,
             votes,
         });
         client.decide(scheme, now);

@@ -225,7 +225,7 @@ impl Session {
         for (sent, granted, counter) in std::mem::take(&mut self.unchecked) {
             let is_extension = matches!(sent.command, Command::Keep { .. });
             let unweighed = is_extension && scheme.has(Mistake::ExtensionNotAcknowledged);
-            let is_old = is_extension || !in_quarantine;
+            let is_old = !in_quarantine || is_of_holder(scheme, sent);
             let counts = granted && is_old && (is_acknowledged || unweighed);
             counted.push(Counted {
                 sent,
@@ -357,12 +357,30 @@ impl Session {
     }
 }
 
-/// An attempt to get the lock, or to extend it.
+/// Does the vote count as that of who holds the lock by its clock? Who resumes it does not.
+fn is_of_holder(scheme: &Scheme, sent: Sent) -> bool {
+    match sent.command {
+        Command::Keep { is_resumed, .. } => !is_resumed || scheme.has(Mistake::ResumedIsReclaimed),
+        _ => false,
+    }
+}
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Lock,
+    /// For longer, of the lock that it holds.
+    Extend,
+    /// For the lock that it held, by its token.
+    Resume,
+}
+
+/// An attempt to get the lock, to extend it, or to resume it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attempt {
     pub(crate) token: u8,
     pub(crate) at: u8,
-    pub(crate) is_extension: bool,
+    pub(crate) verb: Verb,
 }
 
 /// A lock that is held.
@@ -377,6 +395,8 @@ pub(crate) struct Client {
     pub(crate) session: Option<Session>,
     pub(crate) attempt: Option<Attempt>,
     pub(crate) held: Option<Held>,
+    /// The token of the lock that it held last.
+    pub(crate) last: Option<u8>,
 }
 
 impl Client {
@@ -384,25 +404,28 @@ impl Client {
     /// held with it.
     pub(crate) fn voted(&mut self, scheme: &Scheme, now: u8, vote: &Counted) -> Option<u64> {
         let attempt = self.attempt?;
-        let is_one = match vote.sent.command {
-            Command::Claim { token, .. } => !attempt.is_extension && token == attempt.token,
-            Command::Keep { token, .. } => attempt.is_extension && token == attempt.token,
-            _ => false,
+        let (token, verb) = match vote.sent.command {
+            Command::Claim { token, .. } => (token, Verb::Lock),
+            Command::Keep {
+                token,
+                is_resumed: false,
+                ..
+            } => (token, Verb::Extend),
+            Command::Keep { token, .. } => (token, Verb::Resume),
+            _ => return None,
         };
-        if !is_one || vote.sent.at != attempt.at {
+        if (token, verb, vote.sent.at) != (attempt.token, attempt.verb, attempt.at) {
             return None;
         }
         self.attempt = None;
-        let held = self.held.filter(|held| held.token == attempt.token);
-        let is_valid = !attempt.is_extension || held.is_some();
+        let held = self.held.filter(|held| held.token == token);
+        let is_valid = verb != Verb::Extend || held.is_some();
         if !vote.counts || !is_valid || now >= attempt.at + scheme.ttl {
             return None;
         }
         let until = (attempt.at + scheme.ttl).max(held.map_or(0, |held| held.until));
-        self.held = Some(Held {
-            token: attempt.token,
-            until,
-        });
-        (!attempt.is_extension).then_some(vote.counter)
+        self.held = Some(Held { token, until });
+        self.last = Some(token);
+        (verb == Verb::Lock).then_some(vote.counter)
     }
 }

@@ -7,7 +7,7 @@ use crate::scheme::{Faults, Kind, Mistake, Scheme};
 use crate::world::{Step, Violation};
 use Step::{
     Attach, Begin, Cut, Demote, ElectAgain, Execute, Extend, Flush, Load, Promote, Release,
-    Restart, Save,
+    Restart, Resume, Save,
 };
 use models::explore;
 
@@ -19,6 +19,7 @@ const SCHEME: Scheme = Scheme {
     has_epochs: true,
     faults: Faults {
         attempts: 9,
+        resumptions: 1,
         promotions: 3,
         restarts: 3,
         saves: 2,
@@ -34,7 +35,7 @@ const SCHEME: Scheme = Scheme {
 };
 
 /// What becomes of a schedule.
-fn outcome(scheme: Scheme, schedule: fn(&mut Schedule)) -> (Option<Violation>, String) {
+fn outcome(scheme: Scheme, schedule: impl Fn(&mut Schedule)) -> (Option<Violation>, String) {
     let mut it = Schedule::new(scheme);
     schedule(&mut it);
     let story = explore::tell(&mut it.search, &it.trace);
@@ -43,12 +44,12 @@ fn outcome(scheme: Scheme, schedule: fn(&mut Schedule)) -> (Option<Violation>, S
 
 /// Two clients hold the lock at the end with the mistake, and not without it.
 #[track_caller]
-fn is_needed(mistake: Mistake, scheme: Scheme, schedule: fn(&mut Schedule)) {
+fn is_needed(mistake: Mistake, scheme: Scheme, schedule: impl Fn(&mut Schedule)) {
     for kind in [Kind::Plain, Kind::Fenced, Kind::Permit] {
         let scheme = Scheme { kind, ..scheme };
-        let (found, story) = outcome(scheme, schedule);
+        let (found, story) = outcome(scheme, &schedule);
         assert_eq!(found, None, "{mistake:?} {kind:?}\n{story}");
-        let (found, story) = outcome(scheme.with(mistake), schedule);
+        let (found, story) = outcome(scheme.with(mistake), &schedule);
         let wanted = Some(Violation::TwoHolders);
         assert!(
             found == wanted || kind == Kind::Fenced && found.is_some(),
@@ -231,6 +232,33 @@ fn the_reign_is_looked_at_behind_the_votes() {
         it.go(Flush);
         it.vote(Begin(BOB), OLD, &[REPLICA]);
     });
+}
+
+/// Ann has the token of a lock that she has released, and Bob has the lock since. What the new
+/// master has got is of the time before, or nothing.
+#[test]
+fn a_lock_is_not_resumed_in_a_quarantine() {
+    for has_copy in [false, true] {
+        is_needed(Mistake::ResumedIsReclaimed, SCHEME, |it| {
+            release_and_resume(it, has_copy);
+        });
+    }
+}
+
+fn release_and_resume(it: &mut Schedule, has_copy: bool) {
+    it.greet(ANN, OLD);
+    it.vote(Begin(ANN), OLD, &[REPLICA]);
+    if has_copy {
+        it.catch_up(OLD, NEW);
+    }
+    it.go(Release(ANN));
+    it.go(Execute(ANN));
+    it.greet(BOB, OLD);
+    it.vote(Begin(BOB), OLD, &[REPLICA]);
+    it.go(Promote(NEW));
+    it.follow(REPLICA, NEW);
+    it.greet(ANN, NEW);
+    it.vote(Resume(ANN), NEW, &[REPLICA]);
 }
 
 /// A replica goes from the old master to the new one at the very time at which a quarantine that

@@ -1,5 +1,6 @@
 //! What the tests expect of walks, and how they walk.
 
+use crate::client::{Client, Held};
 use crate::group::Way;
 use crate::scheme::{Mistake, Scheme};
 use crate::search::Search;
@@ -22,6 +23,7 @@ pub(crate) struct Totals {
     proofs: u64,
     in_proven: u64,
     extensions: u64,
+    resumed: u64,
 }
 
 impl fmt::Display for Totals {
@@ -34,13 +36,17 @@ impl fmt::Display for Totals {
             proofs,
             in_proven,
             extensions,
+            resumed,
         } = self;
         write!(
             f,
             "{walks} walks, {steps} steps, {grants} grants ({after_promotion} after a "
         )?;
         write!(f, "promotion, {in_proven} in a reign that was proven), ")?;
-        write!(f, "{proofs} proofs, {extensions} extensions")
+        write!(
+            f,
+            "{proofs} proofs, {extensions} extensions, {resumed} resumed"
+        )
     }
 }
 
@@ -82,8 +88,8 @@ impl Pace {
             Step::Connect(..) | Step::Witness(..) => 60,
             Step::Prove(_) => 200,
             Step::Attach(_, _, Way::Continued) => 60,
-            Step::Extend(_) | Step::Close(_) | Step::Load(_) => 40,
-            Step::Attach(..) | Step::Release(_) => 12,
+            Step::Extend(_) | Step::Resume(_) | Step::Close(_) | Step::Load(_) => 40,
+            Step::Attach(..) | Step::Release(_) | Step::GiveAway(_) => 12,
             Step::Demote(server) => of_server(server, 24),
             Step::Tick => self.tick,
             Step::Cut(_) | Step::Save(_) | Step::Late(_) | Step::Forget(_) => 3 * self.fault,
@@ -122,10 +128,26 @@ impl Walks {
     }
 }
 
+/// What a client holds, and held last, before a step.
+struct Before {
+    held: Option<Held>,
+    last: Option<u8>,
+}
+
+impl Before {
+    fn of(client: &Client) -> Self {
+        Self {
+            held: client.held,
+            last: client.last,
+        }
+    }
+}
+
 impl Totals {
-    fn count(&mut self, before: &[Option<crate::client::Held>], after: &World, promoted: bool) {
+    fn count(&mut self, before: &[Before], after: &World, promoted: bool) {
         for (before, after) in before.iter().zip(&after.clients) {
-            match (before, after.held) {
+            match (before.held, after.held) {
+                (None, Some(held)) if before.last == Some(held.token) => self.resumed += 1,
                 (None, Some(_)) => {
                     self.grants += 1;
                     self.after_promotion += u64::from(promoted);
@@ -156,7 +178,7 @@ impl Walker for Walks {
                 break;
             }
             let step = pace.choose(&steps, random);
-            let before: Vec<_> = world.clients.iter().map(|client| client.held).collect();
+            let before: Vec<_> = world.clients.iter().map(Before::of).collect();
             trace.push(step);
             totals.steps += 1;
             taken = search.take(&mut world, &step);
@@ -187,6 +209,10 @@ pub(crate) fn sound_walks(name: &str, walks: u64, scheme: Scheme) {
     } = totals;
     let has_seen_all = [grants, after_promotion, in_proven, extensions];
     assert!(has_seen_all.iter().all(|count| *count > 0), "{totals}");
+    assert!(
+        totals.resumed > 0 || scheme.faults.resumptions == 0,
+        "{totals}"
+    );
 }
 
 /// A promise is broken in random walks from this seed on.

@@ -8,7 +8,8 @@
 //! behind them are carried out one by one, acknowledgements lie in sockets, answers are read late,
 //! replaced masters go on for ever, and what was written on connections that have ended may be
 //! carried out later (`world.rs`). What all of that means, the library's own rule says: `weigh`,
-//! `Marker`, `Testimony` and `Proof`. What clients do with it, a model does (`client.rs`).
+//! `Marker`, `Testimony` and `Proof`. What clients do with it, a model does (`client.rs`). In some
+//! schemes they resume by its token the lock that they held last.
 //!
 //! `WAIT` is not there: it only delays the second question, which may be late anyway. Time is whole
 //! ticks; the clock of one server may be ahead.
@@ -41,6 +42,7 @@ fn random_walks_are_sound() {
     sound_walks("one promotion", 4 * WALKS, Scheme::small());
     sound_walks("all faults", 4 * WALKS, Scheme::all());
     sound_walks("four replicas", WALKS, FOUR_REPLICAS);
+    sound_walks("resumed", WALKS, RESUMED);
     for kind in [Kind::Fenced, Kind::Permit, Kind::Queued] {
         let name = format!("{kind:?}, clocks that differ");
         sound_walks(&name, WALKS, Scheme { kind, ..SKEWED });
@@ -68,6 +70,15 @@ const FLUSHED: Scheme = Scheme {
         ..Scheme::small().faults
     },
     ..Scheme::small()
+};
+
+/// Clients resume locks by their tokens.
+const RESUMED: Scheme = Scheme {
+    faults: Faults {
+        resumptions: 3,
+        ..FLUSHED.faults
+    },
+    ..FLUSHED
 };
 
 #[test]

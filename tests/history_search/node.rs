@@ -61,6 +61,7 @@ pub(crate) enum Command {
     Keep {
         token: u8,
         reclaims: bool,
+        is_resumed: bool,
     },
     Release {
         token: u8,
@@ -284,11 +285,15 @@ impl Node {
                     _ => Before::Nothing,
                 },
             }),
-            Command::Keep { token, reclaims } => engine::Command::Keep(Keep {
+            Command::Keep {
+                token,
+                reclaims,
+                is_resumed,
+            } => engine::Command::Keep(Keep {
                 lock: self.lock(token),
                 ttl,
                 restores: false,
-                is_resumed: false,
+                is_resumed,
                 reclaims,
             }),
             Command::Release { token } => engine::Command::Remove(Removal {

@@ -7,7 +7,7 @@ use crate::search::Search;
 use crate::world::{Step, Violation, World};
 use Step::{
     Acknowledge, Attach, Begin, Close, Connect, Deliver, Execute, Expire, Extend, Hear, Load,
-    Promote, Prove, Read, Tick, Witness,
+    Promote, Prove, Read, Resume, Tick, Witness,
 };
 use models::explore::Model;
 
@@ -69,7 +69,7 @@ impl Schedule {
 
     /// A vote that these replicas acknowledge before the last question, and what follows it.
     pub(crate) fn vote(&mut self, first: Step, master: usize, replicas: &[usize]) {
-        let (Begin(client) | Extend(client)) = first else {
+        let (Begin(client) | Extend(client) | Resume(client)) = first else {
             unreachable!("{first:?}")
         };
         self.go(first);

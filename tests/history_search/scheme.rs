@@ -38,8 +38,9 @@ pub(crate) enum Kind {
 /// How often something happens at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Faults {
-    /// Attempts to get the lock.
+    /// Attempts to get the lock, and to resume an earlier one by its token.
     pub(crate) attempts: u8,
+    pub(crate) resumptions: u8,
     pub(crate) promotions: u8,
     pub(crate) restarts: u8,
     pub(crate) saves: u8,
@@ -87,6 +88,8 @@ pub(crate) enum Mistake {
     MarkerIgnored,
     /// An extension counts unacknowledged.
     ExtensionNotAcknowledged,
+    /// A lock that is resumed by its token is extended and reclaimed as one that is held is.
+    ResumedIsReclaimed,
     /// The age of a reign counts from its first greeting.
     CountedFromGreeting,
     /// One client asks for no acknowledgements, and the marker does not tell it so.
@@ -141,6 +144,7 @@ impl Mistake {
 impl Faults {
     pub(crate) const NONE: Self = Self {
         attempts: 0,
+        resumptions: 0,
         promotions: 0,
         restarts: 0,
         saves: 0,
@@ -185,6 +189,7 @@ impl Scheme {
             has_epochs: true,
             faults: Faults {
                 attempts: 7,
+                resumptions: 0,
                 promotions: 3,
                 restarts: 2,
                 saves: 1,

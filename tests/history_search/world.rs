@@ -1,6 +1,6 @@
 //! A state of the search: the group, clients, and what is on its way between them.
 
-use crate::client::{Attempt, Client, GreetAgain, Sent, Session};
+use crate::client::{Attempt, Client, GreetAgain, Sent, Session, Verb};
 use crate::group::{Group, Kept, Link, Way};
 use crate::node::{Command, Node, Step as Question};
 use crate::scheme::{Faults, Kind, Mistake, Scheme};
@@ -41,6 +41,9 @@ pub(crate) enum Step {
     Begin(usize),
     Extend(usize),
     Release(usize),
+    /// It gives its lock away as a token; it resumes the lock that it held last.
+    GiveAway(usize),
+    Resume(usize),
     /// It is replaced by one that knows nothing.
     Forget(usize),
     /// The next command that it has written is carried out; it reads all answers that there are.
@@ -213,12 +216,27 @@ impl World {
             Some(_) => {
                 push(is_ready, Step::Extend(index));
                 push(true, Step::Release(index));
+                push(self.left.resumptions > 0, Step::GiveAway(index));
             }
             None => {
                 push(is_ready && self.left.attempts > 0, Step::Begin(index));
+                let may_resume = self.left.resumptions > 0 && self.may_resume(client);
+                push(is_ready && may_resume, Step::Resume(index));
                 push(self.left.new_clients > 0, Step::Forget(index));
             }
         }
+    }
+
+    /// May a client resume the lock that it held last? Not while a release of it is on its way, for
+    /// that would release what was resumed.
+    fn may_resume(&self, client: &Client) -> bool {
+        let Some(token) = client.last.filter(|_| client.held.is_none()) else {
+            return false;
+        };
+        let sessions = client.session.iter();
+        let sent = sessions.flat_map(|it| it.sent.iter().map(|sent| sent.command));
+        let mut written = sent.chain(self.late.iter().map(|(_, command)| *command));
+        !written.any(|command| command == Command::Release { token })
     }
 
     pub(crate) fn take(
@@ -239,11 +257,16 @@ impl World {
             Step::Begin(client) => {
                 self.left.attempts -= 1;
                 self.tokens += 1;
-                self.attempt(client, self.tokens, false, scheme);
+                self.attempt(client, self.tokens, Verb::Lock, scheme);
             }
             Step::Extend(client) => {
                 let held = self.clients[client].held.expect("it extends what it holds");
-                self.attempt(client, held.token, true, scheme);
+                self.attempt(client, held.token, Verb::Extend, scheme);
+            }
+            Step::Resume(client) => {
+                self.left.resumptions -= 1;
+                let token = self.clients[client].last.expect("it held a lock");
+                self.attempt(client, token, Verb::Resume, scheme);
             }
             Step::Release(client) => {
                 let client = &mut self.clients[client];
@@ -252,6 +275,7 @@ impl World {
                     session.write(Command::Release { token }, self.now);
                 }
             }
+            Step::GiveAway(client) => self.clients[client].held = None,
             Step::Forget(client) => {
                 self.left.new_clients -= 1;
                 self.close(client);
@@ -376,30 +400,34 @@ impl World {
         }
     }
 
-    fn attempt(&mut self, client: usize, token: u8, is_extension: bool, scheme: &Scheme) {
+    fn attempt(&mut self, client: usize, token: u8, verb: Verb, scheme: &Scheme) {
         let now = self.now;
         let client = &mut self.clients[client];
         let Some(session) = &mut client.session else {
             return;
         };
-        let command = if is_extension {
-            Command::Keep {
-                token,
-                reclaims: session.reclaims(scheme, now),
+        let is_resumed = verb == Verb::Resume;
+        let may_reclaim = !is_resumed || scheme.has(Mistake::ResumedIsReclaimed);
+        let command = match verb {
+            Verb::Lock => {
+                // The clock of the client, which is more than the counter after a while.
+                let floor = u64::from(now) * 10;
+                Command::Claim { token, floor }
             }
-        } else {
-            // The clock of the client, which is more than the counter after a while.
-            let floor = u64::from(now) * 10;
-            Command::Claim { token, floor }
+            Verb::Extend | Verb::Resume => Command::Keep {
+                token,
+                reclaims: may_reclaim && session.reclaims(scheme, now),
+                is_resumed,
+            },
         };
-        if scheme.kind == Kind::Queued && !is_extension {
+        if scheme.kind == Kind::Queued && verb == Verb::Lock {
             session.write(Command::Join { token }, now);
         }
         session.vote(scheme, now, command);
         client.attempt = Some(Attempt {
             token,
             at: now,
-            is_extension,
+            verb,
         });
     }
 
