@@ -99,7 +99,8 @@ fn adopt(group: &Group) {
         (adopted.code, &*adopted.stdout),
         (0, &*format!("{}: adopted\n", group.url))
     );
-    // The waiter at the terminal may still be leaving the queue. A quarantine lasts longer than this.
+    // The waiter at the terminal may still be leaving the queue. A quarantine lasts longer than
+    // this.
     let run = group.run(&["run", "--wait", "10s", "orders", "true"]);
     assert_eq!(run.code, 0, "{run:?}");
     let shown = group.run(&["status", "--json"]);
