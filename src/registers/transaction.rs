@@ -164,7 +164,8 @@ impl Transactions<'_> {
     /// # Errors
     ///
     /// As those of [`join`](Self::join): of the participant that could not prepare, and otherwise
-    /// of the last that has failed. The others have come as far as they could.
+    /// of the last that has failed. The others have come as far as they could; where too few nodes
+    /// answered, all are [undecided](JoinError::Undecided).
     pub fn run<E>(
         &self,
         sides: &mut [(&str, &mut dyn Participant<Error = E>)],

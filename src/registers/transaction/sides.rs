@@ -30,7 +30,7 @@ use super::record_register::RecordRegister;
 use super::side::Side;
 use super::{Decision, Participant};
 use crate::clock;
-use crate::error::{JoinError, TransactionError};
+use crate::error::{JoinError, RegisterError, TransactionError};
 use redlatch_registers::transaction::{
     FINISHED, JoinStep, Record, RecordState, TransactionSide, VOTED,
 };
@@ -156,7 +156,8 @@ impl<'a, E> Sides<'a, E> {
         self.record.raise(Some(self.begun), &names, to)
     }
 
-    /// Each side goes on alone, the one that could not prepare first.
+    /// Each side goes on alone, the one that could not prepare first. Where no majority answers, the
+    /// others stay as they are.
     fn end(mut self) -> Result<Decision, JoinError<E>> {
         let mut decision = Decision::Over;
         let mut failure = None;
@@ -175,9 +176,25 @@ impl<'a, E> Sides<'a, E> {
                 // What one of them knows is true of all.
                 Ok(Decision::Over) => {}
                 Ok(known) => decision = known,
-                Err(error) => failure = failure.or(Some(error)),
+                Err(error) => {
+                    // The others would ask the same nodes in vain, one after another.
+                    let is_unreached = lacks_majority(&error);
+                    failure = failure.or(Some(error));
+                    if is_unreached {
+                        break;
+                    }
+                }
             }
         }
         failure.map_or(Ok(decision), Err)
     }
+}
+
+/// Is the decision not known because too few nodes answered?
+fn lacks_majority<E>(error: &JoinError<E>) -> bool {
+    use TransactionError::Register;
+    matches!(
+        error,
+        JoinError::Undecided(Register(RegisterError::NoQuorum { .. }))
+    )
 }

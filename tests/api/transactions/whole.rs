@@ -7,7 +7,7 @@ use redlatch::transaction::{
 use std::time::Duration;
 use support::cli::Value;
 use support::eventually;
-use support::locks::{LIMIT, with_long_timeout};
+use support::locks::{LIMIT, calls, with_long_timeout};
 use support::redis::Server;
 
 use super::calls::is_clean;
@@ -192,6 +192,49 @@ fn without_a_majority_behind_prepare_all_sides_stay_prepared() {
     assert_eq!(berlin.applied, paris.applied, "both, or neither");
     assert!(berlin.is_empty() && paris.is_empty());
     assert!(eventually(LIMIT, || is_clean(&first, &servers)));
+}
+
+/// How often a node is asked after the others have been stopped, behind the last of so many sides.
+fn asked_without_a_majority(count: usize) -> u64 {
+    let (servers, _first) = formed(3);
+    let quick = with_long_timeout(servers.iter().map(Server::url))
+        .node_timeout(Duration::from_millis(300))
+        .build()
+        .unwrap();
+    assert_eq!(quick.register("a").unwrap().read().unwrap(), None);
+    let scripts = || calls(&servers[0], "eval") + calls(&servers[0], "evalsha");
+    let mut before = 0;
+    let mut stop = |_: &TransactionId, _: &mut Shelf| {
+        servers[1..].iter().for_each(Server::pause);
+        before = scripts();
+    };
+    let names: Vec<String> = (1..count).map(|number| number.to_string()).collect();
+    let mut shelves: Vec<Shelf> = names.iter().map(|_| Shelf::default()).collect();
+    let mut last = Shelf::default();
+    let mut interrupted = Interrupted {
+        shelf: &mut last,
+        then: &mut stop,
+    };
+    let mut sides: Vec<(&str, &mut dyn Participant<Error = &'static str>)> = Vec::new();
+    for (name, shelf) in names.iter().zip(&mut shelves) {
+        sides.push((name, shelf));
+    }
+    sides.push(("last", &mut interrupted));
+    let error = quick.transactions().run(&mut sides).unwrap_err();
+    assert!(matches!(error, JoinError::Undecided(_)), "{error:?}");
+    let asked = scripts() - before;
+    servers[1..].iter().for_each(Server::resume);
+    assert!(shelves.iter().all(|shelf| shelf.prepared.len() == 1));
+    asked
+}
+
+/// Each side alone would ask several times, and wait for the nodes each time.
+#[test]
+fn without_a_majority_many_sides_do_not_ask_one_after_another() {
+    let of_two = asked_without_a_majority(2);
+    let of_eight = asked_without_a_majority(8);
+    assert!(of_two > 1, "it asks again");
+    assert!(of_eight < of_two + 6, "{of_eight}, and {of_two} of two");
 }
 
 #[test]
