@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::transaction::{
-    Decision, JoinError, NamesError, RecoverError, TransactionError, TransactionId,
+    Decision, JoinError, NamesError, Participant, RecoverError, TransactionError, TransactionId,
 };
 use redlatch::{LockClient, RegisterError};
 use support::cli;
@@ -94,6 +94,20 @@ fn who_waits_in_vain_aborts_and_the_other_learns_of_it() {
         .unwrap();
     assert_eq!((decision, paris.prepared_times), (Decision::Over, 0));
     assert!(eventually(LIMIT, || is_clean(&first, &servers)));
+}
+
+/// Another process of its side has prepared, and has died.
+#[test]
+fn who_has_begun_it_does_not_prepare_again_what_is_prepared() {
+    let (_servers, first) = formed(3);
+    let id = first.transactions().begin(&["berlin"]).unwrap();
+    let mut berlin = Shelf::default();
+    berlin.prepare(&id).unwrap();
+    let decision = first
+        .transactions()
+        .join(&id, "berlin", &mut berlin, LIMIT);
+    assert_eq!(decision.unwrap(), Decision::Committed);
+    assert_eq!((berlin.prepared_times, berlin.applied), (1, 1));
 }
 
 #[test]
