@@ -129,8 +129,8 @@ impl Redlock {
         acquire.handle(now, Input::Votes(outcome.votes));
     }
 
-    /// The attempt before has ended, and no other has begun. Does a majority of the nodes reserve
-    /// the lock for this call, so that its turn begins? Returns whether the call goes on.
+    /// The attempt before has ended, and no other has begun. `is_called`: a majority of the nodes
+    /// reserves the lock for this call, so that its turn begins. Returns whether the call goes on.
     fn note_progress(
         &self,
         acquire: &mut Acquire,
@@ -274,7 +274,7 @@ impl Backend for Redlock {
                         acquire.handle(clock::now(), Input::NotCalled);
                         continue;
                     }
-                    // Not before the turn's request is sent: a callback would use up its time.
+                    // Before the turn begins: a callback would use up the time of its round.
                     let listener = recorder.as_deref_mut();
                     if !self.note_progress(&mut acquire, spec, slot, listener, &reports, true) {
                         acquire.handle(clock::now(), Input::Cancelled);
