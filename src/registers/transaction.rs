@@ -146,7 +146,8 @@ impl Transactions<'_> {
     /// those behind it are not asked.
     ///
     /// As with `join`, each process of a side [recovers](Self::recover) after its start, one name
-    /// at a time; what this call has left is brought to its end then.
+    /// at a time; what this call has left is brought to its end then. Each side has notes of its
+    /// own: two changes of one database are one side.
     ///
     /// ```no_run
     /// # use redlatch::transaction::{Decision, JoinError, Participant};
