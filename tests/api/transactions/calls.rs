@@ -103,9 +103,7 @@ fn who_has_begun_it_does_not_prepare_again_what_is_prepared() {
     let id = first.transactions().begin(&["berlin"]).unwrap();
     let mut berlin = Shelf::default();
     berlin.prepare(&id).unwrap();
-    let decision = first
-        .transactions()
-        .join(&id, "berlin", &mut berlin, LIMIT);
+    let decision = first.transactions().join(&id, "berlin", &mut berlin, LIMIT);
     assert_eq!(decision.unwrap(), Decision::Committed);
     assert_eq!((berlin.prepared_times, berlin.applied), (1, 1));
 }
