@@ -156,8 +156,8 @@ impl<'a, E> Sides<'a, E> {
         self.record.raise(Some(self.begun), &names, to)
     }
 
-    /// Each side goes on alone, the one that could not prepare first. Where no majority answers, the
-    /// others stay as they are.
+    /// Each side goes on alone, the one that could not prepare first. Where no majority answers,
+    /// the others stay as they are.
     fn end(mut self) -> Result<Decision, JoinError<E>> {
         let mut decision = Decision::Over;
         let mut failure = None;
