@@ -13,8 +13,8 @@ use crate::backend::{Backend, EventRecorder, LockSpec, QueueSlot, SharedParts};
 use crate::clock;
 use crate::config::{RedisNode, Settings};
 use crate::engine::{
-    Acquire, Acquired, Command, Extended, Extension, HeldLock, Input, Release, ReleaseOutcome,
-    Request, Rules, Said, Step, Token, Ttl,
+    Acquire, Acquired, Command, Extended, Extension, HeldLock, Input, Release, Request, Rules,
+    Said, Step, Token, Ttl, Verdict,
 };
 use crate::entropy::draw;
 use crate::error::{ConfigError, Error, NoQuorum};
@@ -314,9 +314,9 @@ impl Backend for Redlock {
         };
         let outcome = self.net.submit(release.request(&self.rules));
         match release.conclude(&outcome.votes) {
-            ReleaseOutcome::InTime => Ok(Released::InTime),
-            ReleaseOutcome::TooLate => Ok(Released::TooLate),
-            ReleaseOutcome::Unanswered => Err(NoQuorum::new(outcome.reports)),
+            Verdict::Won => Ok(Released::InTime),
+            Verdict::Lost => Ok(Released::TooLate),
+            Verdict::Pending => Err(NoQuorum::new(outcome.reports)),
         }
     }
 

@@ -5,7 +5,7 @@
 
 use super::Client;
 use super::votes::{is_majority, token_of, ttl_of, votes_of};
-use redlatch_protocol::engine::{HeldLock, NodeSet, Release, ReleaseOutcome};
+use redlatch_protocol::engine::{HeldLock, NodeSet, Release, Verdict};
 
 pub(super) fn check(client: &mut Client<'_>, held: &HeldLock) {
     let started = client.now;
@@ -33,11 +33,11 @@ pub(super) fn check(client: &mut Client<'_>, held: &HeldLock) {
     let nodes = client.rules.nodes;
     let may_be_ours = NodeSet::all(nodes).without(votes.tally.refused);
     let expected = if started >= held.valid_until || !is_majority(may_be_ours, nodes) {
-        ReleaseOutcome::TooLate
+        Verdict::Lost
     } else if is_majority(votes.tally.granted, nodes) {
-        ReleaseOutcome::InTime
+        Verdict::Won
     } else {
-        ReleaseOutcome::Unanswered
+        Verdict::Pending
     };
     assert_eq!(outcome, expected);
 }

@@ -6,7 +6,7 @@ use crate::register::{self, Id, Task};
 use crate::step::Step;
 use redlatch_protocol::engine::{
     self, Acquire, Acquired, Command, Extended, Extension, HeldLock, Input, NodeSet, Release,
-    ReleaseOutcome, Request, Rules, Ttl,
+    Request, Rules, Ttl, Verdict,
 };
 use redlatch_protocol::time::Time;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) enum Running {
         held: HeldLock,
         keep_for: Option<Ttl>,
         began: Time,
-        step: Option<Step<ReleaseOutcome>>,
+        step: Option<Step<Verdict>>,
     },
     Ping(Option<Request>),
     Operator(Operator),

@@ -206,16 +206,6 @@ impl Extension {
 
 // Releasing a lock: compare and delete, on every node that may hold its key.
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReleaseOutcome {
-    /// A majority held the key until the release, and deleted it or set how long it stays.
-    InTime,
-    /// The validity had passed, or no majority held the key any more.
-    TooLate,
-    /// Too few nodes answered to know. Remaining keys expire with their ttl.
-    Unanswered,
-}
-
 /// The release of a lock, in one round.
 #[derive(Clone, Copy, Debug)]
 pub struct Release<'a> {
@@ -237,21 +227,20 @@ impl Release<'_> {
             .request(Command::Remove(removal), self.began, rules)
     }
 
-    /// What follows from the votes.
-    pub fn conclude(&self, votes: &Votes) -> ReleaseOutcome {
-        let tally = &votes.tally;
+    /// Was the lock held to the end?
+    ///
+    /// `Won` if a majority held the key until the release, and deleted it or set how long it stays.
+    /// `Lost` if the validity had passed, or if no majority held the key any more. `Pending` if too
+    /// few nodes answered to know; the keys that remain expire with their ttl.
+    pub fn conclude(&self, votes: &Votes) -> Verdict {
         if self.began >= self.held.valid_until {
-            ReleaseOutcome::TooLate
-        } else if tally.granted_by_majority() == Verdict::Won {
-            // A majority still held our token when it deleted it, so no other client can have held
-            // the lock before that, however long the answers took.
-            ReleaseOutcome::InTime
-        } else if judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
-            // The nodes without an answer are not a majority, whatever they held.
-            ReleaseOutcome::TooLate
-        } else {
-            ReleaseOutcome::Unanswered
+            return Verdict::Lost;
         }
+        // A majority still held our token when it deleted it, so no other client can have held the
+        // lock before that, however long the answers took. A node without an answer may have held
+        // the key: only a refusal says that it did not.
+        let tally = &votes.tally;
+        judge(tally.nodes(), tally.granted.len(), tally.refused.len())
     }
 }
 
@@ -442,13 +431,13 @@ mod tests {
         #[test]
         fn the_answers_say_whether_the_lock_was_held_to_the_end() {
             let table = [
-                ("yyy--", ReleaseOutcome::InTime),
-                ("yyynn", ReleaseOutcome::InTime),
-                ("yynnn", ReleaseOutcome::TooLate),
-                ("nnn--", ReleaseOutcome::TooLate),
-                ("yynff", ReleaseOutcome::Unanswered),
-                ("yyfff", ReleaseOutcome::Unanswered),
-                ("fffff", ReleaseOutcome::Unanswered),
+                ("yyy--", Verdict::Won),
+                ("yyynn", Verdict::Won),
+                ("yynnn", Verdict::Lost),
+                ("nnn--", Verdict::Lost),
+                ("yynff", Verdict::Pending),
+                ("yyfff", Verdict::Pending),
+                ("fffff", Verdict::Pending),
             ];
             for (votes, expected) in table {
                 let held = held_lock(0, 1_000);
@@ -464,8 +453,7 @@ mod tests {
                 let held = held_lock(0, 1_000);
                 let release = release(&held, 988);
                 assert_eq!(release.request(&rules(5)).verb(), Verb::Release);
-                let outcome = release.conclude(&votes_of(votes));
-                assert_eq!(outcome, ReleaseOutcome::TooLate);
+                assert_eq!(release.conclude(&votes_of(votes)), Verdict::Lost);
             }
         }
 

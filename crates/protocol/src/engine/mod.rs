@@ -49,7 +49,7 @@ pub use attributes::{Counters, Entropy, FENCE_MAX, FENCE_SEED_MAX, LockAttribute
 pub use attributes::{Predecessor, Share, Token};
 pub use backoff::{Backoff, Jitter, Wait};
 pub use custom::{CustomCommand, RunScript, Said, Script};
-pub use held_lock::{Extended, Extension, HeldLock, Release, ReleaseOutcome};
+pub use held_lock::{Extended, Extension, HeldLock, Release};
 pub use member::{NoVote, RegisterMembership};
 pub use node_set::{NODES_MAX, Node, NodeSet};
 pub use permits::{PERMITS_MAX, PermitSet};
