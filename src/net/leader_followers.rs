@@ -167,7 +167,18 @@ impl<E: EventLoop> LeaderFollowers<E> {
     pub(super) fn submit(&self, order: E::Order, limit: Duration) -> Option<E::Outcome> {
         self.expect_not_poisoned();
         let follower = self.lock_followers().join();
-        let outcome = self.submit_as(&follower, order, limit);
+        let outcome = match self.try_lead() {
+            Some(mut leader) => {
+                self.empty_inbox(&mut leader);
+                leader.catch_up();
+                leader.open(order, Arc::clone(&follower));
+                Some(self.lead(leader, &mut || follower.take_outcome()))
+            }
+            None => {
+                self.send_to_leader(Job::Open(order, Arc::clone(&follower)));
+                self.follow(&follower, limit, &mut || follower.take_outcome())
+            }
+        };
         let mut followers = self.lock_followers();
         if outcome.is_some() {
             followers.reuse(follower);
@@ -175,22 +186,6 @@ impl<E: EventLoop> LeaderFollowers<E> {
             followers.remove(&follower);
         }
         outcome
-    }
-
-    fn submit_as(
-        &self,
-        follower: &Arc<Follower<E::Outcome>>,
-        order: E::Order,
-        limit: Duration,
-    ) -> Option<E::Outcome> {
-        if let Some(mut leader) = self.try_lead() {
-            self.empty_inbox(&mut leader);
-            leader.catch_up();
-            leader.open(order, Arc::clone(follower));
-            return Some(self.lead(leader, &mut || follower.take_outcome()));
-        }
-        self.send_to_leader(Job::Open(order, Arc::clone(follower)));
-        self.follow(follower, limit, &mut || follower.take_outcome())
     }
 
     /// Leads, or waits as `follower`, until `done` returns a result. With an I/O thread, it returns
