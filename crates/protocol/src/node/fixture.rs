@@ -27,7 +27,7 @@ pub(super) fn ttl(millis: u64) -> Ttl {
 }
 
 pub(super) fn ticket(serial: u64) -> Ticket {
-    Ticket { slot: 0, serial }
+    Ticket { round: 0, serial }
 }
 
 /// A request about the lock `key` of the token that is made of twenty times `owner`, to three

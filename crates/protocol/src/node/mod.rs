@@ -59,14 +59,15 @@ pub use wrong_server::WrongServer;
 /// answer that arrives after the end of its round is not counted for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket {
-    slot: usize,
+    /// The index of its entry, which later rounds use again.
+    round: usize,
     serial: u64,
 }
 
 impl Ticket {
     /// A ticket, for code that uses a [`Session`] without [`Rounds`].
-    pub const fn new(slot: usize, serial: u64) -> Self {
-        Self { slot, serial }
+    pub const fn new(round: usize, serial: u64) -> Self {
+        Self { round, serial }
     }
 
     /// The serial number given to [`new`](Self::new).

@@ -110,7 +110,7 @@ impl<W> Rounds<W> {
         let request = self.last_requests.share(request);
         self.note_waiter(&request);
         let is_pointless = request.is_claim() && SameServer::is_certain(&self.sessions);
-        let slot = self.vacancy();
+        let round = self.vacancy();
         self.await_until(request.deadline);
         let is_kept = request.is_extension() || request.is_turn() || request.share().is_some();
         let token = request
@@ -118,9 +118,9 @@ impl<W> Rounds<W> {
             .filter(|_| is_kept && request.is_to_restore());
         self.propagation
             .kept
-            .extend(token.map(|token| (token, slot)));
-        let entry = &mut self.entries[slot];
-        let ticket = entry.ticket(slot);
+            .extend(token.map(|token| (token, round)));
+        let entry = &mut self.entries[round];
+        let ticket = entry.ticket(round);
         entry.waiter = Some(waiter);
         for (index, session) in self.sessions.iter_mut().enumerate() {
             let node = Node::new(index);
@@ -137,7 +137,7 @@ impl<W> Rounds<W> {
         }
         entry.request = Some(request);
         (0..self.nodes()).for_each(|index| self.collect(now, Node::new(index)));
-        self.settle(now, slot, false);
+        self.settle(now, round, false);
     }
 
     /// Sends a request without a waiter.
@@ -197,19 +197,19 @@ impl<W> Rounds<W> {
     }
 
     fn count(&mut self, now: Time, node: Node, answer: Answer) {
-        let slot = answer.ticket.slot;
+        let round = answer.ticket.round;
         let is_same =
-            |entry: &Entry<W>| entry.request.is_some() && entry.ticket(slot) == answer.ticket;
-        if !self.entries.get(slot).is_some_and(is_same) {
+            |entry: &Entry<W>| entry.request.is_some() && entry.ticket(round) == answer.ticket;
+        if !self.entries.get(round).is_some_and(is_same) {
             // The round is over.
             return;
         }
         #[cfg(feature = "diagnostics")]
         let took = answer.took;
         let vote = answer.reply.vote;
-        let entry = &mut self.entries[slot];
+        let entry = &mut self.entries[round];
         if !entry.count(node, answer) {
-            return self.note_restoration(now, slot, node, vote);
+            return self.note_restoration(now, round, node, vote);
         }
         if entry.waiter.is_some() {
             #[cfg(feature = "diagnostics")]
@@ -217,23 +217,23 @@ impl<W> Rounds<W> {
             if entry.note_majority(now) {
                 self.ends_at = self.ends_at.min(now);
             }
-            self.settle(now, slot, false);
+            self.settle(now, round, false);
         } else if entry.is_followed() {
-            self.follow_on(now, slot);
+            self.follow_on(now, round);
         } else {
-            self.note_late_vote(now, slot, node);
+            self.note_late_vote(now, round, node);
         }
     }
 
     /// Ends a round for its waiter if it is decided, or with `is_late` in any case.
-    fn settle(&mut self, now: Time, slot: usize, is_late: bool) {
-        let entry = &mut self.entries[slot];
+    fn settle(&mut self, now: Time, round: usize, is_late: bool) {
+        let entry = &mut self.entries[round];
         let is_over = is_late || entry.is_decided(self.wait_for_all, &self.sessions);
-        if entry.waiter.is_none() || !is_over || !is_late && self.waits_for_others(now, slot) {
+        if entry.waiter.is_none() || !is_over || !is_late && self.waits_for_others(now, round) {
             return;
         }
-        let entry = &mut self.entries[slot];
-        entry.close(slot, &mut self.sessions, is_late);
+        let entry = &mut self.entries[round];
+        entry.close(round, &mut self.sessions, is_late);
         if let Some(place) = entry.queue_entry() {
             self.waits.not_answered(&place.waiter, entry.tally.failed);
         }
@@ -243,9 +243,9 @@ impl<W> Rounds<W> {
             self.finished.push_back((waiter, Ended::Round(outcome)));
         }
         self.awaited -= 1;
-        match self.entries[slot].is_followed() {
-            true => self.follow_on(now, slot),
-            false => self.propagate(now, slot),
+        match self.entries[round].is_followed() {
+            true => self.follow_on(now, round),
+            false => self.propagate(now, round),
         }
     }
 
@@ -258,14 +258,14 @@ impl<W> Rounds<W> {
     }
 
     /// Removes a round from its entry.
-    fn end_round(&mut self, slot: usize) {
-        if let Some(request) = &self.entries[slot].request {
-            self.propagation.forget(request, slot);
+    fn end_round(&mut self, round: usize) {
+        if let Some(request) = &self.entries[round].request {
+            self.propagation.forget(request, round);
             if let Some(waiter) = request.waiter().filter(|_| request.is_turn()) {
                 self.waits.end_turn(&waiter);
             }
-            self.entries[slot].clear();
-            self.vacant.push(slot);
+            self.entries[round].clear();
+            self.vacant.push(round);
         }
     }
 }

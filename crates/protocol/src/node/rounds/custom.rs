@@ -59,15 +59,15 @@ impl<W> Rounds<W> {
     /// Goes on with a decided round after which something follows. That is sent when all nodes have
     /// carried the request out, and not before: the answers of a majority would not do, since a
     /// node that has not carried it out, and one that has forgotten it, are a majority too.
-    pub(super) fn follow_on(&mut self, now: Time, slot: usize) {
-        let entry = &self.entries[slot];
+    pub(super) fn follow_on(&mut self, now: Time, round: usize) {
+        let entry = &self.entries[round];
         if let Some(request) = entry.follow_up() {
             for node in (0..self.sessions.len()).map(Node::new) {
                 self.sessions[node.index()].send(now, None, request.clone());
             }
         }
-        if self.entries[slot].tally.is_complete() {
-            self.end_round(slot);
+        if self.entries[round].tally.is_complete() {
+            self.end_round(round);
         }
     }
 }

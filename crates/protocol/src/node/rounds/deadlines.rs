@@ -43,13 +43,13 @@ impl<W> Rounds<W> {
         if self.awaited == 0 || is_early || !request.is_removal() {
             return;
         }
-        for slot in 0..self.entries.len() {
-            let Some(other) = self.entries[slot].request.as_deref() else {
+        for round in 0..self.entries.len() {
+            let Some(other) = self.entries[round].request.as_deref() else {
                 continue;
             };
             let is_attempt = other.is_claim() || other.queue_entry().is_some();
             if is_attempt && other.token() == request.token() {
-                self.settle(now, slot, true);
+                self.settle(now, round, true);
             }
         }
     }
@@ -61,8 +61,8 @@ impl<W> Rounds<W> {
         }
         let mut next: Option<Time> = None;
         self.has_overtime = false;
-        for slot in 0..self.entries.len() {
-            let entry = &self.entries[slot];
+        for round in 0..self.entries.len() {
+            let entry = &self.entries[round];
             let Some(request) = &entry.request else {
                 continue;
             };
@@ -72,7 +72,7 @@ impl<W> Rounds<W> {
                     false => request.ttl_left(now).is_none(),
                 };
                 if is_over {
-                    self.end_round(slot);
+                    self.end_round(round);
                 }
                 continue;
             }
@@ -82,14 +82,14 @@ impl<W> Rounds<W> {
                 // A lock that only waits for other nodes is not late, and may wait on.
                 let is_granted =
                     entry.spread.waits_until.is_some() && now < request.connect_deadline;
-                self.settle(now, slot, !is_granted);
-                let entry = &self.entries[slot];
+                self.settle(now, round, !is_granted);
+                let entry = &self.entries[round];
                 if entry.waiter.is_none() {
                     continue;
                 }
                 end = entry.end(now, &self.sessions, self.wait_for_all);
             }
-            let entry = &mut self.entries[slot];
+            let entry = &mut self.entries[round];
             entry.is_prolonged |= now >= deadline;
             self.has_overtime |= entry.is_prolonged || entry.spread.waits_until.is_some();
             next = Some(next.map_or(end, |next| next.min(end)));
@@ -243,8 +243,8 @@ impl<W> Entry<W> {
 
 impl<W> Rounds<W> {
     /// Does this round wait for other nodes, after a majority has granted the lock?
-    pub(super) fn waits_for_others(&mut self, now: Time, slot: usize) -> bool {
-        let entry = &self.entries[slot];
+    pub(super) fn waits_for_others(&mut self, now: Time, round: usize) -> bool {
+        let entry = &self.entries[round];
         let Some(request) = entry.request.as_ref().filter(|it| it.is_claim()) else {
             return false;
         };
@@ -260,14 +260,16 @@ impl<W> Rounds<W> {
         let last_arrival = *self.propagation.arrivals_until.get_or_insert(last);
         let last = last.min(request.connect_deadline).min(request.spare_until);
         let last_call = last.min(request.deadline);
-        let arrival = self.arrival(slot, won).map(|until| until.min(last_arrival));
-        let call = self.call(now, slot, won, last_call);
+        let arrival = self
+            .arrival(round, won)
+            .map(|until| until.min(last_arrival));
+        let call = self.call(now, round, won, last_call);
         let until = arrival.max(call).map_or(won.at, |until| until.min(last));
-        if self.entries[slot].spread.waits_until.is_some() && now >= until {
+        if self.entries[round].spread.waits_until.is_some() && now >= until {
             // Later locks do not wait once more for the same connections.
             self.propagation.arrivals_until = Some(last_arrival.min(now));
         }
-        until > now && self.wait_for_others(now, slot, won, until)
+        until > now && self.wait_for_others(now, round, won, until)
     }
 
     fn part_of_round(&self, parts: u32) -> Duration {
@@ -275,8 +277,8 @@ impl<W> Rounds<W> {
     }
 
     /// Until when nodes may answer that are just connecting.
-    fn arrival(&self, slot: usize, won: Won) -> Option<Time> {
-        let voted = self.entries[slot].tally.voted();
+    fn arrival(&self, round: usize, won: Won) -> Option<Time> {
+        let voted = self.entries[round].tally.voted();
         let least = self.part_of_round(WAIT);
         self.sessions
             .iter()
@@ -288,7 +290,7 @@ impl<W> Rounds<W> {
 
     /// Until when the nodes may answer that have not called the waiter whose turn this is, or call
     /// it after they have refused. The waiter waits for neither where one waited in vain lately.
-    fn call(&mut self, now: Time, slot: usize, won: Won, last_call: Time) -> Option<Time> {
+    fn call(&mut self, now: Time, round: usize, won: Won, last_call: Time) -> Option<Time> {
         if self
             .propagation
             .late_until
@@ -296,7 +298,7 @@ impl<W> Rounds<W> {
         {
             self.propagation.late_nodes = NodeSet::EMPTY;
         }
-        let (open, refused) = self.entries[slot].not_notified(&self.sessions, &self.waits);
+        let (open, refused) = self.entries[round].not_notified(&self.sessions, &self.waits);
         let late_nodes = self.propagation.late_nodes;
         let open = open.without(late_nodes);
         let refused = refused.without(late_nodes);
@@ -312,16 +314,16 @@ impl<W> Rounds<W> {
         answer.max(Some(last_call).filter(|_| !refused.is_empty()))
     }
 
-    fn wait_for_others(&mut self, now: Time, slot: usize, won: Won, until: Time) -> bool {
-        let entry = &mut self.entries[slot];
+    fn wait_for_others(&mut self, now: Time, round: usize, won: Won, until: Time) -> bool {
+        let entry = &mut self.entries[round];
         entry.spread.won_at = Some(won.at);
         entry.spread.waits_until = Some(until);
         self.ends_at = self.ends_at.min(until);
         self.has_overtime = true;
-        if self.entries[slot].is_lock() {
+        if self.entries[round].is_lock() {
             // From now on it may be restored, so its removal must find it.
-            self.keep(slot);
-            self.send_to_new(now, slot);
+            self.keep(round);
+            self.send_to_new(now, round);
         }
         true
     }

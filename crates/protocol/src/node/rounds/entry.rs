@@ -15,7 +15,7 @@ use crate::time::Time;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A slot for a round. It is reused, so a round allocates nothing.
+/// The room of a round. It is reused, so a round allocates nothing.
 #[derive(Debug)]
 pub(super) struct Entry<W> {
     serial: u64,
@@ -66,9 +66,9 @@ impl<W> Entry<W> {
         *self = Self::with(self.serial + 1, replies);
     }
 
-    pub(super) fn ticket(&self, slot: usize) -> Ticket {
+    pub(super) fn ticket(&self, round: usize) -> Ticket {
         Ticket {
-            slot,
+            round,
             serial: self.serial,
         }
     }
@@ -225,8 +225,8 @@ impl<W> Entry<W> {
     }
 
     /// Stops waiting for the nodes that have not voted. With `is_late`, they have timed out.
-    pub(super) fn close(&mut self, slot: usize, sessions: &mut [Session], is_late: bool) {
-        let ticket = self.ticket(slot);
+    pub(super) fn close(&mut self, round: usize, sessions: &mut [Session], is_late: bool) {
+        let ticket = self.ticket(round);
         let voted = self.tally.voted();
         for (index, session) in sessions.iter_mut().enumerate() {
             let node = Node::new(index);

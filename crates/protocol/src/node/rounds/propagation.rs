@@ -59,9 +59,9 @@ pub(super) struct Propagation {
 
 impl Propagation {
     /// Forgets the entry of this request.
-    pub(super) fn forget(&mut self, request: &Request, slot: usize) {
+    pub(super) fn forget(&mut self, request: &Request, round: usize) {
         if let Some(token) = request.token().filter(|_| !self.kept.is_empty()) {
-            self.kept.remove(&(token, slot));
+            self.kept.remove(&(token, round));
         }
     }
 
@@ -105,139 +105,139 @@ impl<W> Entry<W> {
 
 impl<W> Rounds<W> {
     /// Goes on with a lock whose round is over, until every node has it. Leaves other rounds.
-    pub(super) fn propagate(&mut self, now: Time, slot: usize) {
-        let entry = &self.entries[slot];
+    pub(super) fn propagate(&mut self, now: Time, round: usize) {
+        let entry = &self.entries[round];
         if !entry.is_lock() {
-            return self.end_other(now, slot);
+            return self.end_other(now, round);
         }
-        self.keep(slot);
-        self.send_to_new(now, slot);
-        self.end_if_everywhere(now, slot);
+        self.keep(round);
+        self.send_to_new(now, round);
+        self.end_if_everywhere(now, round);
     }
 
     /// Goes on with a round that is over, of a share or of a lock that is not held.
-    fn end_other(&mut self, now: Time, slot: usize) {
-        if self.note_joined(now, slot) {
+    fn end_other(&mut self, now: Time, round: usize) {
+        if self.note_joined(now, round) {
             return;
         }
-        let Entry { tally, .. } = self.entries[slot];
-        if self.entries[slot].is_to_restore() {
+        let Entry { tally, .. } = self.entries[round];
+        if self.entries[round].is_to_restore() {
             tally
                 .refused
                 .iter()
-                .for_each(|node| self.restore(now, slot, node));
+                .for_each(|node| self.restore(now, round, node));
             if !tally.is_complete() {
                 return;
             }
         }
-        let token = self.entries[slot]
+        let token = self.entries[round]
             .token()
             .filter(|_| tally.refused.len() >= quorum(tally.nodes()));
-        let is_lost = self.entries[slot]
+        let is_lost = self.entries[round]
             .request
             .as_deref()
             .is_some_and(Request::is_extension);
-        self.end_round(slot);
+        self.end_round(round);
         // A majority says that it has no such key.
-        while let Some(slot) = token
+        while let Some(earlier) = token
             .filter(|_| is_lost)
-            .and_then(|token| self.idle_slot(&token))
+            .and_then(|token| self.idle_round(&token))
         {
-            self.end_round(slot);
+            self.end_round(earlier);
         }
     }
 
     /// Keeps the entry by its token, in place of those of earlier rounds about this lock.
-    pub(super) fn keep(&mut self, slot: usize) {
-        let Some(token) = self.entries[slot].token() else {
+    pub(super) fn keep(&mut self, round: usize) {
+        let Some(token) = self.entries[round].token() else {
             return;
         };
-        self.propagation.kept.remove(&(token, slot));
-        while let Some(earlier) = self.idle_slot(&token) {
+        self.propagation.kept.remove(&(token, round));
+        while let Some(earlier) = self.idle_round(&token) {
             let restored = self.entries[earlier].spread.restored;
-            let spread = &mut self.entries[slot].spread;
+            let spread = &mut self.entries[round].spread;
             spread.restored = spread.restored.union(restored);
             self.end_round(earlier);
         }
-        self.propagation.kept.insert((token, slot));
+        self.propagation.kept.insert((token, round));
     }
 
-    /// The first entry from this slot on that is kept for the token.
-    fn kept_slot(&self, token: &Token, from: usize) -> Option<usize> {
-        let mut slots = self
+    /// The first entry from this index on that is kept for the token.
+    fn kept_round(&self, token: &Token, from: usize) -> Option<usize> {
+        let mut rounds = self
             .propagation
             .kept
             .range((*token, from)..=(*token, usize::MAX));
-        slots.next().map(|(_, slot)| *slot)
+        rounds.next().map(|(_, round)| *round)
     }
 
     /// The first entry without a waiter that is kept for the token.
-    fn idle_slot(&self, token: &Token) -> Option<usize> {
-        let slots = self
+    fn idle_round(&self, token: &Token) -> Option<usize> {
+        let kept = self
             .propagation
             .kept
             .range((*token, 0)..=(*token, usize::MAX));
-        let mut slots = slots.map(|(_, slot)| *slot);
-        slots.find(|slot| self.entries[*slot].waiter.is_none())
+        let mut rounds = kept.map(|(_, round)| *round);
+        rounds.find(|round| self.entries[*round].waiter.is_none())
     }
 
     /// Counts a late vote about a lock that is kept.
-    pub(super) fn note_late_vote(&mut self, now: Time, slot: usize, node: Node) {
-        if self.entries[slot].is_lock() {
-            if self.entries[slot].tally.refused.contains(node) {
-                self.send_to(now, slot, node);
+    pub(super) fn note_late_vote(&mut self, now: Time, round: usize, node: Node) {
+        if self.entries[round].is_lock() {
+            if self.entries[round].tally.refused.contains(node) {
+                self.send_to(now, round, node);
             }
-            return self.end_if_everywhere(now, slot);
+            return self.end_if_everywhere(now, round);
         }
-        self.restore(now, slot, node);
-        self.note_late_number(now, slot, node);
-        if self.entries[slot].tally.is_complete() {
-            self.end_round(slot);
+        self.restore(now, round, node);
+        self.note_late_number(now, round, node);
+        if self.entries[round].tally.is_complete() {
+            self.end_round(round);
         }
     }
 
     /// Takes the answer to a restoration.
-    pub(super) fn note_restoration(&mut self, now: Time, slot: usize, node: Node, vote: Vote) {
-        let spread = &mut self.entries[slot].spread;
+    pub(super) fn note_restoration(&mut self, now: Time, round: usize, node: Node, vote: Vote) {
+        let spread = &mut self.entries[round].spread;
         if !spread.asked.contains(node) {
             return;
         }
         spread.asked.remove(node);
         match vote {
             Vote::Granted => spread.placed.insert(node),
-            Vote::Refused => self.retry_later(now, slot),
+            Vote::Refused => self.retry_later(now, round),
             // If the connection was lost, it is sent on the next one.
             Vote::Failed => {}
         }
-        self.settle(now, slot, false);
-        self.end_if_everywhere(now, slot);
+        self.settle(now, round, false);
+        self.end_if_everywhere(now, round);
     }
 
     /// A node reserves the lock for a waiter in its turn: if it has refused that, it has freed the
     /// lock since.
     pub(super) fn note_reservation(&mut self, now: Time, node: Node, waiter: &Token) {
-        let mut slots = self.propagation.kept.iter().map(|(_, slot)| *slot);
-        let Some(slot) = slots.find(|slot| self.entries[*slot].is_turn_of(waiter)) else {
+        let mut rounds = self.propagation.kept.iter().map(|(_, round)| *round);
+        let Some(round) = rounds.find(|round| self.entries[*round].is_turn_of(waiter)) else {
             return;
         };
-        if self.entries[slot].tally.refused.contains(node) {
-            self.send_to(now, slot, node);
+        if self.entries[round].tally.refused.contains(node) {
+            self.send_to(now, round, node);
         }
-        self.settle(now, slot, false);
+        self.settle(now, round, false);
     }
 
     /// A node can be reached again, or for the first time.
     pub(super) fn note_reached(&mut self, now: Time, node: Node) {
-        let slots: Vec<usize> = self
+        let rounds: Vec<usize> = self
             .propagation
             .kept
             .iter()
-            .map(|(_, slot)| *slot)
+            .map(|(_, round)| *round)
             .collect();
-        for slot in slots {
-            let entry = &self.entries[slot];
+        for round in rounds {
+            let entry = &self.entries[round];
             if entry.is_lock() && entry.tally.failed.contains(node) {
-                self.send_to(now, slot, node);
+                self.send_to(now, round, node);
             }
         }
     }
@@ -248,17 +248,17 @@ impl<W> Rounds<W> {
             return;
         }
         self.propagation.retries_at = None;
-        let slots: Vec<usize> = self
+        let rounds: Vec<usize> = self
             .propagation
             .kept
             .iter()
-            .map(|(_, slot)| *slot)
+            .map(|(_, round)| *round)
             .collect();
-        for slot in slots {
-            match self.entries[slot].spread.retry_at {
+        for round in rounds {
+            match self.entries[round].spread.retry_at {
                 Some(at) if now >= at => {
-                    self.entries[slot].spread.retry_at = None;
-                    self.send_to_refused(now, slot);
+                    self.entries[round].spread.retry_at = None;
+                    self.send_to_refused(now, round);
                 }
                 Some(at) => self.propagation.retry_by(at),
                 None => {}
@@ -267,22 +267,22 @@ impl<W> Rounds<W> {
     }
 
     /// Restores the lock on the nodes that refused it, where that was not tried yet.
-    pub(super) fn send_to_new(&mut self, now: Time, slot: usize) {
-        let entry = &self.entries[slot];
+    pub(super) fn send_to_new(&mut self, now: Time, round: usize) {
+        let entry = &self.entries[round];
         let nodes = entry.tally.refused.without(entry.spread.restored);
-        nodes.iter().for_each(|node| self.send_to(now, slot, node));
+        nodes.iter().for_each(|node| self.send_to(now, round, node));
     }
 
     /// Restores the lock on the nodes that refused it, or refused a restoration.
-    fn send_to_refused(&mut self, now: Time, slot: usize) {
-        let entry = &self.entries[slot];
+    fn send_to_refused(&mut self, now: Time, round: usize) {
+        let entry = &self.entries[round];
         let nodes = entry.tally.refused.union(entry.spread.restored);
-        nodes.iter().for_each(|node| self.send_to(now, slot, node));
+        nodes.iter().for_each(|node| self.send_to(now, round, node));
     }
 
     /// Restores the lock on a node, if it lacks it and can be written to.
-    fn send_to(&mut self, now: Time, slot: usize, node: Node) {
-        let entry = &self.entries[slot];
+    fn send_to(&mut self, now: Time, round: usize, node: Node) {
+        let entry = &self.entries[round];
         let Some(request) = entry.restoration(now).filter(|_| entry.is_lock()) else {
             return;
         };
@@ -293,19 +293,19 @@ impl<W> Rounds<W> {
         }
         if !session.has_room(&request) {
             // It would be written later, with too long a ttl.
-            return self.retry_later(now, slot);
+            return self.retry_later(now, round);
         }
-        let ticket = entry.ticket(slot);
+        let ticket = entry.ticket(round);
         session.send(now, Some(ticket), request);
-        let entry = &mut self.entries[slot];
+        let entry = &mut self.entries[round];
         entry.unsent.remove(node);
         entry.spread.asked.insert(node);
         entry.spread.restored.insert(node);
     }
 
     /// Sends the restorations that were refused once more after a pause.
-    fn retry_later(&mut self, now: Time, slot: usize) {
-        let spread = &mut self.entries[slot].spread;
+    fn retry_later(&mut self, now: Time, round: usize) {
+        let spread = &mut self.entries[round].spread;
         if spread.retry_at.is_some() || spread.tries == TRIES_MAX {
             return;
         }
@@ -315,13 +315,13 @@ impl<W> Rounds<W> {
         self.propagation.retry_by(at);
     }
 
-    fn end_if_everywhere(&mut self, now: Time, slot: usize) {
-        let entry = &self.entries[slot];
+    fn end_if_everywhere(&mut self, now: Time, round: usize) {
+        let entry = &self.entries[round];
         let Some(request) = entry.request.as_ref().filter(|_| entry.waiter.is_none()) else {
             return;
         };
         if entry.is_everywhere() || request.ttl_left(now).is_none() {
-            self.end_round(slot);
+            self.end_round(round);
         }
     }
 }
@@ -338,8 +338,8 @@ impl<W> Rounds<W> {
     /// Restores the key of a confirmed extension on a node that answered that it has no such key,
     /// and a permit on a node that granted another.
     /// The request has no waiter and no vote: the next extension finds the key.
-    pub(super) fn restore(&mut self, now: Time, slot: usize, node: Node) {
-        let entry = &self.entries[slot];
+    pub(super) fn restore(&mut self, now: Time, round: usize, node: Node) {
+        let entry = &self.entries[round];
         let is_lacking = entry.tally.refused.contains(node);
         if !is_lacking || !entry.request.as_deref().is_some_and(Request::is_to_restore) {
             return;
@@ -365,13 +365,13 @@ impl<W> Rounds<W> {
         let Some(token) = removed.filter(|_| !self.propagation.kept.is_empty()) else {
             return nodes;
         };
-        while let Some(slot) = self.kept_slot(&token, next) {
-            next = slot + 1;
-            nodes = nodes.union(self.entries[slot].spread.restored);
+        while let Some(round) = self.kept_round(&token, next) {
+            next = round + 1;
+            nodes = nodes.union(self.entries[round].spread.restored);
             // It may still have a waiter: another thread may be extending the lock.
-            self.entries[slot].is_forgotten = true;
-            if self.entries[slot].waiter.is_none() {
-                self.end_round(slot);
+            self.entries[round].is_forgotten = true;
+            if self.entries[round].waiter.is_none() {
+                self.end_round(round);
             }
         }
         nodes

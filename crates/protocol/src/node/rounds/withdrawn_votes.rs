@@ -59,16 +59,16 @@ impl<W> Rounds<W> {
         also_later: bool,
         is_meant: impl Fn(&Entry<W>) -> bool,
     ) {
-        for slot in 0..self.entries.len() {
-            let entry = &mut self.entries[slot];
-            let ticket = entry.ticket(slot);
+        for round in 0..self.entries.len() {
+            let entry = &mut self.entries[round];
+            let ticket = entry.ticket(round);
             let has_voted = entry.tally.voted().contains(node);
             if is_meant(entry) && entry.withdraw_vote(node, error, also_later) {
                 // A request that is still to be written would be written after its removal.
                 if !has_voted && self.sessions[node.index()].cancel(ticket) {
                     entry.unsent.insert(node);
                 }
-                self.settle(now, slot, false);
+                self.settle(now, round, false);
             }
         }
     }
