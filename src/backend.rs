@@ -37,12 +37,12 @@ use std::time::Duration;
 
 /// Who keeps the locks of a client. Making one connects to nothing.
 pub(crate) trait Backend: Send + Sync {
-    /// Takes a lock for this call, over from another thread if `slot` has it. `None` if others hold
-    /// it or wait for it. The call's progress goes to the head of the queue and to `recorder`.
+    /// Takes a lock for this call, over from another thread if `start` has it. `None` if others
+    /// hold it or wait for it. The call's progress goes to the head of the queue and to `recorder`.
     fn acquire(
         &self,
         spec: &LockSpec<'_>,
-        slot: &mut QueueSlot,
+        start: &mut Start,
         recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<HeldLock>, Error>;
 
@@ -145,9 +145,9 @@ impl LockSpec<'_> {
     }
 }
 
-/// The place of a call in the wait queue of this process, if it has one.
+/// How a call begins after its thread was in the wait queue of this process. Empty if it was not.
 #[derive(Default)]
-pub(crate) struct QueueSlot {
+pub(crate) struct Start {
     /// The guard gets it.
     pub(crate) head: Option<QueueHead>,
     /// The lock, if another thread has handed it over.

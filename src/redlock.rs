@@ -9,7 +9,7 @@ mod other_data;
 use nodes::{endpoint, session_options};
 use other_data::LastLooks;
 
-use crate::backend::{Backend, EventRecorder, LockSpec, QueueSlot, SharedParts};
+use crate::backend::{Backend, EventRecorder, LockSpec, SharedParts, Start};
 use crate::clock;
 use crate::config::{RedisNode, Settings};
 use crate::engine::{
@@ -88,16 +88,16 @@ impl Redlock {
         }
     }
 
-    fn machine(&self, spec: &LockSpec<'_>, slot: &mut QueueSlot) -> Acquire {
+    fn machine(&self, spec: &LockSpec<'_>, start: &mut Start) -> Acquire {
         let rules = Arc::clone(&self.rules);
         let key = Arc::clone(&spec.key);
         let mut acquire = Acquire::new(rules, key, spec.ttl, spec.wait)
             .min_validity(spec.min_validity)
             .with(spec.attributes.clone());
-        if let Some(held) = slot.held.take() {
+        if let Some(held) = start.held.take() {
             acquire = acquire.taking_over(held);
         }
-        if let Some(time) = slot.not_before {
+        if let Some(time) = start.not_before {
             acquire = acquire.pausing(time);
         }
         acquire
@@ -135,7 +135,7 @@ impl Redlock {
         &self,
         acquire: &mut Acquire,
         spec: &LockSpec<'_>,
-        slot: &QueueSlot,
+        start: &Start,
         recorder: Option<&mut EventRecorder<'_>>,
         reports: &[NodeReport],
         is_called: bool,
@@ -152,7 +152,7 @@ impl Redlock {
         if self.owner_process.is_known_forked() {
             return false;
         }
-        if let Some(head) = &slot.head {
+        if let Some(head) = &start.head {
             head.handle()
                 .set_held_elsewhere(acquire.held_elsewhere_until());
         }
@@ -238,10 +238,10 @@ impl Backend for Redlock {
     fn acquire(
         &self,
         spec: &LockSpec<'_>,
-        slot: &mut QueueSlot,
+        start: &mut Start,
         mut recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<HeldLock>, Error> {
-        let mut acquire = self.machine(spec, slot);
+        let mut acquire = self.machine(spec, start);
         let mut reports = Vec::new();
         // The first attempt of a handoff is refused before it begins, and that says nothing.
         let mut has_tried = false;
@@ -257,7 +257,7 @@ impl Backend for Redlock {
             }
             if step.is_break() {
                 let recorder = recorder.as_deref_mut();
-                if !self.note_progress(&mut acquire, spec, slot, recorder, &reports, false) {
+                if !self.note_progress(&mut acquire, spec, start, recorder, &reports, false) {
                     acquire.handle(clock::now(), Input::Cancelled);
                     continue;
                 }
@@ -276,7 +276,7 @@ impl Backend for Redlock {
                     }
                     // Before the turn begins: a callback would use up the time of its round.
                     let listener = recorder.as_deref_mut();
-                    if !self.note_progress(&mut acquire, spec, slot, listener, &reports, true) {
+                    if !self.note_progress(&mut acquire, spec, start, listener, &reports, true) {
                         acquire.handle(clock::now(), Input::Cancelled);
                         continue;
                     }

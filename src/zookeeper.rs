@@ -4,7 +4,7 @@ mod acquire;
 mod questions;
 
 use crate::backend::{
-    Backend, EventRecorder, LockSpec, Operator, QueueSlot, SessionLimits, SharedParts,
+    Backend, EventRecorder, LockSpec, Operator, SessionLimits, SharedParts, Start,
 };
 use crate::clock::{self, Time};
 use crate::config::{EnsembleSettings, Settings};
@@ -165,10 +165,10 @@ impl Backend for EnsembleBackend {
     fn acquire(
         &self,
         spec: &LockSpec<'_>,
-        slot: &mut QueueSlot,
+        start: &mut Start,
         recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<HeldLock>, Error> {
-        ZooKeeperAcquire::new(self, spec).run(slot.held.take(), slot.not_before, recorder)
+        ZooKeeperAcquire::new(self, spec).run(start.held.take(), start.not_before, recorder)
     }
 
     fn extend(&self, extension: Extension) -> (Extended, Vec<NodeReport>) {

@@ -3,7 +3,7 @@
 
 use super::LockClient;
 use super::request::LockRequest;
-use crate::backend::{EventRecorder, LockSpec, QueueSlot};
+use crate::backend::{EventRecorder, LockSpec, Start};
 use crate::clock::{self, Time};
 use crate::config::OWNER_MAX;
 use crate::core::{Core, Granted, ShareMember, name_of_set};
@@ -157,7 +157,7 @@ impl Acquisition<'_> {
         let Self { core, spec } = self;
         self.prepare_keeping()?;
         self.check_own_hold()?;
-        let slot = match spec
+        let start = match spec
             .attributes
             .as_ref()
             .filter(|it| !it.more_keys.is_empty())
@@ -165,7 +165,7 @@ impl Acquisition<'_> {
             Some(_) => self.enqueue(&core.set_wait_queues, &name_of_set(spec.keys())),
             None => self.enqueue(&core.wait_queues, &spec.key),
         };
-        let Some(mut slot) = slot? else {
+        let Some(mut start) = start? else {
             return Ok(None);
         };
         if let Some(kind) = self
@@ -174,8 +174,8 @@ impl Acquisition<'_> {
         {
             return self.acquire_joint(&kind, recorder);
         }
-        let result = core.backend.acquire(spec, &mut slot, recorder);
-        self.conclude(slot.head, result)
+        let result = core.backend.acquire(spec, &mut start, recorder);
+        self.conclude(start.head, result)
     }
 
     /// Checks whether the lock can be kept alive, if the request asks for that, and starts the
@@ -266,22 +266,22 @@ impl Acquisition<'_> {
         &self,
         wait_queues: &Arc<WaitQueues>,
         key: &Arc<[u8]>,
-    ) -> Result<Option<QueueSlot>, Error> {
+    ) -> Result<Option<Start>, Error> {
         let wait = self.spec.wait;
         let call = &self.spec.call;
         if self.core.events.is_in_callback() {
             // The call that this callback belongs to may be ahead of this one in the queue.
-            return Ok(Some(QueueSlot::default()));
+            return Ok(Some(Start::default()));
         }
         if self.spec.share().is_some() {
             // Threads of this client can have the lock at the same time.
-            return Ok(Some(QueueSlot::default()));
+            return Ok(Some(Start::default()));
         }
         let round = self.core.rules.node_timeout;
         let caller = self.caller();
         let (head, held) = match wait_queues.join(key, wait, round, caller) {
             Joined::Head(head, held) => (head, held),
-            Joined::NotQueued => return Ok(Some(QueueSlot::default())),
+            Joined::NotQueued => return Ok(Some(Start::default())),
             Joined::TimedOut => return Ok(None),
             Joined::HeldByThisThread => return Err(Error::HeldByThisThread),
             Joined::Cancelled => return Err(Error::Cancelled),
@@ -305,7 +305,7 @@ impl Acquisition<'_> {
             let left = deadline.map_or(Duration::MAX, |deadline| deadline.since(now));
             not_before = Some(now.after(pause.min(left / 2)));
         }
-        Ok(Some(QueueSlot {
+        Ok(Some(Start {
             head: Some(head),
             held,
             not_before,
@@ -396,16 +396,16 @@ impl Acquisition<'_> {
             drop((member, head));
             return self.acquire_alone(recorder);
         }
-        let mut slot = QueueSlot {
+        let mut start = Start {
             head: Some(head),
-            ..QueueSlot::default()
+            ..Start::default()
         };
-        let result = core.backend.acquire(&self.spec, &mut slot, recorder);
+        let result = core.backend.acquire(&self.spec, &mut start, recorder);
         let mut guard = self.conclude(None, result)?;
         if let Some(guard) = &mut guard {
             guard.share_with(member);
         }
-        drop(slot);
+        drop(start);
         Ok(guard)
     }
 
@@ -414,8 +414,8 @@ impl Acquisition<'_> {
         &self,
         recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<LockGuard>, Error> {
-        let mut slot = QueueSlot::default();
-        let result = self.core.backend.acquire(&self.spec, &mut slot, recorder);
+        let mut start = Start::default();
+        let result = self.core.backend.acquire(&self.spec, &mut start, recorder);
         self.conclude(None, result)
     }
 
