@@ -1,12 +1,19 @@
 //! Taking a lock: attempts, each with a token of its own, until one wins or the wait is over.
 //!
 //! ```text
-//!              Attempt            majority, in time
-//!   Resting ────────────▶ Asking ───────────────────▶ Done(Held)
-//!      ▲                    │
-//!      │ Send(Undo), Pause  │ no majority, or too late
-//!      └────────────────────┴── wait over, or permanent ──▶ Send(Undo), Done(…)
+//!               Attempt               majority, in time
+//!   Resting ───────────────▶ Asking ────────────────────▶ Done(Held)
+//!    ▲ ▲                      │ │ ▲
+//!    │ └─ Send(undo), Pause ──┘ │ │ Attempt: a majority reserves the lock
+//!    │    no majority,          │ │ NotCalled: there is something to ask
+//!    │    or too late           ▼ │
+//!    └─────────────────────▶ Waiting, in the nodes' queue: see `queueing`
+//!      too early to ask,
+//!      and back by Attempt
 //! ```
+//!
+//! From each of them, `Send(undo)` and `Done` with the reason follow when the wait is over, or when
+//! no attempt can succeed any more.
 
 mod attempts;
 mod place;
@@ -173,6 +180,13 @@ impl Acquire {
             .is_none_or(|place| place.state.left.is_none())
     }
 
+    /// The pause is over: begins an attempt, or waits on where the caller has a place in the nodes'
+    /// queue.
+    ///
+    /// The validity counts from `now`, which must have been read before the first byte is written.
+    /// The token must be of this attempt alone: the undo of an earlier one may still be on its way,
+    /// and would remove the key of a second with the same token. Once there is a reason to report,
+    /// no attempt begins after the end of the wait.
     fn begin(&mut self, now: Time, entropy: Entropy) {
         if let Some(failure) = self.failure.clone().filter(|_| now >= self.end()) {
             // The thread that should have begun the last attempt woke up too late. Another attempt
@@ -206,6 +220,13 @@ impl Acquire {
         self.send(now, deadline, Command::Claim(claim));
     }
 
+    /// The round of an attempt is over. `now` was read after the answer that decided it.
+    ///
+    /// The lock is held only if a majority granted it, no two nodes are one server, and enough of
+    /// the validity is left at `now`, which counts from before the request; a fenced one only when
+    /// a majority knows its token, too. Its release goes to every node to which the request was
+    /// written, since each may have the key, now or later. What is not held is removed before
+    /// another attempt begins.
     fn conclude(&mut self, now: Time, request: &Request, votes: &Votes) {
         let lock = request.lock().expect("an acquisition names a lock").clone();
         let started = request.started;
