@@ -39,19 +39,22 @@ fn promote(server: &Server) {
     assert_eq!(server.command(&["REPLICAOF", "NO", "ONE"]), Value::ok());
 }
 
-/// The server loses its keys and its reign, as a replica does that is promoted too early.
-fn lose_and_promote(servers: &[Server]) {
-    let port = servers[1].port().to_string();
-    promote(&servers[1]);
-    assert_eq!(servers[1].command(&["FLUSHALL"]), Value::ok());
+/// The server becomes a replica, and has all that its master has.
+fn follow(server: &Server, master: &Server) {
+    let port = master.port().to_string();
     assert_eq!(
-        servers[0].command(&["REPLICAOF", "127.0.0.1", &port]),
+        server.command(&["REPLICAOF", "127.0.0.1", &port]),
         Value::ok()
     );
-    assert!(eventually(LIMIT, || info(
-        &servers[0],
-        "master_link_status"
-    ) == "up"));
+    let is_up = || info(server, "master_link_status") == "up";
+    assert!(eventually(LIMIT, is_up));
+}
+
+/// The server loses its keys and its reign, as a replica does that is promoted too early.
+fn lose_and_promote(servers: &[Server]) {
+    promote(&servers[1]);
+    assert_eq!(servers[1].command(&["FLUSHALL"]), Value::ok());
+    follow(&servers[0], &servers[1]);
     promote(&servers[0]);
     assert_eq!(value(&servers[0], "orders"), None);
 }
@@ -83,15 +86,7 @@ fn a_failback_on_an_open_connection_is_seen_behind_the_vote() {
     // A to B, and back: the connection of the client stays open.
     let before = info(&servers[0], "master_replid");
     promote(&servers[1]);
-    let port = servers[1].port().to_string();
-    assert_eq!(
-        servers[0].command(&["REPLICAOF", "127.0.0.1", &port]),
-        Value::ok()
-    );
-    assert!(eventually(LIMIT, || info(
-        &servers[0],
-        "master_link_status"
-    ) == "up"));
+    follow(&servers[0], &servers[1]);
     promote(&servers[0]);
     assert_ne!(info(&servers[0], "master_replid"), before);
     let problem = problem(&client);
