@@ -51,7 +51,7 @@ pub enum Order {
 pub enum Message {
     /// Send this request.
     Post(Request),
-    /// End the waits of one waiter in the nodes' queue, until it leaves or its turn begins; or of
+    /// End the waits of one waiter in the nodes' queue, until it leaves or its turn ends; or of
     /// all, now and from now on, and those of rounds for silent nodes.
     EndWaits(Option<Token>),
     /// Forget this waiter, about which no request follows.
