@@ -141,7 +141,9 @@ fn a_node_that_becomes_a_replica_is_reported_and_works_again_as_a_master() {
         answered(&server.url(), "READONLY"),
         ServerErrorKind::Replica
     );
-    assert!(report_texts(&no_quorum(&client))[0].starts_with("server error: READONLY"));
+    let text = &report_texts(&no_quorum(&client))[0];
+    assert!(text.starts_with("server error: READONLY"), "{text}");
+    assert!(text.contains("redis+sentinel://"), "{text}");
     server.command(&["SLAVEOF", "NO", "ONE"]);
     assert!(eventually(LIMIT, || client
         .try_lock("lock:after", LONG)

@@ -1,6 +1,6 @@
 //! Why a node's answer does not count in a round, reported to the user for each node.
 
-use super::server_error::{ServerError, presentable};
+use super::server_error::{ServerError, ServerErrorKind, presentable};
 use super::wrong_server::WrongServer;
 use crate::engine::NoVote;
 use crate::resp::ProtocolError;
@@ -148,7 +148,10 @@ impl fmt::Display for NodeError {
             Self::NotRedis(other) => write!(f, "not a Redis server: it speaks {other}"),
             Self::Protocol(error) => write!(f, "protocol error: {error}"),
             Self::UnexpectedReply(text) => write!(f, "unexpected reply: {text}"),
-            Self::Server(error) => write!(f, "server error: {error}"),
+            Self::Server(error) => {
+                write!(f, "server error: {error}")?;
+                f.write_str(right_url(error.kind))
+            }
             Self::Refused { text, .. } => write!(f, "refused: {text}"),
             Self::SameServer { url } => write!(f, "the same server as {url}"),
             Self::OtherProcess => f.write_str(OTHER_PROCESS),
@@ -177,6 +180,21 @@ impl fmt::Display for NodeError {
                 )
             }
         }
+    }
+}
+
+/// Which URL is the right one, where a plain one leads to a server that is no node of its own.
+/// `READONLY` and `MOVED` do not say.
+fn right_url(kind: ServerErrorKind) -> &'static str {
+    match kind {
+        ServerErrorKind::Replica => {
+            "; the server is a replica: name its group (redis+sentinel://, redis+cluster://, \
+             ?failover=true)"
+        }
+        ServerErrorKind::Cluster => {
+            "; the server is a node of a cluster: name the cluster (redis+cluster://)"
+        }
+        _ => "",
     }
 }
 
@@ -473,6 +491,16 @@ mod tests {
             "TLS: a\\nb\\u{202e}"
         );
         assert!(text(TlsErrorKind::WrongName, &"x".repeat(10_000)).len() < 400);
+    }
+
+    #[test]
+    fn a_server_of_a_group_behind_a_plain_url_is_told_the_right_one() {
+        let text = |reply: &[u8]| NodeError::Server(ServerError::parse(reply, None)).to_string();
+        let replica = text(b"READONLY You can't write against a read only replica.");
+        assert!(replica.contains("redis+sentinel://"), "{replica}");
+        let member = text(b"MOVED 3999 10.0.0.9:6381");
+        assert!(member.contains("redis+cluster://"), "{member}");
+        assert_eq!(text(b"OOM no memory"), "server error: OOM no memory");
     }
 
     #[test]
