@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::Child;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -21,6 +21,8 @@ use super::transport::{between_servers, scheme};
 pub const NAME: &str = "locks";
 
 const START_LIMIT: Duration = Duration::from_secs(30);
+
+const REPLACE_LIMIT: Duration = Duration::from_secs(90);
 
 pub struct Sentinel {
     port: Port,
@@ -191,6 +193,28 @@ impl SentinelGroup {
         named
             .or(is_linked.then_some(0))
             .expect("they name one of the servers")
+    }
+
+    /// Has the Sentinels replace the master, as people do. They are asked again when nothing comes
+    /// of it: they give a failover up that takes them longer than its timeout, and do nothing for
+    /// half a minute when they have not run for two seconds (`TILT`).
+    #[track_caller]
+    pub fn replace_master(&self) {
+        let before = self.master();
+        let asked = &self.sentinels[0];
+        let port = asked.master();
+        let mut asked_at: Option<Instant> = None;
+        assert!(
+            eventually(REPLACE_LIMIT, || {
+                let is_due = asked_at.is_none_or(|at| at.elapsed() > Duration::from_secs(1));
+                if is_due && asked.master() == port {
+                    asked.command(&["SENTINEL", "FAILOVER", NAME]);
+                    asked_at = Some(Instant::now());
+                }
+                self.master() != before
+            }),
+            "the Sentinels do not replace the master"
+        );
     }
 }
 

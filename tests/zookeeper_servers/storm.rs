@@ -22,6 +22,9 @@ const CLIENTS: usize = 5;
 /// The shortest that the server grants: a stalled connection may cost the session.
 const TIMEOUT: Duration = Duration::from_millis(1_000);
 
+/// So many tell something.
+const GRANTS_MIN: usize = 20;
+
 /// The clients, each behind a link of its own.
 struct Storm<'a> {
     shared: &'a Shared,
@@ -164,7 +167,9 @@ fn a_crowd_in_a_storm_has_one_holder_at_a_time_and_leaves_nothing_behind() {
     let seed = u64::from(std::process::id()) << 32 ^ now().as_nanos();
     let mut storm = Storm::new(&shared, seed);
     let end = now().after(Duration::from_secs(seconds));
-    while now() < end {
+    // A loaded machine grants less in that time.
+    let at_last = end.after(Duration::from_secs(120));
+    while now() < end || storm.counts[0] < GRANTS_MIN && now() < at_last {
         for number in 0..CLIENTS {
             storm.befall(number);
             storm.go_on(number);
@@ -178,5 +183,5 @@ fn a_crowd_in_a_storm_has_one_holder_at_a_time_and_leaves_nothing_behind() {
         "seed {seed}: {grants} grants, {cuts} cuts, {stalls} stalls, {expired} sessions ended, \
          {removed} znodes removed"
     );
-    assert!(grants > 20, "{grants}");
+    assert!(grants >= GRANTS_MIN, "{grants}");
 }

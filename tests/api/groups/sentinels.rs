@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use support::eventually;
 use support::journal::Journal;
 use support::locks::{LIMIT, can_be_acquired};
-use support::sentinel::{NAME, SentinelGroup};
+use support::sentinel::SentinelGroup;
 
 use super::{builder, take};
 
@@ -57,9 +57,7 @@ fn a_forced_failover_costs_a_quarantine_and_no_lock() {
     };
     drop(take(&client, TTL));
     assert_eq!(reigns(), 0, "the first one is not new");
-    let before = group.master();
-    group.sentinels[0].command(&["SENTINEL", "FAILOVER", NAME]);
-    assert!(eventually(LIMIT, || group.master() != before));
+    group.replace_master();
     drop(take(&client, TTL));
     // The old master may have granted that, before it was told.
     assert!(eventually(LIMIT, || client.nodes()[0].is_connected && reigns() > 0));

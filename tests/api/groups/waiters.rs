@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use support::eventually;
 use support::locks::LIMIT;
-use support::sentinel::{NAME, SentinelGroup};
+use support::sentinel::SentinelGroup;
 
 use super::{BOUND, MAX_TTL, adopt, builder};
 
@@ -52,9 +52,7 @@ fn nobody_waits_in_vain_and_the_order_stays() {
             "waiter {number} is in the queue of all"
         );
     }
-    let before = group.master();
-    group.sentinels[0].command(&["SENTINEL", "FAILOVER", NAME]);
-    assert!(eventually(LIMIT, || group.master() != before));
+    group.replace_master();
     let since = Instant::now();
     held.unwrap().release().ok();
     waiters
