@@ -262,7 +262,7 @@ impl<W> Rounds<W> {
         if let Some(request) = &self.entries[round].request {
             self.propagation.forget(request, round);
             if let Some(waiter) = request.waiter().filter(|_| request.is_turn()) {
-                self.waits.end_turn(&waiter);
+                self.end_turn(&waiter);
             }
             self.entries[round].clear();
             self.vacant.push(round);

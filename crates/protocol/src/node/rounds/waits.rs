@@ -210,13 +210,6 @@ impl<W> Waits<W> {
         waiter.is_turn = true;
     }
 
-    /// The round of its turn is over, and no node without the lock is brought it any more.
-    pub(super) fn end_turn(&mut self, name: &Token) {
-        if !self.is_queued(name) {
-            self.leave(name);
-        }
-    }
-
     fn leave(&mut self, name: &Token) {
         self.finish(name);
         self.waiters.remove(name);
@@ -335,6 +328,14 @@ impl<W> Rounds<W> {
             }
             Command::Claim(_) if request.is_turn() => self.waits.begin_turn(name),
             _ => self.leave(&name),
+        }
+    }
+
+    /// The round of a waiter's turn is over, and no node without the lock is brought it any more.
+    /// Nothing else may ever be sent about it: another process may have the lock's token.
+    pub(super) fn end_turn(&mut self, name: &Token) {
+        if !self.waits.is_queued(name) {
+            self.leave(name);
         }
     }
 

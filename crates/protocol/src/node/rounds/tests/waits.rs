@@ -395,3 +395,44 @@ fn no_waiter_is_heard_that_left_or_was_handed_off() {
     nodes.rounds.begin(nodes.now, handoff, 2);
     assert_eq!(nodes.rounds.queue_load(), (0, 0));
 }
+
+#[test]
+fn no_waiter_is_heard_that_has_the_lock_on_every_node() {
+    let mut nodes = Nodes::ready(false);
+    enter(&mut nodes, 1, [RESERVED; 3]);
+    let turn = turn(&nodes, 1);
+    nodes.rounds.begin(nodes.now, turn, 1);
+    (0..2).for_each(|index| grant_turn(&mut nodes, index));
+    assert_eq!(nodes.over().votes.tally.granted.len(), 2);
+    assert_eq!(
+        nodes.rounds.queue_load(),
+        (1, 3),
+        "a node may still call it"
+    );
+    grant_turn(&mut nodes, 2);
+    assert_eq!(nodes.rounds.queue_load(), (0, 0), "nothing may follow");
+}
+
+#[test]
+fn a_waiter_whose_turn_has_failed_is_heard_when_it_is_back_in_the_queue() {
+    let mut nodes = Nodes::ready(false);
+    enter(&mut nodes, 1, [RESERVED; 3]);
+    let turn = turn(&nodes, 1);
+    nodes.rounds.begin(nodes.now, turn, 1);
+    for index in 0..2 {
+        let number = number(&mut nodes, index);
+        nodes.receive(index, &format!(":-{number}\r\n"));
+    }
+    assert_eq!(nodes.over().votes.tally.refused.len(), 2);
+    // The third node's answer to the turn comes late, before the one to the entry.
+    let late = number(&mut nodes, 2);
+    nodes.open(0, Verb::Queue, 1);
+    nodes.receive(2, &format!(":-{late}\r\n"));
+    (0..3).for_each(|index| answer(&mut nodes, index, 0));
+    assert!(nodes.is_over());
+    assert_eq!(nodes.rounds.queue_load(), (1, 3));
+    nodes.wait(1, 1);
+    notify(&mut nodes, 0, 1);
+    notify(&mut nodes, 1, 1);
+    assert_eq!(granted(&mut nodes), set(&[0, 1]));
+}
