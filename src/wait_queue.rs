@@ -16,12 +16,14 @@
 //! that a head which never comes back (a leaked guard, a thread that hangs) delays others only
 //! until its key has expired. Tokens still make the lock safe; the queue only saves requests.
 
+mod handoff_limit;
 mod own;
 mod queue;
 mod taker;
 mod waiting_thread;
 
-pub(crate) use queue::{HandoffLimit, HeadHandle, Joined, QueueHead, WaitQueues};
+pub(crate) use handoff_limit::HandoffLimit;
+pub(crate) use queue::{HeadHandle, Joined, QueueHead, WaitQueues};
 pub(crate) use taker::{Caller, Taker};
 
 #[cfg(test)]

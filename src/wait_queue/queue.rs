@@ -1,6 +1,7 @@
 //! The wait queue itself, and when each waiter looks at it. The simulator compiles this file too:
 //! its threads do not sleep.
 
+use super::handoff_limit::HandoffLimit;
 use super::taker::{Caller, Taker};
 use super::waiting_thread::{Promotion, WaitingThread};
 use crate::cancel_token::CancelToken;
@@ -330,29 +331,6 @@ pub(crate) enum Joined {
     /// The caller is not in the queue: this thread would wait for itself.
     HeldByThisThread,
     Cancelled,
-}
-
-/// How often in a row, and for how long, a lock may be handed off before other processes get a
-/// chance.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HandoffLimit {
-    pub(crate) count: u32,
-    pub(crate) time: Duration,
-}
-
-impl HandoffLimit {
-    pub(crate) const DEFAULT: Self = Self {
-        count: 1_000,
-        time: Duration::from_secs(1),
-    };
-
-    /// For how long, counted from when the nodes granted the lock, if another client is known to
-    /// wait in the nodes' queue.
-    ///
-    /// Measured with four clients of eight threads each that hold a lock for 1 ms: with zero, 640
-    /// grants a second and a 99th percentile of the wait of 55 ms; with 10 ms, 750 and 44 ms; with
-    /// 50 ms, 750 and 166 ms. Beyond 10 ms, only the others wait longer.
-    pub(super) const CONTENDED_TIME: Duration = Duration::from_millis(10);
 }
 
 // Reports about the head of a queue, for code that does not own its place.

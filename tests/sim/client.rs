@@ -18,13 +18,14 @@ use crate::cancel_token::CancelToken;
 use crate::checker::Invariant;
 use crate::clock::{self, Clock, MILLIS};
 use crate::context::Context;
+use crate::handoff_limit::HandoffLimit;
 use crate::mistake::Mistake;
 use crate::options::Options;
 use crate::owner_process::OwnerProcess;
 use crate::queue::Event;
 use crate::random::Random;
 use crate::register::Shared;
-use crate::wait_queue::{HandoffLimit, WaitQueues};
+use crate::wait_queue::WaitQueues;
 use crate::worker::Worker;
 use redlatch_protocol::engine::{Drift, Node, QueueWait, Request, Rules, Token};
 use redlatch_protocol::node::{

@@ -48,6 +48,8 @@ mod worker;
     reason = "a simulated client wakes its threads itself"
 )]
 mod cancel_token;
+#[path = "../../src/wait_queue/handoff_limit.rs"]
+mod handoff_limit;
 #[path = "../../src/owner_process.rs"]
 mod owner_process;
 #[path = "../../src/wait_queue/taker.rs"]
