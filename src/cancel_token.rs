@@ -52,9 +52,13 @@ struct Shared {
 
 /// Wakes calls that may be cancelled, wherever they wait.
 pub(crate) trait WakeCancelled: Send + Sync {
-    /// Called without any lock held, once a token of some call is cancelled.
-    fn wake_cancelled(&self);
+    /// Called without any lock held, once this token is cancelled.
+    fn wake_cancelled(&self, token: &CancelToken);
 }
+
+/// Which token it is: clones have the same, and no other token does while one of them exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct CancelTokenId(usize);
 
 impl CancelToken {
     /// A token that no call has yet.
@@ -102,13 +106,19 @@ impl CancelToken {
             .iter()
             .filter_map(|it| it.0.upgrade())
             .collect();
-        clients.iter().for_each(|client| client.wake_cancelled());
+        clients
+            .iter()
+            .for_each(|client| client.wake_cancelled(self));
     }
 
     /// Was it cancelled?
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.shared.is_cancelled.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn id(&self) -> CancelTokenId {
+        CancelTokenId(Arc::as_ptr(&self.shared) as usize)
     }
 
     /// Wakes this client too when the token is cancelled. A call asks whether it is cancelled
@@ -170,7 +180,8 @@ mod tests {
     struct Client(AtomicU32);
 
     impl WakeCancelled for Client {
-        fn wake_cancelled(&self) {
+        fn wake_cancelled(&self, token: &CancelToken) {
+            assert!(token.is_cancelled());
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }

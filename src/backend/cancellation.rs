@@ -7,21 +7,25 @@
 //! round is under way lets it end.
 
 use super::Backend;
-use crate::cancel_token::{CancelToken, WakeCancelled};
+use crate::cancel_token::{CancelToken, CancelTokenId, WakeCancelled};
 use crate::clock::{self, Time};
 use crate::engine::Token;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+
+type Waiters = BTreeMap<CancelTokenId, BTreeSet<Token>>;
 
 /// Wakes the calls of a client.
 pub(crate) struct Cancellation {
     /// Every call has this one.
     token: CancelToken,
-    /// The waiters in the nodes' queues whose call has a token of its own, until that is cancelled.
-    waiters: Mutex<BTreeMap<Token, CancelToken>>,
+    /// The waiters in the nodes' queues whose call has a token of its own, by that, until it is
+    /// cancelled: where thousands wait, cancelling one does not look at the others.
+    waiters: Mutex<Waiters>,
     /// For threads that pause.
     wake_up: Condvar,
     wait_queues: [Arc<WaitQueues>; 3],
@@ -74,39 +78,31 @@ impl Cancellation {
         this
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Token, CancelToken>> {
+    fn lock(&self) -> MutexGuard<'_, Waiters> {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl WakeCancelled for Cancellation {
     /// Does nothing in a forked child, where the mutexes may be held by threads that do not exist.
-    fn wake_cancelled(&self) {
+    fn wake_cancelled(&self, token: &CancelToken) {
         if self.owner_process.is_forked() {
             return;
         }
-        // With the mutex, no thread is between its check and its sleep.
-        let mut waiters = self.lock();
-        // Each is told of once: where thousands are cancelled one after another, the event loop
-        // must not end the waits of all before again with each.
-        let mut cancelled = Vec::new();
-        waiters.retain(|waiter, token| {
-            let is_cancelled = token.is_cancelled();
-            cancelled.extend(is_cancelled.then_some(*waiter));
-            !is_cancelled
-        });
-        drop(waiters);
+        // With the mutex, no thread is between its check and its sleep. Each waiter is told of
+        // once: a token may be cancelled again.
+        let cancelled = self.lock().remove(&token.id());
         self.wake_up.notify_all();
         for queues in &self.wait_queues {
-            queues.wake_cancelled();
+            queues.wake_cancelled(token);
         }
         let Some(backend) = self.backend.upgrade() else {
             return;
         };
-        if self.token.is_cancelled() {
+        if token.id() == self.token.id() {
             return backend.end_waits(None);
         }
-        for waiter in cancelled {
+        for waiter in cancelled.into_iter().flatten() {
             backend.end_waits(Some(waiter));
         }
     }
@@ -138,10 +134,10 @@ impl CancellableCall<'_> {
         let before = self.waiter.replace(waiter);
         let mut waiters = self.client.lock();
         if let Some(before) = before {
-            waiters.remove(&before);
+            forget(&mut waiters, own, before);
         }
         if let Some(waiter) = waiter {
-            waiters.insert(waiter, own.clone());
+            waiters.entry(own.id()).or_default().insert(waiter);
         }
     }
 
@@ -172,6 +168,17 @@ impl Drop for CancellableCall<'_> {
         }
         self.set_waiter(None);
         own.detach(&self.client.weak());
+    }
+}
+
+/// A waiter has left.
+fn forget(waiters: &mut Waiters, own: &CancelToken, waiter: Token) {
+    let Entry::Occupied(mut of_token) = waiters.entry(own.id()) else {
+        return;
+    };
+    of_token.get_mut().remove(&waiter);
+    if of_token.get().is_empty() {
+        of_token.remove();
     }
 }
 

@@ -1,15 +1,16 @@
 //! The wait queue itself, and when each waiter looks at it. The simulator compiles this file too:
 //! its threads do not sleep.
 
+use super::cancellable_threads::CancellableThreads;
 use super::handoff_limit::HandoffLimit;
 use super::taker::{Caller, Taker};
-use super::waiting_thread::{Promotion, WaitingThread};
+use super::waiting_thread::{Promotion, WaitingCaller, WaitingThread};
 use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
 use crate::engine::{HeldLock, Wait};
 use crate::owner_process::OwnerProcess;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,8 +18,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-/// The wait queues, by key.
-type Queues = HashMap<Arc<[u8]>, WaitQueue>;
+/// The wait queues, and who waits in them.
+#[derive(Default)]
+pub(crate) struct Queues {
+    pub(super) by_key: HashMap<Arc<[u8]>, WaitQueue>,
+    /// How many threads have ever waited.
+    joined: usize,
+    pub(super) cancellable: CancellableThreads,
+}
 
 /// All wait queues of a client.
 pub(crate) struct WaitQueues {
@@ -32,7 +39,8 @@ pub(crate) struct WaitQueues {
 #[derive(Default)]
 pub(crate) struct WaitQueue {
     pub(super) head: Option<HeadEntry>,
-    pub(super) waiters: VecDeque<Arc<WaitingThread>>,
+    /// By their numbers: in the order in which they came.
+    pub(super) waiters: BTreeMap<usize, Arc<WaitingThread>>,
     /// How many handoffs there were since the nodes last granted the lock, and when that was.
     handoffs: u32,
     pub(super) granted_at: Time,
@@ -100,7 +108,7 @@ impl WaitQueues {
         round: Duration,
         caller: Caller<'_>,
     ) -> ControlFlow<Joined, WaitingCaller> {
-        let queue = queues.entry(Arc::clone(key)).or_default();
+        let queue = queues.by_key.entry(Arc::clone(key)).or_default();
         if queue.is_empty() {
             let number = queue.start_head(caller.thread, None);
             return ControlFlow::Break(Joined::Head(self.head(key, number, false), None));
@@ -113,8 +121,10 @@ impl WaitQueues {
         if queue.is_bound_to_this_thread() {
             return ControlFlow::Break(Joined::HeldByThisThread);
         }
-        let waiter = Arc::new(WaitingThread::new(caller, now));
-        queue.waiters.push_back(Arc::clone(&waiter));
+        queues.joined += 1;
+        let waiter = Arc::new(WaitingThread::new(queues.joined, caller, now));
+        queue.waiters.insert(waiter.number, Arc::clone(&waiter));
+        queues.cancellable.insert(&waiter);
         // A caller that leaves the queue to ask the nodes needs time for that: a round, or a
         // quarter of a short wait.
         let latest = deadline.map(|deadline| deadline.before(round.min(deadline.since(now) / 4)));
@@ -134,6 +144,18 @@ impl WaitQueues {
         queues: &mut Queues,
         place: &mut WaitingCaller,
     ) -> ControlFlow<Joined, Option<Time>> {
+        let found = self.look_into_queue(queues, place);
+        if found.is_break() {
+            queues.cancellable.remove(&place.waiter);
+        }
+        found
+    }
+
+    fn look_into_queue(
+        self: &Arc<Self>,
+        queues: &mut Queues,
+        place: &mut WaitingCaller,
+    ) -> ControlFlow<Joined, Option<Time>> {
         let WaitingCaller {
             key,
             waiter,
@@ -147,7 +169,7 @@ impl WaitQueues {
             return ControlFlow::Break(Joined::Head(head, promotion.held));
         }
         let now = clock::now();
-        let queue = queues.entry(Arc::clone(key)).or_default();
+        let queue = queues.by_key.entry(Arc::clone(key)).or_default();
         let head = queue.head.as_ref();
         let expiry = head.and_then(|head| head.key_expiry);
         let elsewhere = head.and_then(|head| head.held_elsewhere_until);
@@ -156,11 +178,10 @@ impl WaitQueues {
             queue.remove(waiter);
             return ControlFlow::Break(Joined::Cancelled);
         }
-        let first = queue.waiters.front();
-        let is_first = first.is_some_and(|first| Arc::ptr_eq(first, waiter));
+        let is_first = queue.is_first(waiter);
         if is_first && expiry.is_some_and(|expiry| expiry <= now) {
             // The head has not come back, and its key has expired.
-            queue.waiters.pop_front();
+            queue.waiters.pop_first();
             let number = queue.start_head(waiter.thread, Some(waiter.since));
             return ControlFlow::Break(Joined::Head(self.head(key, number, false), None));
         }
@@ -191,15 +212,15 @@ impl WaitQueues {
         ControlFlow::Continue([leave_at, early, own_expiry].into_iter().flatten().min())
     }
 
-    /// Wakes the waits that are cancelled. A token is cancelled before this takes the mutex: a
+    /// Wakes the waits that this token cancels. It is cancelled before this takes the mutex: a
     /// waiter asks for its tokens under that, so it sees it or is woken.
-    pub(crate) fn wake_cancelled(&self) {
+    pub(crate) fn wake_cancelled(&self, token: &CancelToken) {
         let queues = self.lock();
-        let are_all = self.token.is_cancelled();
-        for waiter in queues.values().flat_map(|queue| &queue.waiters) {
-            if are_all || waiter.is_cancelled() {
-                waiter.wake();
-            }
+        if token.id() != self.token.id() {
+            return queues.cancellable.wake(token);
+        }
+        for queue in queues.by_key.values() {
+            queue.waiters.values().for_each(|waiter| waiter.wake());
         }
     }
 
@@ -277,8 +298,8 @@ impl WaitQueue {
     }
 
     fn promote_next(&mut self, held: Option<HeldLock>, is_after_limit: bool) {
-        match self.waiters.pop_front() {
-            Some(next) => {
+        match self.waiters.pop_first() {
+            Some((_, next)) => {
                 let number = match held {
                     Some(_) => self.next_head(next.thread, Some(next.since)),
                     None => self.start_head(next.thread, Some(next.since)),
@@ -293,31 +314,26 @@ impl WaitQueue {
         }
     }
 
+    fn is_first(&self, waiter: &WaitingThread) -> bool {
+        let first = self.waiters.first_key_value();
+        first.is_some_and(|(number, _)| *number == waiter.number)
+    }
+
     /// Removes a waiter whose wait has ended.
-    fn remove(&mut self, waiter: &Arc<WaitingThread>) {
-        self.waiters.retain(|other| !Arc::ptr_eq(other, waiter));
-        self.wake_first();
+    fn remove(&mut self, waiter: &WaitingThread) {
+        let was_first = self.is_first(waiter);
+        self.waiters.remove(&waiter.number);
+        if was_first {
+            self.wake_first();
+        }
     }
 
     /// Has the first waiter look at the queue and the clock again.
     fn wake_first(&self) {
-        if let Some(first) = self.waiters.front() {
+        if let Some((_, first)) = self.waiters.first_key_value() {
             first.wake();
         }
     }
-}
-
-/// A caller that waits in a queue.
-pub(crate) struct WaitingCaller {
-    key: Arc<[u8]>,
-    waiter: Arc<WaitingThread>,
-    deadline: Option<Time>,
-    /// When it leaves to ask the nodes at the latest.
-    latest: Option<Time>,
-    /// How long it takes at most to ask the nodes.
-    round: Duration,
-    /// Did another thread hold the lock when it last looked?
-    was_held: bool,
 }
 
 pub(crate) enum Joined {
@@ -378,7 +394,7 @@ impl HeadHandle {
     }
 
     fn with_queue(&self, change: impl FnOnce(&mut WaitQueue)) {
-        if let Some(queue) = self.queues.lock().get_mut(&self.key) {
+        if let Some(queue) = self.queues.lock().by_key.get_mut(&self.key) {
             change(queue);
         }
     }
@@ -437,7 +453,8 @@ impl QueueHead {
         } = &self.handle;
         let limit = queues.limit;
         let mut queues = queues.lock();
-        let Some(queue) = queues.get_mut(key).filter(|queue| queue.is_head(*number)) else {
+        let queue = queues.by_key.get_mut(key);
+        let Some(queue) = queue.filter(|queue| queue.is_head(*number)) else {
             return Err(held);
         };
         let now = clock::now();
@@ -462,7 +479,7 @@ impl Drop for QueueHead {
         }
         let limit = head.queues.limit;
         let mut queues = head.queues.lock();
-        let Entry::Occupied(mut entry) = queues.entry(Arc::clone(&head.key)) else {
+        let Entry::Occupied(mut entry) = queues.by_key.entry(Arc::clone(&head.key)) else {
             return;
         };
         let queue = entry.get_mut();

@@ -5,18 +5,35 @@ use super::taker::Caller;
 use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
 use crate::engine::HeldLock;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
+use std::time::Duration;
 
 pub(super) struct WaitingThread {
+    /// No other thread that waits in the same client has it, and those that came before have
+    /// smaller ones.
+    pub(super) number: usize,
     wake_up: Condvar,
     /// A token that cancels its wait, besides the client's.
-    own: Option<CancelToken>,
+    pub(super) own: Option<CancelToken>,
     pub(super) thread: Option<ThreadId>,
     /// When it began to wait.
     pub(super) since: Time,
     /// Read and written only under the mutex of all queues.
     promotion: Mutex<Option<Promotion>>,
+}
+
+/// A caller that waits in a queue.
+pub(crate) struct WaitingCaller {
+    pub(super) key: Arc<[u8]>,
+    pub(super) waiter: Arc<WaitingThread>,
+    pub(super) deadline: Option<Time>,
+    /// When it leaves to ask the nodes at the latest.
+    pub(super) latest: Option<Time>,
+    /// How long it takes at most to ask the nodes.
+    pub(super) round: Duration,
+    /// Did another thread hold the lock when it last looked?
+    pub(super) was_held: bool,
 }
 
 /// What a waiter gets when it becomes the head of its queue.
@@ -28,8 +45,9 @@ pub(super) struct Promotion {
 }
 
 impl WaitingThread {
-    pub(super) fn new(caller: Caller<'_>, since: Time) -> Self {
+    pub(super) fn new(number: usize, caller: Caller<'_>, since: Time) -> Self {
         Self {
+            number,
             wake_up: Condvar::new(),
             own: caller.token.cloned(),
             thread: caller.thread,

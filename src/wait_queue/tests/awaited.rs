@@ -18,7 +18,7 @@ fn a_lock_for_which_another_client_waits_is_handed_off_for_a_short_time_only() {
         } else {
             Time::MAX
         };
-        queues.lock().get_mut(&key()).unwrap().granted_at = granted_at;
+        queues.lock().by_key.get_mut(&key()).unwrap().granted_at = granted_at;
         let held = HeldLock {
             is_awaited,
             ..held_lock(1, from_now(LONG))

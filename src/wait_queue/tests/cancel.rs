@@ -6,7 +6,7 @@ use super::*;
 fn cancel_all(queues: &WaitQueues) {
     // It knows no client here that it could wake.
     queues.token.cancel();
-    queues.wake_cancelled();
+    queues.wake_cancelled(&queues.token);
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn cancelling_ends_every_wait_in_every_queue_and_leaves_the_heads() {
     ));
     assert!(head.hand_off(held_lock(1, from_now(LONG))).is_err());
     drop(head);
-    assert!(queues.lock().is_empty());
+    assert!(queues.lock().by_key.is_empty());
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_waiter_that_was_handed_the_lock_before_it_is_cancelled_gets_it() {
     head.set_key_expiry(from_now(LONG));
     let next = join_in_thread(&queues, Forever, ROUND);
     let held = queues.lock();
-    let waiter = Arc::clone(&held[&key()].waiters[0]);
+    let waiter = Arc::clone(&held.by_key[&key()].waiters[&1]);
     drop(held);
     head.hand_off(held_lock(1, from_now(LONG))).unwrap();
     cancel_all(&queues);
@@ -68,7 +68,7 @@ fn a_token_ends_the_waits_that_have_it_and_the_others_keep_their_order() {
         .into_iter()
         .enumerate();
     own.cancel();
-    queues.wake_cancelled();
+    queues.wake_cancelled(&own);
     let mut left = Vec::new();
     for (index, waiter) in &mut waiters {
         if [0, 2].contains(&index) {
@@ -81,6 +81,11 @@ fn a_token_ends_the_waits_that_have_it_and_the_others_keep_their_order() {
         }
     }
     assert_eq!(waiting(&queues), 3);
+    assert_eq!(
+        queues.lock().cancellable.len(),
+        1,
+        "the one that has a token"
+    );
     // A wait that begins with a cancelled token ends at once, and waits for nothing.
     assert!(matches!(
         queues.join(
@@ -103,6 +108,7 @@ fn a_token_ends_the_waits_that_have_it_and_the_others_keep_their_order() {
         next.set_key_expiry(from_now(LONG));
         before = next;
     }
+    assert_eq!(queues.lock().cancellable.len(), 0, "none waits");
 }
 
 #[test]
@@ -114,7 +120,7 @@ fn the_second_watches_the_clock_when_the_first_waiter_is_cancelled() {
     let first = join_with(&queues, Forever, ROUND, Some(own.clone()));
     let second = join_in_thread(&queues, Forever, ROUND);
     own.cancel();
-    queues.wake_cancelled();
+    queues.wake_cancelled(&own);
     assert!(matches!(first.recv_timeout(LIMIT), Ok(Joined::Cancelled)));
     assert!(promoted(&second).1.is_none());
 }

@@ -5,7 +5,7 @@ use super::*;
 /// Has the head of the queue wait for this long already.
 fn have_head_wait(queues: &WaitQueues, time: Duration) {
     let mut all = queues.lock();
-    let head = all.get_mut(&key()).unwrap().head.as_mut().unwrap();
+    let head = all.by_key.get_mut(&key()).unwrap().head.as_mut().unwrap();
     head.since = clock::now().before(time);
 }
 
@@ -122,7 +122,7 @@ fn leaving_while_being_promoted_loses_neither_the_lock_nor_the_queue() {
         .map(|_| receiver.recv_timeout(3 * LIMIT).unwrap())
         .sum();
     assert!(heads > 0);
-    eventually(|| queues.lock().is_empty());
+    eventually(|| queues.lock().by_key.is_empty());
     drop(alone(&queues));
 }
 

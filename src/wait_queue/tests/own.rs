@@ -9,7 +9,7 @@ fn a_thread_that_works_under_a_lock_does_not_wait_for_it() {
     let again = |wait| queues.join(&key(), wait, ROUND, here());
     head.handle().bind_to_this_thread();
     // As long as it holds no lock, it does not wait for itself.
-    assert!(!queues.lock()[&key()].is_bound_to_this_thread());
+    assert!(!queues.lock().by_key[&key()].is_bound_to_this_thread());
     head.set_key_expiry(from_now(LONG));
     assert!(matches!(
         again(Wait::Until(from_now(ROUND))),
@@ -40,7 +40,10 @@ fn a_queue_knows_the_thread_that_took_the_lock_as_long_as_it_is_held() {
     let queues = queues(10, LONG);
     let holder = || queues.holder(&key()).map(|taker| taker.thread);
     assert_eq!(holder(), None);
-    assert!(queues.lock().is_empty(), "a look leaves nothing behind");
+    assert!(
+        queues.lock().by_key.is_empty(),
+        "a look leaves nothing behind"
+    );
     let head = alone(&queues);
     assert_eq!(holder(), None, "it holds no lock yet");
     head.set_key_expiry(from_now(LONG));
@@ -66,7 +69,7 @@ fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
     first.handle().bind_to_this_thread();
     thread::scope(|scope| {
         let next = scope.spawn(|| queues.join(&key(), Forever, ROUND, here()).head().0);
-        while queues.lock()[&key()].waiters.is_empty() {
+        while queues.lock().by_key[&key()].waiters.is_empty() {
             thread::yield_now();
         }
         first.hand_off(held_lock(1, from_now(LONG))).unwrap();
@@ -117,7 +120,7 @@ fn a_head_that_was_replaced_does_not_end_the_head_of_a_later_queue() {
     // Its key has expired, so the next caller replaces it.
     first.set_key_expiry(clock::now());
     drop(alone(&queues));
-    assert!(queues.lock().is_empty());
+    assert!(queues.lock().by_key.is_empty());
     let later = alone(&queues);
     later.handle().bind_to_this_thread();
     later.set_key_expiry(from_now(LONG));
