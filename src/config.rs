@@ -243,8 +243,9 @@ impl Builder {
     /// It is what up to sixteen dead waiters in a row cost the others in all, if the nodes do not
     /// hear of their death, because a machine was frozen for instance; more of them cost as much
     /// again for every eight, up to ten times. A waiter renews its place after two thirds of this
-    /// time, and from the ninth place on less often. A shorter time costs more commands. It
-    /// concerns the entries of this client only.
+    /// time, and from the ninth place on less often; so does the first of a queue if this client
+    /// has 500 waiters or more. A shorter time costs more commands. It concerns the entries of this
+    /// client only.
     pub fn waiter_lease(mut self, lease: Duration) -> Self {
         self.settings.waiter_lease = Some(lease);
         self

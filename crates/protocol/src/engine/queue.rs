@@ -121,6 +121,8 @@ pub struct QueueView {
 pub struct QueueState {
     /// How many waiters are before it, on the node where most are.
     pub place: u64,
+    /// How many waiters this client has, for this lock and others.
+    pub waiters: usize,
     /// The nodes that reserve the lock for it.
     pub reserved: NodeSet,
     /// The nodes that reserve a part of a set of resources for it.

@@ -234,12 +234,12 @@ impl<W> Rounds<W> {
         }
         let entry = &mut self.entries[round];
         entry.close(round, &mut self.sessions, is_late);
+        let mut outcome = entry.outcome(now, &self.sessions);
         if let Some(place) = entry.queue_entry() {
             self.waits.not_answered(&place.waiter, entry.tally.failed);
+            outcome.votes.queue.waiters = self.waits.count();
         }
-        let waiter = entry.waiter.take();
-        let outcome = entry.outcome(now, &self.sessions);
-        if let Some(waiter) = waiter {
+        if let Some(waiter) = entry.waiter.take() {
             self.finished.push_back((waiter, Ended::Round(outcome)));
         }
         self.awaited -= 1;

@@ -1,10 +1,11 @@
 //! The place of a caller in the nodes' queue, and when its entry there is renewed.
 //!
 //! A waiter in front renews its entry after two thirds of its lease, and once a second at least.
-//! The further back it stands, the longer its lease is, and the less often it is renewed. Waiters
-//! also ask when the key that they wait for expires, because no release follows then: those in
-//! front at once, and each behind them a little later than the one before it, which may have died
-//! too. If the nodes do not tell about reservations, they ask soon, and less and less often.
+//! The further back it stands, the longer its lease is, and the less often it is renewed. So is
+//! that of a first waiter whose client has very many waiters. Waiters also ask when the key that
+//! they wait for expires, because no release follows then: those in front at once, and each behind
+//! them a little later than the one before it, which may have died too. If the nodes do not tell
+//! about reservations, they ask soon, and less and less often.
 
 use super::Acquire;
 use crate::engine::{Command, LockId, QueueEntry, QueueState, Request, Ttl, quorum};
@@ -21,6 +22,12 @@ const ONE_AFTER_ANOTHER: Duration = Duration::from_millis(10);
 /// How many places share one length of interval between renewals, and how often it grows.
 const PLACES_PER_STEP: u64 = 8;
 const STEPS_MAX: u64 = 8;
+
+/// The same for the first waiter of a queue, by how many waiters its client has: the renewals of
+/// thousands would take much of a node, and come too late on a busy machine. This one is told when
+/// its turn comes, and asks when the key expires. If it dies, the others wait for its reservation,
+/// and not for its lease: the second is told when to ask.
+const WAITERS_PER_STEP: u64 = 500;
 
 /// The longest interval of a waiter in front, whatever its lease: a holder that has died after it
 /// took the lock from the queue is noticed with a renewal.
@@ -131,6 +138,7 @@ impl Acquire {
         let part_lasts = place.part_lasts(now);
         let QueueState {
             place: before,
+            waiters,
             left,
             listening,
             part,
@@ -139,7 +147,11 @@ impl Acquire {
         let entry = &mut place.entry;
         // The entry is kept for as long as the request said.
         let kept = interval(entry.lease.as_duration());
-        let step = (before / PLACES_PER_STEP + 1).min(STEPS_MAX) as u32;
+        let longer = match before {
+            0 if listening.len() >= quorum => waiters as u64 / WAITERS_PER_STEP,
+            _ => before / PLACES_PER_STEP,
+        };
+        let step = (longer + 1).min(STEPS_MAX) as u32;
         entry.lease = Ttl::from_duration(front.as_duration() * step).unwrap_or(front);
         let mut pause = kept
             .min(interval(entry.lease.as_duration()))

@@ -162,6 +162,10 @@ impl<W> Waits<W> {
         self.ends.first().map(|(end, _)| *end)
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.waiters.len()
+    }
+
     /// Does this waiter stand in the queue, and has its turn not begun?
     pub(super) fn is_queued(&self, name: &Token) -> bool {
         self.waiters.get(name).is_some_and(|waiter| !waiter.is_turn)
@@ -361,7 +365,7 @@ impl<W> Rounds<W> {
     /// and every node has the locks that were taken in a turn.
     pub fn queue_load(&self) -> (usize, usize) {
         (
-            self.waits.waiters.len(),
+            self.waits.count(),
             self.sessions.iter().map(Session::waiters_heard).sum(),
         )
     }

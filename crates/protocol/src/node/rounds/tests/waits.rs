@@ -313,6 +313,17 @@ fn the_answers_to_a_waiter_are_summed_up() {
 }
 
 #[test]
+fn a_waiter_learns_how_many_its_client_has() {
+    let mut nodes = Nodes::ready(false);
+    enter(&mut nodes, 1, [false; 3]);
+    for waiters in 2..4 {
+        nodes.open(0, Verb::Queue, waiters);
+        (0..3).for_each(|index| answer(&mut nodes, index, 0));
+        assert_eq!(nodes.over().votes.queue.waiters, usize::from(waiters));
+    }
+}
+
+#[test]
 fn nodes_without_a_queue_are_reported() {
     let mut nodes = Nodes::ready(true);
     nodes.open(0, Verb::Queue, 1);

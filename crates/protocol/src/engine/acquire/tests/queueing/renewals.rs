@@ -51,6 +51,40 @@ fn leases_and_pauses_are_longer_further_back() {
 }
 
 #[test]
+fn a_first_waiter_renews_less_often_where_its_client_has_very_many_and_no_other_does() {
+    let table = [
+        (1, 1),
+        (499, 1),
+        (500, 2),
+        (1_000, 3),
+        (3_500, 8),
+        (100_000, 8),
+    ];
+    for (waiters, step) in table {
+        for (place, step) in [(0, step), (1, 1), (7, 1), (16, 3)] {
+            let answers = || {
+                let mut answers = placed(place);
+                answers.queue.waiters = waiters;
+                answers
+            };
+            let (mut script, until) = renewed_at(|queue| *queue = answers().queue);
+            assert_eq!(until, at(2_010), "it joined with a short lease");
+            let lease = entry(&script.not_called_at(until).request()).lease;
+            let next = script.answer_at(until, answers()).queue_wait().until;
+            assert_eq!(lease, ttl(1_500 * step), "{waiters} {place}");
+            let pause = Duration::from_millis(1_000 * step);
+            assert_eq!(next, until.after(pause), "{waiters} {place}");
+        }
+    }
+    // Nor does one that is told nothing: for its reservation others would wait long.
+    let (mut script, until) = renewed_at(|queue| {
+        (queue.place, queue.waiters, queue.listening) = (0, 10_000, nodes("yy---"));
+    });
+    let lease = entry(&script.not_called_at(until).request()).lease;
+    assert_eq!(lease, ttl(1_500));
+}
+
+#[test]
 fn a_waiter_that_moves_to_the_front_renews_as_often_as_one_that_was_there() {
     let (mut script, until) = renewed_at(|queue| queue.place = 56);
     let (lease, next) = renew(&mut script, until, 0);
