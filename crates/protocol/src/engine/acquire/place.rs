@@ -29,6 +29,9 @@ const STEPS_MAX: u64 = 8;
 /// and not for its lease: the second is told when to ask.
 const WAITERS_PER_STEP: u64 = 500;
 
+/// By what part of that interval those of different waiters differ.
+const SPREAD: u32 = 8;
+
 /// The longest interval of a waiter in front, whatever its lease: a holder that has died after it
 /// took the lock from the queue is noticed with a renewal.
 const INTERVAL_MAX: Duration = Duration::from_secs(1);
@@ -156,6 +159,12 @@ impl Acquire {
         let mut pause = kept
             .min(interval(entry.lease.as_duration()))
             .min(INTERVAL_MAX * step);
+        if before == 0 && pause > INTERVAL_MAX {
+            // Waiters that joined together renew at different times by and by: thousands at once
+            // would keep requests of their client waiting.
+            let part = u32::from(entry.waiter.as_bytes()[0]);
+            pause -= pause * part / (256 * SPREAD);
+        }
         if let Some(left) = left {
             let behind = before.saturating_sub(PLACES_IN_FRONT);
             let later = ONE_AFTER_ANOTHER.saturating_mul(behind.try_into().unwrap_or(u32::MAX));
