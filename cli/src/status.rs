@@ -119,12 +119,13 @@ fn node_table(statuses: &[NodeStatus]) -> String {
 /// Before which column the reigns of groups are.
 const REIGN: usize = 6;
 
-/// For how long the reign of a group is known, that a person vouches for it, or that nobody does.
+/// For how long the reign of a group is known, or why it counts at once, or not at all.
 pub(crate) fn reign_text(group: &GroupStatus) -> String {
     match group.age {
         Some(age) => duration::show(age),
         None if group.is_adopted => "adopted".to_owned(),
-        None => "not vouched for".to_owned(),
+        None if group.is_proven => "proven".to_owned(),
+        None => "not acknowledged".to_owned(),
     }
 }
 
@@ -192,9 +193,9 @@ fn to_json(node: &NodeStatus) -> Value {
             "epoch": group.epoch,
             "former_reign": group.former,
             "adopted": group.is_adopted,
+            "proven": group.is_proven,
             "age_seconds": group.age.map(seconds),
             "acknowledged": group.acknowledged,
-            "vouched_ago_seconds": group.vouched_ago.map(seconds),
         })),
         "clock_ahead_micros": node.clock.map(ahead),
         "clock_error_micros": node.clock.map(|clock| micros(clock.error)),

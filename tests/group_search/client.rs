@@ -27,22 +27,12 @@ pub(crate) struct Session {
     pub(crate) reign: Option<Reign>,
     /// The marker that was told last, for mistakes.
     marker: Vec<u8>,
-    /// When the last vote was sent that has written something, of those before the next answer to a
-    /// check.
-    wrote_at: Option<u8>,
     /// Votes that wait for the answer to the check behind them.
     unchecked: Vec<(Sent, bool)>,
     /// Since when the reign is known by the mistakes that know no marker.
     known_since: Option<u8>,
     /// The last check was answered well, of the mistake that checks first.
     is_checked: bool,
-}
-
-/// What came of the votes of a session.
-pub(crate) struct Counted {
-    pub(crate) votes: Vec<(Sent, bool)>,
-    /// What is to be written next.
-    pub(crate) next: Option<Command>,
 }
 
 impl Session {
@@ -55,7 +45,6 @@ impl Session {
             answered: VecDeque::new(),
             reign: None,
             marker: Vec::new(),
-            wrote_at: None,
             unchecked: Vec::new(),
             known_since: None,
             is_checked: false,
@@ -92,20 +81,11 @@ impl Session {
         may && !scheme.has(Mistake::ExtensionAtOnce)
     }
 
-    fn is_to_vouch(&self, scheme: &Scheme, now: u8) -> bool {
-        let reign = self.reign.as_ref();
-        reign.is_some_and(|reign| reign.is_to_vouch(&options(scheme), at(now)))
-    }
-
     /// Writes a vote, and the question behind it.
     pub(crate) fn vote(&mut self, scheme: &Scheme, now: u8, command: Command) {
         let commands = match scheme.mistake {
             Some(Mistake::NoCheck) => vec![command],
             Some(Mistake::CheckBefore) => vec![Command::Check, command],
-            _ if self.is_to_vouch(scheme, now) => {
-                let nonce = self.reign.as_ref().map_or(0, nonce_of);
-                vec![command, Command::Touch { nonce }, Command::Check]
-            }
             _ => vec![command, Command::Check],
         };
         self.sent.extend(
@@ -115,7 +95,7 @@ impl Session {
         );
     }
 
-    /// Takes an answer. An error closes the session.
+    /// Takes an answer. Returns the votes that are decided with it. An error closes the session.
     pub(crate) fn told(
         &mut self,
         scheme: &Scheme,
@@ -123,57 +103,38 @@ impl Session {
         sent: Sent,
         answer: &Answer,
         known: &mut Known,
-    ) -> Result<Counted, NodeError> {
-        let mut counted = Counted {
-            votes: Vec::new(),
-            next: None,
-        };
+    ) -> Result<Vec<(Sent, bool)>, NodeError> {
+        let mut counted = Vec::new();
         match (sent.command, answer) {
-            (Command::Greet { is_vouched, .. }, Answer::Reign(answer)) => {
+            (Command::Greet { .. }, Answer::Reign(answer)) => {
                 let is_late = scheme.has(Mistake::NamedBeforeTheBound);
                 let used_for = if is_late { scheme.ttl } else { scheme.bound };
                 let options = GroupOptions {
-                    bound: ticks(used_for),
+                    named_within: ticks(used_for),
                     ..options(scheme)
                 };
                 let is_old = Reign::is_named_too_long_ago(&options, at(self.named_at), at(now));
                 if is_old && !scheme.has(Mistake::NamedLongAgo) {
                     return Err(NodeError::ReignChanged);
                 }
-                let reign = Reign::greeted(at(now), at(sent.at), answer)?;
+                let reign = Reign::greeted(&options, at(now), at(sent.at), answer)?;
                 self.marker = marker_of(answer);
-                self.wrote_at = is_vouched.then_some(sent.at);
                 self.known_since = known.greeted(scheme, now, self.run, id_of(&self.marker));
                 self.reign = Some(reign);
             }
-            (Command::Confirm { .. }, Answer::Reign(answer)) => {
-                let reign = self.reign.take().ok_or(NodeError::ReignChanged)?;
-                self.reign = Some(reign.confirmed(at(now), answer)?);
-                self.marker = marker_of(answer);
-            }
-            (Command::Touch { nonce }, Answer::Reign(answer)) => {
-                if nonce_of(&Reign::greeted(at(now), at(sent.at), answer)?) == nonce {
-                    self.wrote_at = Some(sent.at);
-                }
-            }
-            (Command::Touch { .. }, Answer::Failed) => {}
             (Command::Claim { .. } | Command::Keep { .. }, Answer::Vote(granted)) => {
-                let is_extension = matches!(sent.command, Command::Keep { .. });
-                if has_written(scheme, *granted, is_extension) {
-                    self.wrote_at = Some(sent.at);
-                }
                 let counts = *granted && self.is_old(scheme, now, is_of_holder(scheme, sent));
                 match scheme.mistake {
-                    Some(Mistake::NoCheck) => counted.votes.push((sent, counts)),
+                    Some(Mistake::NoCheck) => counted.push((sent, counts)),
                     Some(Mistake::CheckBefore) => {
-                        counted.votes.push((sent, counts && self.is_checked));
+                        counted.push((sent, counts && self.is_checked));
                     }
                     _ => self.unchecked.push((sent, counts)),
                 }
             }
             (Command::Check, Answer::Reign(answer)) => {
                 known.heard_at = now;
-                self.checked(scheme, now, sent, answer, &mut counted)?;
+                counted = self.checked(scheme, sent, answer)?;
             }
             (Command::Release { .. }, _) => {}
             _ if sent.command.is_vote() => self.unchecked.push((sent, false)),
@@ -185,36 +146,18 @@ impl Session {
     fn checked(
         &mut self,
         scheme: &Scheme,
-        now: u8,
         sent: Sent,
         answer: &ReignAnswer,
-        counted: &mut Counted,
-    ) -> Result<(), NodeError> {
+    ) -> Result<Vec<(Sent, bool)>, NodeError> {
         let reign = self.reign.as_mut().ok_or(NodeError::ReignChanged)?;
         let ReignAnswer::Checked(answer) = answer else {
             return Err(NodeError::HidesReign);
         };
         let answer = mistaken(scheme, &self.marker, answer);
-        let wrote_at = self.wrote_at.take().map(at);
-        let times = (at(sent.at), at(now));
         let unchecked = std::mem::take(&mut self.unchecked);
-        match reign.check(&session_options(scheme), times, wrote_at, &answer) {
-            Ok(()) => {
-                self.is_checked = true;
-                counted.votes = unchecked;
-                let nonce = nonce_of(reign);
-                counted.next = reign.is_to_confirm().then_some(Command::Confirm { nonce });
-                Ok(())
-            }
-            Err(NodeError::NotVouched { .. }) => {
-                counted.votes = unchecked
-                    .into_iter()
-                    .map(|(sent, _)| (sent, false))
-                    .collect();
-                Ok(())
-            }
-            Err(problem) => Err(problem),
-        }
+        reign.check(&session_options(scheme), at(sent.at), &answer)?;
+        self.is_checked = true;
+        Ok(unchecked)
     }
 }
 
@@ -265,7 +208,6 @@ pub(crate) fn nonce_of(reign: &Reign) -> u8 {
 
 /// What clients assume of a group.
 fn options(scheme: &Scheme) -> GroupOptions {
-    let is_vouched = scheme.vouches && !scheme.has(Mistake::NotVouched);
     let bound = if scheme.has(Mistake::NoBound) {
         0
     } else {
@@ -274,8 +216,10 @@ fn options(scheme: &Scheme) -> GroupOptions {
     GroupOptions {
         tag: Default::default(),
         bound: ticks(bound),
+        named_within: ticks(bound),
         max_ttl: ticks(scheme.ttl),
-        replicas: is_vouched.then_some(scheme.servers as u32 - 1),
+        replicas: None,
+        skew: Duration::ZERO,
     }
 }
 
@@ -419,7 +363,7 @@ impl Client {
         if is_granted && in_time && (verb != Verb::Extend || held.is_some()) {
             let ttl = match verb {
                 Verb::Lock => scheme.ttl,
-                Verb::Extend | Verb::Resume => scheme.ttl_of_extensions(),
+                Verb::Extend | Verb::Resume => scheme.ttl,
             };
             let until = (at + ttl).max(held.map_or(0, |held| held.until));
             self.held = (until > now).then_some(Held { token, until });
@@ -430,15 +374,5 @@ impl Client {
         if is_granted || count(Vote::Open) == 0 {
             self.attempt = None;
         }
-    }
-}
-
-/// Does the answer to a vote show that the server has written?
-fn has_written(scheme: &Scheme, granted: bool, is_extension: bool) -> bool {
-    match scheme.mistake {
-        Some(Mistake::VouchedByRefusal) => true,
-        Some(Mistake::VouchedByAnyExtension) => granted,
-        // An extension for less than the key lives anyway writes nothing.
-        _ => granted && !is_extension,
     }
 }

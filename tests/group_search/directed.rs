@@ -5,15 +5,14 @@ use crate::scheme::{Faults, Mistake, Scheme};
 use crate::search::Search;
 use crate::world::{Step, World};
 use Step::{
-    Acknowledge, Ask, Begin, Close, Connect, Deliver, ElectAgain, Execute, Extend, Hear, Promote,
-    Read, Release, Resume, Sync, Tick,
+    Ask, Begin, Close, Connect, Deliver, ElectAgain, Execute, Extend, Promote, Read, Release,
+    Resume, Tick,
 };
 use models::explore::{self, Model};
 
-/// The first master, and the one that is promoted. The third server is a replica of one of them.
+/// The first master, and the one that is promoted.
 const OLD: usize = 0;
 const NEW: usize = 1;
-const REPLICA: usize = 2;
 
 /// The clients of the old master, and the one of the new master.
 const ANN: usize = 0;
@@ -55,7 +54,6 @@ impl Schedule {
         self.go(Connect(client, 0, server));
         self.go(Execute(client, 0));
         self.go(Read(client, 0));
-        self.deliver(server);
     }
 
     /// An idle session is greeted again.
@@ -64,7 +62,7 @@ impl Schedule {
         self.greet(client, server);
     }
 
-    /// A vote, its check, and a confirmation if one follows.
+    /// A vote and its check.
     fn vote(&mut self, first: Step) {
         let (Begin(client) | Extend(client) | Resume(client)) = first else {
             unreachable!("{first:?}")
@@ -74,42 +72,6 @@ impl Schedule {
         self.go(Read(client, 0));
         self.go(Execute(client, 0));
         self.go(Read(client, 0));
-    }
-
-    /// A vote whose write the replica acknowledges before the check, if it follows this master.
-    fn vouched_vote(&mut self, first: Step, master: usize) {
-        let (Begin(client) | Extend(client)) = first else {
-            unreachable!("{first:?}")
-        };
-        self.go(first);
-        while self.world.clients[client].sessions[0]
-            .as_ref()
-            .is_some_and(|it| it.sent.len() > 1)
-        {
-            self.go(Execute(client, 0));
-        }
-        self.acknowledge(master);
-        self.go(Execute(client, 0));
-        self.go(Read(client, 0));
-        self.go(Execute(client, 0));
-        self.go(Read(client, 0));
-    }
-
-    /// The replica gets what this master has written, if it follows it.
-    fn deliver(&mut self, master: usize) -> bool {
-        let replica = self.world.groups[0].servers.get(REPLICA);
-        let follows = replica.is_some_and(|it| usize::from(it.source) == master);
-        (0..4)
-            .filter(|_| follows)
-            .for_each(|_| self.go(Deliver(0, REPLICA)));
-        follows
-    }
-
-    fn acknowledge(&mut self, master: usize) {
-        if self.deliver(master) {
-            self.go(Acknowledge(0, REPLICA));
-            self.go(Hear(0, master, REPLICA));
-        }
     }
 }
 
@@ -122,123 +84,6 @@ fn is_needed(mistake: Mistake, scheme: Scheme, schedule: fn(&mut Schedule, &Sche
         let story = explore::tell(&mut it.search, &it.trace);
         assert_eq!(it.has_two_holders, wanted, "{mistake:?}\n{story}");
     }
-}
-
-/// One promotion, and masters that go on for ever.
-const VOUCHED: Scheme = Scheme {
-    faults: Faults {
-        attempts: 9,
-        promotions: 1,
-        ..Faults::NONE
-    },
-    ttl: 3,
-    bound: 3,
-    ..Scheme::vouched()
-};
-
-/// A replica goes from the old master to the new one at the very time at which a quarantine that
-/// began with the greeting is over: it vouched for the old one a moment ago.
-#[test]
-fn the_age_of_a_reign_counts_from_when_a_majority_vouches() {
-    is_needed(Mistake::VouchedFromGreeting, VOUCHED, |it, scheme| {
-        it.greet(ANN, OLD);
-        it.go(Promote(0, NEW));
-        it.greet(CID, NEW);
-        it.vouched_vote(Begin(ANN), OLD);
-        for _ in 0..scheme.ttl + scheme.bound {
-            it.pass(1);
-            it.vouched_vote(Extend(ANN), OLD);
-        }
-        it.go(Sync(0, REPLICA));
-        it.wake(CID, NEW);
-        it.vouched_vote(Begin(CID), NEW);
-    });
-}
-
-/// The same, and a lock may be granted in this reign when this returns.
-fn replace(it: &mut Schedule, scheme: &Scheme) {
-    replace_at_once(it);
-    it.pass(scheme.ttl + scheme.bound);
-}
-
-/// A master that was stopped continues: in its sockets lie a greeting, a vote and an
-/// acknowledgement that is as old as its last write.
-#[test]
-fn an_old_acknowledgement_does_not_vouch() {
-    is_needed(Mistake::VouchedByLag, VOUCHED, |it, scheme| {
-        it.go(Acknowledge(0, REPLICA));
-        replace(it, scheme);
-        it.wake(CID, NEW);
-        it.vouched_vote(Begin(CID), NEW);
-        it.greet(ANN, OLD);
-        it.go(Begin(ANN));
-        (0..2).for_each(|_| it.go(Execute(ANN, 0)));
-        it.go(Hear(0, OLD, REPLICA));
-        it.go(Execute(ANN, 0));
-        it.go(Read(ANN, 0));
-    });
-}
-
-/// Votes are vouched for without a write of their own in the first half of this bound.
-const LONG_BOUND: Scheme = Scheme {
-    bound: 6,
-    ..VOUCHED
-};
-
-/// What was acknowledged before a replica left its master vouches for nothing that was sent later.
-#[test]
-fn a_refusal_does_not_vouch() {
-    is_needed(Mistake::VouchedByRefusal, LONG_BOUND, |it, scheme| {
-        it.greet(ANN, OLD);
-        it.greet(BOB, OLD);
-        it.vouched_vote(Begin(ANN), OLD);
-        it.vouched_vote(Begin(BOB), OLD);
-        replace_at_once(it);
-        it.pass(2);
-        it.vote(Begin(BOB));
-        it.pass(1);
-        it.vote(Begin(BOB));
-        for _ in 0..2 {
-            it.pass(2);
-            it.vote(Extend(BOB));
-        }
-        it.pass(scheme.ttl + scheme.bound - 7);
-        it.wake(CID, NEW);
-        it.vouched_vote(Begin(CID), NEW);
-    });
-}
-
-/// Neither does an extension that changes nothing, because the key lives longer than it asks for.
-#[test]
-fn an_extension_that_writes_nothing_does_not_vouch() {
-    let scheme = Scheme {
-        extends_shortly: true,
-        ..LONG_BOUND
-    };
-    is_needed(Mistake::VouchedByAnyExtension, scheme, |it, scheme| {
-        it.greet(ANN, OLD);
-        it.vouched_vote(Begin(ANN), OLD);
-        replace_at_once(it);
-        it.pass(2);
-        it.vote(Extend(ANN));
-        it.pass(2);
-        it.vote(Begin(ANN));
-        it.pass(2);
-        it.vote(Extend(ANN));
-        it.pass(1);
-        it.vote(Begin(ANN));
-        it.pass(scheme.ttl + scheme.bound - 7);
-        it.wake(CID, NEW);
-        it.vouched_vote(Begin(CID), NEW);
-    });
-}
-
-/// The replica follows the new master, whose reign is vouched for.
-fn replace_at_once(it: &mut Schedule) {
-    it.go(Promote(0, NEW));
-    it.go(Sync(0, REPLICA));
-    it.greet(CID, NEW);
-    it.vouched_vote(Begin(CID), NEW);
 }
 
 /// The old master is elected again without ever being told that it was replaced.

@@ -2,10 +2,9 @@
 //! promotes one of them.
 
 use crate::node::{Answer, Command, Keys, Node, Said};
-use crate::scheme::{Mistake, Scheme};
 
-/// A time that never comes, and an acknowledgement that is not there.
-pub(crate) const NEVER: u8 = u8::MAX;
+/// A time that never comes.
+const NEVER: u8 = u8::MAX;
 
 /// So many writes wait for a replica at most: one that is further behind has lost its link.
 const BEHIND_MAX: usize = 3;
@@ -19,18 +18,11 @@ pub(crate) struct Server {
     pub(crate) keys: Keys,
     /// It was replaced, and takes no writes after this time.
     pub(crate) writes_until: u8,
-    /// Of a replica: whose writes it gets, while its link stands; what the keys are after each
-    /// write that has not arrived; and how far it has come.
+    /// Of a replica: whose writes it gets, while its link stands, and what the keys are after each
+    /// write that has not arrived.
     pub(crate) source: u8,
     pub(crate) is_linked: bool,
     pub(crate) behind: Vec<Keys>,
-    pub(crate) applied: u8,
-    /// Of a master: how far it has written, how far each other server has acknowledged that, when
-    /// that was heard, and what of it lies in the socket still.
-    pub(crate) written: u8,
-    pub(crate) acked: Vec<u8>,
-    pub(crate) heard_at: Vec<u8>,
-    pub(crate) acks: Vec<u8>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -51,10 +43,6 @@ impl Server {
         self.is_linked = false;
         self.behind.clear();
         self.writes_until = NEVER;
-        (self.written, self.applied) = (0, 0);
-        self.acked.fill(0);
-        self.heard_at.fill(0);
-        self.acks.fill(NEVER);
     }
 }
 
@@ -72,11 +60,6 @@ impl Group {
             source: 0,
             is_linked: index != 0,
             behind: Vec::new(),
-            applied: 0,
-            written: 0,
-            acked: vec![0; servers],
-            heard_at: vec![0; servers],
-            acks: vec![NEVER; servers],
         };
         Self {
             servers: (0..servers).map(server).collect(),
@@ -86,22 +69,12 @@ impl Group {
     }
 
     /// What a server says about itself.
-    fn said(&self, server: usize, now: u8, scheme: &Scheme) -> Said {
+    fn said(&self, server: usize) -> Said {
         let it = &self.servers[server];
-        let mut replicas = it.acked.clone();
-        if scheme.has(Mistake::VouchedByLag) {
-            for (acked, heard_at) in replicas.iter_mut().zip(&it.heard_at) {
-                *acked = if *heard_at == now { it.written } else { *acked };
-            }
-        }
-        replicas.remove(server);
-        let is_replica = !it.is_master;
         Said {
             run: it.run,
             id: it.id,
-            is_replica,
-            written: it.written,
-            replicas,
+            is_replica: !it.is_master,
         }
     }
 
@@ -111,21 +84,15 @@ impl Group {
         server: usize,
         now: u8,
         command: Command,
-        scheme: &Scheme,
         node: &mut Node,
     ) -> Answer {
         let it = &self.servers[server];
-        let (keys, answer) = node.run(it.keys, &self.said(server, now, scheme), now, command);
+        let (keys, answer) = node.run(it.keys, self.said(server), now, command);
         let takes_writes = it.takes_writes(now);
-        if !takes_writes && (command.writes() || keys != it.keys) {
+        if !takes_writes && (command.is_vote() || keys != it.keys) {
             return Answer::Failed;
         }
-        let is_touched = |marker| match command {
-            Command::Touch { nonce } => node.nonce(marker) == nonce,
-            Command::Greet { is_vouched, .. } => is_vouched,
-            _ => false,
-        };
-        if keys != it.keys || keys.marker.is_some_and(is_touched) {
+        if keys != it.keys {
             self.write(server, keys);
         }
         answer
@@ -135,7 +102,6 @@ impl Group {
     pub(crate) fn write(&mut self, server: usize, keys: Keys) {
         let it = &mut self.servers[server];
         it.keys = keys;
-        it.written += 1;
         for (index, replica) in self.servers.iter_mut().enumerate() {
             if index == server || !replica.is_linked || usize::from(replica.source) != server {
                 continue;
@@ -161,7 +127,6 @@ impl Group {
     pub(crate) fn deliver(&mut self, server: usize) {
         let it = &mut self.servers[server];
         it.keys = it.behind.remove(0);
-        it.applied += 1;
     }
 
     /// A replica becomes the master, with an id that no server had. The one before takes writes
@@ -184,36 +149,14 @@ impl Group {
 
     /// A replica gets a copy of what the present master has, and follows it.
     pub(crate) fn sync(&mut self, server: usize) {
-        let master = &mut self.servers[self.current];
-        (master.acked[server], master.acks[server]) = (0, NEVER);
+        let master = &self.servers[self.current];
         let keys = master.keys;
         let id = master.id;
-        let written = master.written;
         let it = &mut self.servers[server];
         it.behind.clear();
-        (it.keys, it.id, it.applied) = (keys, id, written);
+        it.keys = keys;
+        it.id = id;
         (it.source, it.is_linked) = (self.current as u8, true);
-    }
-
-    /// Would a replica acknowledge something that does not lie in its master's socket?
-    pub(crate) fn may_acknowledge(&self, server: usize, again: bool) -> bool {
-        let it = &self.servers[server];
-        let master = &self.servers[usize::from(it.source)];
-        let is_new = master.acked[server] != it.applied || again;
-        it.is_linked && is_new && master.acks[server] != it.applied
-    }
-
-    pub(crate) fn acknowledge(&mut self, server: usize) {
-        let source = self.servers[server].source;
-        let applied = self.servers[server].applied;
-        self.servers[usize::from(source)].acks[server] = applied;
-    }
-
-    /// A master reads an acknowledgement.
-    pub(crate) fn hear(&mut self, server: usize, from: usize, now: u8) {
-        let it = &mut self.servers[server];
-        it.acked[from] = std::mem::replace(&mut it.acks[from], NEVER);
-        it.heard_at[from] = now;
     }
 
     /// A server starts again, as the next run.

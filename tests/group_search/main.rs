@@ -1,7 +1,8 @@
-//! Searches for histories of replicated groups in which two clients hold a lock.
+//! Searches for histories of replicated groups in which two clients hold a lock, by the rule of
+//! groups without `replicas=`. (`tests/history_search` has the other rule.)
 //!
 //! Replication is late and in order, a promotion loses what had not arrived, a replaced master goes
-//! on for a while or for ever, servers start again with or without their keys, are elected again
+//! on for a while, servers start again with or without their keys, are elected again
 //! untold, or execute nothing for any time; markers are flushed and evicted; connections end, and
 //! what was written on them is carried out later; a vote and the check behind it are two steps, and
 //! their answers are read later still (`group.rs`, `world.rs`; the steps from each state,
@@ -9,8 +10,7 @@
 //!
 //! What a server does, the library's own Lua does on an embedded node (`node.rs`). What its answers
 //! mean, the library's own rule says, `Reign`; what `node/session/trust/reign.rs` does with that, a
-//! model does (`client.rs`). `WAIT` is not there: it only delays a check, which may be late anyway.
-//! In some schemes clients resume by its token the lock that they held last, which they have
+//! model does (`client.rs`). In some schemes clients resume by its token the lock that they held last, which they have
 //! given away, or released, or which has ended.
 //!
 //! Small histories are searched exhaustively, larger ones by random walks, of one group and of
@@ -44,7 +44,7 @@ const SMALL: Scheme = Scheme {
     clients: 2,
     ttl: 1,
     bound: 1,
-    goes_on: Some(1),
+    goes_on: 1,
     ticks: 2,
     greets_at_once: true,
     tries_early: false,
@@ -93,23 +93,9 @@ fn the_bound_is_needed_in_a_small_history() {
 #[test]
 fn random_walks_are_sound() {
     sound_walks("bounded", WALKS, Scheme::bounded());
-    sound_walks("vouched", 3 * WALKS, Scheme::vouched());
-    sound_walks("vouched, one promotion", WALKS, VOUCHED);
     sound_walks("elected again", WALKS, ELECTED_AGAIN);
-    let elections = Faults {
-        promotions: 2,
-        second_elections: 1,
-        ..VOUCHED.faults
-    };
-    let scheme = Scheme {
-        has_epochs: true,
-        faults: elections,
-        ..VOUCHED
-    };
-    sound_walks("vouched, elected again", WALKS, scheme);
     sound_walks("three groups", WALKS, THREE_GROUPS);
     sound_walks("elected again, resumed", WALKS, ELECTED_AGAIN.resumed());
-    sound_walks("vouched, resumed", 3 * WALKS, VOUCHED.resumed());
     sound_walks("three groups, resumed", WALKS, THREE_GROUPS.resumed());
 }
 
@@ -122,19 +108,6 @@ const PROMOTED: Scheme = Scheme {
         ..Faults::NONE
     },
     ..Scheme::bounded()
-};
-
-/// The same with a majority that vouches, and few promotions, so that locks are granted.
-const VOUCHED: Scheme = Scheme {
-    clients: 2,
-    bound: 3,
-    ticks: 16,
-    faults: Faults {
-        promotions: 1,
-        attempts: 6,
-        ..Faults::NONE
-    },
-    ..Scheme::vouched()
 };
 
 const ELECTED_AGAIN: Scheme = Scheme {
@@ -174,7 +147,7 @@ const LONG_BOUND: Scheme = Scheme {
     clients: 2,
     ttl: 2,
     bound: 4,
-    goes_on: Some(4),
+    goes_on: 4,
     ticks: 12,
     faults: Faults {
         promotions: 1,
@@ -205,14 +178,6 @@ fn the_bound_is_needed() {
     broken(Mistake::NoBound, PROMOTED);
     broken_from(16_200, Mistake::ExtensionAtOnce, LONG_BOUND);
     broken_from(13_800, Mistake::ReclaimAtOnce, LONG_BOUND);
-    // Nobody vouches for a master that goes on for ever.
-    broken(
-        Mistake::NotVouched,
-        Scheme {
-            goes_on: None,
-            ..PROMOTED
-        },
-    );
 }
 
 #[test]

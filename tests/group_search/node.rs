@@ -51,14 +51,11 @@ pub(crate) struct Held {
 }
 
 /// What a server says about itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Said {
     pub(crate) run: u8,
     pub(crate) id: u8,
     pub(crate) is_replica: bool,
-    /// How far it has written, and how far each replica has acknowledged that.
-    pub(crate) written: u8,
-    pub(crate) replicas: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -77,23 +74,11 @@ pub(crate) enum Command {
     Greet {
         epoch: u8,
         nonce: u8,
-        is_vouched: bool,
-    },
-    Confirm {
-        nonce: u8,
-    },
-    Touch {
-        nonce: u8,
     },
     Check,
 }
 
 impl Command {
-    /// Does it fail where nothing can be written?
-    pub(crate) fn writes(self) -> bool {
-        self.is_vote() || matches!(self, Self::Touch { .. })
-    }
-
     pub(crate) fn is_vote(self) -> bool {
         matches!(self, Self::Claim { .. } | Self::Keep { .. })
     }
@@ -116,9 +101,8 @@ pub(crate) struct Node {
     caller: ConnectionState,
     /// The digests of the scripts that run, by those of the library's.
     digests: HashMap<Vec<u8>, Vec<u8>>,
-    /// Locks live for so many ticks, and extensions ask for so many.
+    /// Locks live for so many ticks.
     ttl: u8,
-    ttl_of_extensions: u8,
     markers: Vec<Vec<u8>>,
     seen: HashMap<(Keys, Said, u8, Command), Done>,
 }
@@ -126,7 +110,6 @@ pub(crate) struct Node {
 impl Node {
     pub(crate) fn new(scheme: &Scheme) -> Self {
         let ttl = scheme.ttl;
-        let ttl_of_extensions = scheme.ttl_of_extensions();
         let changes = scheme.mistake.map_or(Vec::new(), Mistake::changes);
         let options = NodeOptions::default().wall_clock(Time::ZERO, 0);
         let mut keyspace = Keyspace::new(options);
@@ -148,7 +131,6 @@ impl Node {
             caller,
             digests,
             ttl,
-            ttl_of_extensions,
             markers,
             seen,
         }
@@ -183,17 +165,13 @@ impl Node {
     }
 
     /// Has a server with these keys carry out a command.
-    pub(crate) fn run(&mut self, keys: Keys, said: &Said, now: u8, command: Command) -> Done {
-        let mut said = said.clone();
-        if command != Command::Check {
-            (said.written, said.replicas) = (0, Vec::new());
-        }
+    pub(crate) fn run(&mut self, keys: Keys, said: Said, now: u8, command: Command) -> Done {
         let key = (keys, said, now, command);
         if let Some(done) = self.seen.get(&key) {
             return done.clone();
         }
-        self.write(keys, &key.1, now);
-        let answer = self.send(&self.request(key.1.run, command), now);
+        self.write(keys, said, now);
+        let answer = self.send(&self.request(said.run, command), now);
         let done = (self.read(now), answer);
         self.seen.insert(key, done.clone());
         done
@@ -202,15 +180,14 @@ impl Node {
     /// What the library sends.
     fn request(&self, run: u8, command: Command) -> engine::Request {
         // The last millisecond is not the lock's: it is gone at a whole tick.
-        let millis = |ticks: u8| millis(u64::from(ticks) * TICK - 1);
-        let ttl = millis(self.ttl);
+        let ttl = millis(u64::from(self.ttl) * TICK - 1);
         let reign = |step| {
             engine::Command::Reign(ReignQuestion {
                 key: MARKER.into(),
+                acknowledged: None,
                 step,
             })
         };
-        let run_id = || run.to_string().into();
         let command = match command {
             Command::Claim { token } => engine::Command::Claim(Claim {
                 lock: lock(token),
@@ -222,16 +199,13 @@ impl Node {
                 token,
                 reclaims,
                 is_resumed,
-            } => {
-                let ttl = millis(self.ttl_of_extensions);
-                engine::Command::Keep(Keep {
-                    lock: lock(token),
-                    ttl,
-                    restores: false,
-                    reclaims,
-                    is_resumed,
-                })
-            }
+            } => engine::Command::Keep(Keep {
+                lock: lock(token),
+                ttl,
+                restores: false,
+                reclaims,
+                is_resumed,
+            }),
             Command::Release { token } => engine::Command::Remove(Removal {
                 lock: lock(token),
                 ttl,
@@ -239,31 +213,12 @@ impl Node {
                 waiter: None,
                 is_awaited: true,
             }),
-            Command::Greet {
-                epoch,
-                nonce,
-                is_vouched,
-            } => reign(ReignStep::Greet {
-                run_id: run_id(),
+            Command::Greet { epoch, nonce } => reign(ReignStep::Greet {
+                run_id: run.to_string().into(),
                 epoch: epoch.into(),
                 nonce: nonce.to_string().into(),
                 last: "".into(),
-                is_vouched,
             }),
-            Command::Confirm { nonce } => {
-                let nonce = nonce.to_string().into();
-                reign(ReignStep::Confirm {
-                    run_id: run_id(),
-                    nonce,
-                })
-            }
-            Command::Touch { nonce } => {
-                let nonce = nonce.to_string().into();
-                reign(ReignStep::Touch {
-                    run_id: run_id(),
-                    nonce,
-                })
-            }
             Command::Check => reign(ReignStep::Check),
         };
         let drift = Drift::from_factor(0.0).expect("a factor");
@@ -298,7 +253,7 @@ impl Node {
     }
 
     /// The node has these keys, and no others, and is this server.
-    fn write(&mut self, keys: Keys, said: &Said, now: u8) {
+    fn write(&mut self, keys: Keys, said: Said, now: u8) {
         let mut ask = |words: &[&[u8]]| self.keyspace.execute(at(now), &mut self.caller, words);
         ask(&[b"FLUSHALL"]);
         if let Some(Held { token, until }) = keys.lock.filter(|lock| lock.until > now) {
@@ -314,13 +269,7 @@ impl Node {
         self.keyspace.replication = Replication {
             is_replica: said.is_replica,
             id: Some(said.id.to_string()),
-            former: None,
-            offset: said.written.into(),
-            replicas: said
-                .replicas
-                .iter()
-                .map(|offset| u64::from(*offset))
-                .collect(),
+            ..Replication::default()
         };
     }
 

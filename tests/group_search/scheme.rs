@@ -10,13 +10,9 @@ pub(crate) struct Scheme {
     pub(crate) clients: usize,
     /// In ticks: of each lock, and the longest one.
     pub(crate) ttl: u8,
-    /// Extensions ask for one tick, and shorten nothing. Otherwise, for as long as locks live.
-    pub(crate) extends_shortly: bool,
-    /// What clients assume, and how long a replaced master really goes on: for ever, if `None`.
+    /// What clients assume, and how long a replaced master really goes on.
     pub(crate) bound: u8,
-    pub(crate) goes_on: Option<u8>,
-    /// Does a majority of the group vouch for votes?
-    pub(crate) vouches: bool,
+    pub(crate) goes_on: u8,
     /// Does the failover authority count its elections?
     pub(crate) has_epochs: bool,
     /// How many ticks a history has, and an attempt at most.
@@ -74,16 +70,6 @@ pub(crate) enum Mistake {
     ResumedIsReclaimed,
     /// or counts in a quarantine if its key is there.
     ResumedInQuarantine,
-    /// Votes count without a majority that vouches for them.
-    NotVouched,
-    /// The age of a reign counts from its first greeting, although a majority is to vouch for it.
-    VouchedFromGreeting,
-    /// A replica vouches as long as an acknowledgement of any offset was heard lately.
-    VouchedByLag,
-    /// So does one that has acknowledged what was written before a vote that was refused.
-    VouchedByRefusal,
-    /// And before an extension that was granted, but for less than the key lives anyway.
-    VouchedByAnyExtension,
     /// Elections do not count, or an idle session is not greeted again, or a server is greeted
     /// however long ago it was named.
     NoEpoch,
@@ -129,10 +115,8 @@ impl Scheme {
             servers: 3,
             clients: 3,
             ttl: 3,
-            extends_shortly: false,
             bound: 2,
-            goes_on: Some(2),
-            vouches: false,
+            goes_on: 2,
             has_epochs: false,
             ticks: 14,
             attempt: 9,
@@ -151,23 +135,6 @@ impl Scheme {
                 ..Faults::NONE
             },
             mistake: None,
-        }
-    }
-
-    /// One group whose replaced masters go on for ever, and a majority vouches for votes.
-    pub(crate) const fn vouched() -> Self {
-        let faults = Faults {
-            attempts: 9,
-            promotions: 2,
-            ..Self::bounded().faults
-        };
-        let goes_on = None;
-        Self {
-            vouches: true,
-            goes_on,
-            ticks: 22,
-            faults,
-            ..Self::bounded()
         }
     }
 
@@ -191,16 +158,12 @@ impl Scheme {
         }
     }
 
-    pub(crate) fn ttl_of_extensions(&self) -> u8 {
-        if self.extends_shortly { 1 } else { self.ttl }
-    }
-
     pub(crate) fn has(&self, mistake: Mistake) -> bool {
         self.mistake == Some(mistake)
     }
 
     /// The tick at which all histories begin: the first reign is out of its quarantine.
     pub(crate) fn start(&self) -> u8 {
-        self.ttl + self.bound.max(self.goes_on.unwrap_or(0)) + 1
+        self.ttl + self.bound.max(self.goes_on) + 1
     }
 }

@@ -61,7 +61,7 @@ impl Model for Search {
             steps.push(Step::Tick);
         }
         for group in 0..world.groups.len() {
-            world.steps_of_group(group, &self.scheme, &mut steps);
+            world.steps_of_group(group, &mut steps);
         }
         for client in 0..world.clients.len() {
             world.steps_of_client(client, &self.scheme, &mut steps);

@@ -1,7 +1,7 @@
 //! A state of the search: groups, clients, and what is on its way between them.
 
 use crate::client::{Attempt, Client, Sent, Session, Verb, Vote, nonce_of};
-use crate::group::{Group, NEVER};
+use crate::group::Group;
 use crate::node::{Command, Node};
 use crate::scheme::{Faults, Mistake, Scheme};
 
@@ -52,9 +52,6 @@ pub(crate) enum Step {
     Demote(usize, usize),
     /// A server gets a full copy from the present master.
     Sync(usize, usize),
-    /// A replica acknowledges what it has, and a master hears that of the last one.
-    Acknowledge(usize, usize),
-    Hear(usize, usize, usize),
     Restart(usize, usize, bool),
     Flush(usize),
     Evict(usize),
@@ -70,7 +67,7 @@ impl World {
             .count()
     }
 
-    pub(crate) fn steps_of_group(&self, group: usize, scheme: &Scheme, steps: &mut Vec<Step>) {
+    pub(crate) fn steps_of_group(&self, group: usize, steps: &mut Vec<Step>) {
         let Group {
             servers, current, ..
         } = &self.groups[group];
@@ -88,9 +85,6 @@ impl World {
                 for keeps in [false, true] {
                     push(left.restarts > 0, Step::Restart(group, index, keeps));
                 }
-                for (from, ack) in server.acks.iter().enumerate() {
-                    push(*ack != NEVER, Step::Hear(group, index, from));
-                }
             } else {
                 let is_apart = !server.is_linked || usize::from(server.source) != *current;
                 push(
@@ -102,10 +96,6 @@ impl World {
                     Step::Sync(group, index),
                 );
                 push(left.promotions > 0, Step::Promote(group, index));
-                let again = scheme.has(Mistake::VouchedByLag);
-                let acknowledges =
-                    scheme.vouches && self.groups[group].may_acknowledge(index, again);
-                push(acknowledges, Step::Acknowledge(group, index));
             }
         }
         steps.extend((left.flushes > 0 && has_master).then_some(Step::Flush(group)));
@@ -197,7 +187,7 @@ impl World {
             Step::Connect(client, group, server) => {
                 self.connect(client, group, server, scheme, node);
                 if scheme.greets_at_once {
-                    self.execute(client, group, scheme, node);
+                    self.execute(client, group, node);
                     self.read(client, group, scheme);
                 }
             }
@@ -239,11 +229,11 @@ impl World {
                 }
                 self.clients[client] = Client::new(self.groups.len());
             }
-            Step::Execute(client, group) => self.execute(client, group, scheme, node),
+            Step::Execute(client, group) => self.execute(client, group, node),
             Step::Read(client, group) => self.read(client, group, scheme),
             Step::Late(index) => {
                 let (group, server, command) = self.late.remove(index);
-                self.groups[group].execute(server, now, command, scheme, node);
+                self.groups[group].execute(server, now, command, node);
             }
             other => self.take_fault(other, scheme),
         }
@@ -267,13 +257,10 @@ impl World {
             Step::Deliver(group, server) => groups[group].deliver(server),
             Step::Promote(group, server) => {
                 left.promotions -= 1;
-                let writes_until = scheme.goes_on.map_or(NEVER, |ticks| *now + ticks);
-                groups[group].promote(server, name(), writes_until);
+                groups[group].promote(server, name(), *now + scheme.goes_on);
             }
             Step::Demote(group, server) => groups[group].demote(server),
             Step::Sync(group, server) => groups[group].sync(server),
-            Step::Acknowledge(group, server) => groups[group].acknowledge(server),
-            Step::Hear(group, server, from) => groups[group].hear(server, from, *now),
             Step::Restart(group, server, keeps_keys) => {
                 left.restarts -= 1;
                 late.retain(|it| (it.0, it.1) != (group, server));
@@ -313,14 +300,7 @@ impl World {
         let named = self.clients[client].named[group].take();
         let (epoch, named_at) = named.unwrap_or((at.epoch, self.now));
         let epoch = if is_counted { epoch } else { 0 };
-        let is_vouched = scheme.vouches
-            && !scheme.has(Mistake::NotVouched)
-            && !scheme.has(Mistake::VouchedFromGreeting);
-        let command = Command::Greet {
-            epoch,
-            nonce,
-            is_vouched,
-        };
+        let command = Command::Greet { epoch, nonce };
         let mut session = Session::new(server, at.servers[server].run, named_at);
         session.sent.push_back(Sent {
             command,
@@ -348,9 +328,7 @@ impl World {
             commands.extend(session.answered.iter().map(|(sent, _)| sent.command));
         }
         used.extend(commands.iter().filter_map(|command| match command {
-            Command::Greet { nonce, .. }
-            | Command::Confirm { nonce }
-            | Command::Touch { nonce } => Some(*nonce),
+            Command::Greet { nonce, .. } => Some(*nonce),
             _ => None,
         }));
         (1..)
@@ -405,14 +383,14 @@ impl World {
         client.decide(scheme, now);
     }
 
-    fn execute(&mut self, client: usize, group: usize, scheme: &Scheme, node: &mut Node) {
+    fn execute(&mut self, client: usize, group: usize, node: &mut Node) {
         let session = self.clients[client].sessions[group]
             .as_mut()
             .expect("it is there");
         let sent = session.sent.pop_front().expect("it was written");
         let server = session.server;
         let now = self.now;
-        let answer = self.groups[group].execute(server, now, sent.command, scheme, node);
+        let answer = self.groups[group].execute(server, now, sent.command, node);
         session.answered.push_back((sent, answer));
     }
 
@@ -429,11 +407,8 @@ impl World {
                 break;
             };
             match session.told(scheme, now, sent, &answer, &mut known[group]) {
-                Ok(counted) => {
-                    session
-                        .sent
-                        .extend(counted.next.map(|command| Sent { command, at: now }));
-                    for (sent, counts) in counted.votes {
+                Ok(votes) => {
+                    for (sent, counts) in votes {
                         self.clients[client].voted(group, sent, counts);
                     }
                 }

@@ -100,8 +100,9 @@ pub(crate) enum Mistake {
     NoBound,
     /// Locks are reclaimed at once.
     ReclaimedAtOnce,
-    /// Nobody vouches for a master, which may have been replaced long ago.
-    NobodyVouches,
+    /// Votes count that no replica has acknowledged, of a master that may have been replaced long
+    /// ago.
+    NothingAcknowledged,
 }
 
 /// Those about replicated groups. Each gives a lock to two clients.
@@ -110,7 +111,7 @@ pub(crate) const OF_GROUPS: [Mistake; 5] = [
     Mistake::ReignNotAwaited,
     Mistake::NoBound,
     Mistake::ReclaimedAtOnce,
-    Mistake::NobodyVouches,
+    Mistake::NothingAcknowledged,
 ];
 
 /// Those about transactions.

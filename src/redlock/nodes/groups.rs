@@ -8,9 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a replaced master is believed, unless it is set: as long as the servers of a cluster
-/// take with the default settings; less, if a majority of the group must vouch for it.
+/// take with the default settings.
 const FAILOVER_BOUND: Duration = Duration::from_secs(15);
-const VOUCHED_BOUND: Duration = Duration::from_secs(5);
+
+/// How long ago a server may have been named whose replicas acknowledge each vote: for longer than
+/// it takes to greet it. Meanwhile its successor may have been promoted and proven, and have given
+/// a lock that is not known here, and this server may have been elected again without being told.
+/// Sentinels take longer for two elections, of which each waits for `down-after-milliseconds`.
+const NAMED_WITHIN: Duration = Duration::from_secs(3);
+
+/// By how much the clocks of two servers of a group may differ.
+const CLOCK_SKEW: Duration = Duration::from_secs(1);
 
 /// How long the others have who know the master, after the first answer.
 const SOON: Duration = Duration::from_secs(1);
@@ -39,10 +47,10 @@ pub(super) fn lookup_auth(
         Address::Tcp { .. } | Address::Unix { .. } => 0,
     };
     let asking = (0..places).map(|_| Arc::default()).collect();
-    let bound = url
+    let limit = url
         .failover()
-        .map(|failover| failover_bound(failover, settings));
-    let soon = bound.map_or(SOON, |bound| SOON.min(bound / 4));
+        .map(|failover| named_within(failover, settings));
+    let soon = limit.map_or(SOON, |limit| SOON.min(limit / 4));
     LookupAuth {
         login,
         tls,
@@ -52,13 +60,19 @@ pub(super) fn lookup_auth(
     }
 }
 
+/// No vote of a replaced master counts that replicas would have to acknowledge.
 fn failover_bound(failover: &Failover, settings: &Settings) -> Duration {
-    let default = if failover.replicas.is_some() {
-        VOUCHED_BOUND
-    } else {
-        FAILOVER_BOUND
-    };
-    settings.failover_bound.unwrap_or(default)
+    if failover.replicas.is_some() {
+        return Duration::ZERO;
+    }
+    settings.failover_bound.unwrap_or(FAILOVER_BOUND)
+}
+
+fn named_within(failover: &Failover, settings: &Settings) -> Duration {
+    if failover.replicas.is_some() {
+        return NAMED_WITHIN;
+    }
+    failover_bound(failover, settings)
 }
 
 /// What the session of a group is told of it.
@@ -66,20 +80,19 @@ pub(super) fn adapt(options: &mut SessionOptions, url: &NodeUrl, settings: &Sett
     let Some(failover) = url.failover() else {
         return;
     };
-    let bound = failover_bound(failover, settings);
     let tag = match url.address() {
         Address::Cluster { slots, .. } => tag_of(slots[0]),
         _ => String::new(),
     };
-    let max_ttl = settings.max_ttl;
-    let replicas = failover.replicas;
     let group = GroupOptions {
         tag: tag.into_bytes().into(),
-        bound,
-        max_ttl,
-        replicas,
+        bound: failover_bound(failover, settings),
+        named_within: named_within(failover, settings),
+        max_ttl: settings.max_ttl,
+        replicas: failover.replicas,
+        skew: CLOCK_SKEW,
     };
-    options.quarantine = Some(max_ttl.saturating_add(bound));
+    options.quarantine = Some(group.quarantine());
     options.group = Some(Arc::new(group));
     options.is_looked_up = !matches!(url.address(), Address::Tcp { .. });
 }

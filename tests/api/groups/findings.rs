@@ -34,7 +34,7 @@ fn a_group_shows_its_reign_and_what_about_it_is_wrong() {
     let (node, group) = status(&unbounded);
     assert_eq!(node.role, Some(Role::Master { replicas: 2 }));
     assert_eq!(group.reign, info(&servers[0], "master_replid"));
-    assert_eq!((group.acknowledged, group.vouched_ago), (None, None));
+    assert_eq!((group.acknowledged, group.is_proven), (None, false));
     assert!(
         group.age.is_some_and(|age| age > super::MAX_TTL),
         "{group:?}"
@@ -55,20 +55,20 @@ fn a_group_shows_its_reign_and_what_about_it_is_wrong() {
     };
     assert_eq!(status(&unbounded).0.warnings(), [short, ends()]);
 
-    let vouched = client(&servers[0], "&replicas=2");
-    assert!(eventually(3 * LIMIT, || vouched
+    // Another mode is another group.
+    servers[0].command(&["DEL", "redlatch:reign"]);
+    super::adopt_acknowledged(&servers[0], 2);
+    let acknowledged = client(&servers[0], "&replicas=2");
+    assert!(eventually(3 * LIMIT, || acknowledged
         .try_lock("orders", TTL)
         .is_ok_and(|it| it.is_some())));
-    let (node, group) = status(&vouched);
+    let (node, group) = status(&acknowledged);
     assert_eq!(node.warnings(), [ends()]);
     assert!(
         group.acknowledged.is_some_and(|count| count > 0),
         "{group:?}"
     );
-    assert!(
-        group.vouched_ago.is_some_and(|ago| ago <= super::BOUND),
-        "{group:?}"
-    );
+    servers[0].command(&["DEL", "redlatch:reign"]);
     let uncounted = status(&client(&servers[0], "&replicas=3")).0;
     let differ = NodeWarning::ReplicasDiffer {
         named: 3,

@@ -11,7 +11,7 @@ use support::locks::LIMIT;
 use support::proxy::Mode;
 use support::sentinel::SentinelGroup;
 
-use super::{MAX_TTL, adopt, builder};
+use super::{MAX_TTL, adopt, adopt_for, builder};
 
 const TTL: Duration = MAX_TTL;
 
@@ -40,7 +40,7 @@ fn keep(client: &LockClient, name: &str) -> LockGuard {
 /// that one still has it when another client has got it on the other side.
 fn both_hold(query: &str) -> bool {
     let group = SentinelGroup::start_with_link(2);
-    adopt(&group.servers[0], "");
+    adopt_for(&group.servers[0], query);
     let (near, far) = both_sides(&group, query);
     let held = keep(&near, "orders");
     group.link.as_ref().unwrap().set(Mode::Vanish);
@@ -63,7 +63,7 @@ fn a_master_that_is_cut_off_has_no_vote_without_a_majority_of_its_group() {
 
 /// By this the tests of this file can fail.
 #[test]
-fn without_replicas_that_vouch_and_with_default_settings_it_gives_the_lock_twice() {
+fn without_replicas_that_acknowledge_and_with_default_settings_it_gives_the_lock_twice() {
     assert!(both_hold(""));
 }
 
@@ -82,7 +82,7 @@ fn holds(client: &LockClient, is_over: &AtomicBool) -> Vec<Instant> {
 #[test]
 fn a_master_that_was_stopped_gives_nothing_when_it_continues() {
     let group = SentinelGroup::start(2);
-    adopt(&group.servers[0], "");
+    adopt_for(&group.servers[0], "replicas=2");
     let url = |query| format!("{}?{query}", group.url());
     let build = |builder: Builder| builder.build().unwrap();
     let crowd: Vec<_> = (0..20)

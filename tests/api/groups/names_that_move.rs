@@ -168,25 +168,17 @@ fn the_documented_rights_suffice_and_each_is_needed() {
     set_user(&[
         "+get", "+set", "+del", "+pexpire", "+pttl", "+evalsha", "+eval",
     ]);
-    set_user(&["+info", "+time", "+wait"]);
+    set_user(&["+info", "+time", "+wait", "+type", "+hmget", "+hset"]);
     take(&client(), TTL).release().unwrap();
     let is_refused = |problem: Option<NodeError>| match problem {
         Some(NodeError::Server(error)) => error.kind == ServerErrorKind::NoPermission,
         _ => false,
     };
-    for right in ["info", "time"] {
+    for right in ["info", "time", "wait", "type", "hmget"] {
         set_user(&[&format!("-{right}")]);
         assert!(is_refused(problem(&client())), "{right}");
         set_user(&[&format!("+{right}")]);
     }
-    set_user(&["-wait"]);
-    assert_eq!(
-        problem(&client()),
-        Some(NodeError::NotVouched {
-            wanted: 1,
-            vouched_by: 0
-        })
-    );
-    set_user(&["+wait", "resetkeys", "~o*"]);
+    set_user(&["resetkeys", "~o*"]);
     assert!(is_refused(problem(&client())));
 }

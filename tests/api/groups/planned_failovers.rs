@@ -12,7 +12,7 @@ use support::proxy::Proxy;
 use support::redis::Server;
 use support::sentinel::{SentinelGroup, info, replicated};
 
-use super::{adopt, builder};
+use super::{adopt_for, builder};
 
 /// Two thirds of it are longer than any failover here takes, with the bound.
 const TTL: Duration = Duration::from_secs(15);
@@ -50,7 +50,7 @@ fn goes_on(guard: &LockGuard, other: &LockClient) {
 #[track_caller]
 fn lives_through(group: &SentinelGroup, query: &str, bound: Duration, replace: impl FnOnce()) {
     let before = group.master();
-    adopt(&group.servers[before], "");
+    adopt_for(&group.servers[before], query);
     let build = || client(&format!("{}{query}", group.url()), bound);
     let [holder, other] = [build(), build()];
     let guard = keep(&holder);
@@ -111,7 +111,7 @@ fn a_lock_goes_on_when_the_master_refuses_to_write_without_its_replicas() {
 #[test]
 fn a_lock_goes_on_when_a_name_leads_to_another_master() {
     let servers = replicated(2);
-    adopt(&servers[0], "");
+    adopt_for(&servers[0], "replicas=2");
     let door = Proxy::start(servers[0].port());
     let url = format!("redis://127.0.0.1:{}?failover=true&replicas=2", door.port());
     let build = || client(&url, Duration::from_secs(1));

@@ -8,14 +8,14 @@ use support::eventually;
 use support::locks::LIMIT;
 use support::sentinel::SentinelGroup;
 
-use super::{BOUND, MAX_TTL, adopt, builder};
+use super::{BOUND, MAX_TTL, adopt_for, builder};
 
 const COUNT: usize = 8;
 
 #[test]
 fn nobody_waits_in_vain_and_the_order_stays() {
     let group = SentinelGroup::start(2);
-    adopt(&group.servers[0], "");
+    adopt_for(&group.servers[0], "replicas=2");
     let client = || {
         builder(&format!("{}?replicas=2", group.url()))
             .build()

@@ -242,13 +242,10 @@ impl Node {
 
 /// Has this written the marker that there was?
 fn is_touch(words: &[&[u8]], reply: &OwnedReply) -> bool {
-    let [.., nonce, b"touch", _, _] = words else {
-        return false;
-    };
+    let is_step = matches!(words, [.., b"touch", _, _, _, _]);
     let OwnedReply::Array(said) = reply else {
         return false;
     };
-    let has_nonce =
-        |it: &OwnedReply| matches!(it, OwnedReply::Bulk(marker) if marker.ends_with(nonce));
-    is_script(words, script::REIGN) && said.get(1).is_some_and(has_nonce)
+    let has_marker = matches!(said.get(1), Some(OwnedReply::Bulk(_)));
+    is_step && has_marker && is_script(words, script::REIGN_ACKNOWLEDGED)
 }

@@ -14,10 +14,10 @@ use std::time::Duration;
 pub(crate) struct Grouping {
     /// The servers of each.
     pub(crate) size: usize,
-    /// How long a replaced master goes on at most, unless a majority must vouch for it: then it may
-    /// go on for as long as it likes.
+    /// How long a replaced master goes on at most, unless replicas must acknowledge each vote: then
+    /// it may go on for as long as it likes. Also how long ago a server may have been named.
     pub(crate) bound: Duration,
-    pub(crate) is_vouched: bool,
+    pub(crate) is_acknowledged: bool,
     /// How long a write takes to a replica, and how often many times as long.
     pub(crate) lag: (u64, u64),
     pub(crate) late_permille: u64,
@@ -32,7 +32,7 @@ impl Options {
     pub(crate) fn lead_to_group(&self, session: &mut SessionOptions) {
         let Some(Grouping {
             bound,
-            is_vouched,
+            is_acknowledged,
             size,
             ..
         }) = self.groups
@@ -42,10 +42,17 @@ impl Options {
         let max_ttl = Duration::from_millis(self.ttl.1);
         let mut group = GroupOptions {
             tag: Arc::default(),
-            bound,
+            bound: if is_acknowledged {
+                Duration::ZERO
+            } else {
+                bound
+            },
+            named_within: bound,
             max_ttl,
-            replicas: is_vouched.then(|| size as u32 - 1),
+            replicas: is_acknowledged.then(|| size as u32 - 1),
+            skew: Duration::ZERO,
         };
+        session.quarantine = Some(group.quarantine());
         // Not none: a server that was named a moment ago is greeted.
         let hardly = bound / 16;
         match self.mistake {
@@ -54,7 +61,7 @@ impl Options {
                 (group.bound, session.quarantine) = (hardly, Some(max_ttl));
             }
             Some(Mistake::ReclaimedAtOnce) => group.bound = hardly,
-            Some(Mistake::NobodyVouches) => group.replicas = None,
+            Some(Mistake::NothingAcknowledged) => group.replicas = None,
             _ => {}
         }
         session.group = Some(Arc::new(group));
@@ -94,8 +101,8 @@ impl Options {
         (self.extend_permille, self.patient_permille) = (random.pick(&[600, 900]), 600);
         self.greedy_permille = random.pick(&[0, 0, 200]);
         (self.faults_end_at, self.events_max) = (random.between(3, 8) * SECONDS, 8_000);
-        let is_vouched = match self.mistake {
-            Some(Mistake::NobodyVouches) => true,
+        let is_acknowledged = match self.mistake {
+            Some(Mistake::NothingAcknowledged) => true,
             Some(_) => false,
             None => random.chance(400),
         };
@@ -116,9 +123,13 @@ impl Options {
             (bound, self.greedy_permille, self.extend_permille) = (longest * 3, 0, 900);
         }
         self.groups = Some(Grouping {
-            size: if is_vouched { 3 } else { random.pick(&[2, 3]) },
+            size: if is_acknowledged {
+                3
+            } else {
+                random.pick(&[2, 3])
+            },
             bound: Duration::from_millis(bound),
-            is_vouched,
+            is_acknowledged,
             lag: (100 * MICROS, random.pick(&[MILLIS, 5 * MILLIS])),
             late_permille: random.pick(&[0, 100, 300]),
             closing_permille: random.pick(&[0, 500, 1_000]),

@@ -2,8 +2,8 @@
 //! and in order. A replica that is promoted lacks the last of them.
 //!
 //! A replaced master goes on for a while, with the clients and the replicas that it has. It stops
-//! within the bound, also if it was frozen meanwhile; if a majority of the group vouches for its
-//! master, it goes on for as long as it likes. Its successor may die before it has learned so, and
+//! within the bound, also if it was frozen meanwhile; if replicas must acknowledge each vote, it goes
+//! on for as long as it likes. Its successor may die before it has learned so, and
 //! then it is elected again in the same reign. The clocks of a group's servers agree.
 
 use super::Simulation;
@@ -225,9 +225,9 @@ impl Simulation {
             return;
         }
         let options = self.context.options.groups.as_ref();
-        let is_vouched = options.is_some_and(|groups| groups.is_vouched);
+        let is_endless = options.is_some_and(|groups| groups.is_acknowledged);
         let is_frozen = self.nodes[server].health == Health::Frozen;
-        if is_frozen && (is_vouched || self.nodes[server].is_replica()) {
+        if is_frozen && (is_endless || self.nodes[server].is_replica()) {
             return self.context.queue.after(RETRY, Event::Follow { server });
         }
         if !self.nodes[server].is_replica() {
@@ -355,7 +355,7 @@ impl Simulation {
         }
         let now = self.context.queue.now();
         // The clocks by which clients count it drift.
-        let longest = match groups.is_vouched {
+        let longest = match groups.is_acknowledged {
             true => 2 * SECONDS,
             false => groups.bound.as_nanos() as u64 * 97 / 100,
         };

@@ -1,6 +1,8 @@
 //! Commands of what else is kept on the nodes. Rounds carry them, and know no more of them than
 //! this.
 
+#[cfg(feature = "groups")]
+use super::Acknowledgements;
 use super::{NoVote, Tally, Token, Vote};
 use crate::resp::Reply;
 use std::any::Any;
@@ -76,6 +78,12 @@ pub trait CustomCommand: fmt::Debug + Send + Sync {
 
     /// The command as it is written to this run of the server, if that makes a difference.
     fn for_run(&self, _run_id: &Arc<str>) -> Option<Arc<dyn CustomCommand>> {
+        None
+    }
+
+    /// The command for a group whose replicas acknowledge each vote, if it is another one there.
+    #[cfg(feature = "groups")]
+    fn for_replicas(&self, _: Acknowledgements) -> Option<Arc<dyn CustomCommand>> {
         None
     }
 

@@ -59,7 +59,7 @@ pub use queue::{CLAIM_TIME_MAX, Channel, ClaimTime, QueueEntry, QueueState, Queu
 pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
 pub use quorum::{Tally, Verdict, Vote, judge, quorum, until_quorum};
 #[cfg(feature = "groups")]
-pub use reign::{ReignQuestion, ReignStep};
+pub use reign::{Acknowledgements, ReignQuestion, ReignStep};
 pub use request::Request;
 pub use request::{Before, Claim, Command, Fence, Keep, Listen, ListenStep, Ping, Removal};
 pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};

@@ -116,6 +116,7 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
         #[cfg(feature = "groups")]
         Verb::Reign => Command::Reign(crate::engine::ReignQuestion {
             key,
+            acknowledged: None,
             step: crate::engine::ReignStep::Check,
         }),
         Verb::Custom => Command::Custom(Arc::new(Probe {

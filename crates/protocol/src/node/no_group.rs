@@ -13,7 +13,7 @@ impl GroupOptions {
     }
 
     #[cfg(feature = "diagnostics")]
-    pub(super) fn wants_vouchers(&self) -> bool {
+    pub(super) fn waits_for_replicas(&self) -> bool {
         match *self {}
     }
 

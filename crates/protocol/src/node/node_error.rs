@@ -66,13 +66,29 @@ pub enum NodeError {
     /// The vote was given in another reign of the replicated group than the one that was greeted,
     /// so another server may have granted the lock. The node is greeted again at once.
     ReignChanged,
-    /// Too few replicas of the group have acknowledged the master's writes, so another one may have
-    /// been promoted. See the option `replicas` of URLs.
-    NotVouched {
+    /// Too few replicas of the group have acknowledged the vote in time, so a failover may lose it,
+    /// or has already. See the option `replicas` of URLs.
+    NotAcknowledged {
         /// How many replicas are a majority, with the master.
         wanted: usize,
-        /// How many have acknowledged the last write.
-        vouched_by: usize,
+        /// How many have acknowledged it.
+        acknowledged: usize,
+    },
+    /// The master of the group has more replicas than the URL names, so a majority of them is
+    /// another one. See the option `replicas` of URLs.
+    TooManyReplicas {
+        /// How many the URL names.
+        named: u32,
+        /// How many the master lists, in any state.
+        listed: usize,
+    },
+    /// Other clients of the group have another number of `replicas` in its URL, or none: they count
+    /// votes in another way.
+    ModeDiffers {
+        /// The number in the URL of this client.
+        named: Option<u32>,
+        /// The number that the others have. `None` if they have none, or if it is not known.
+        found: Option<u32>,
     },
     /// The address of a replicated group leads to no master: this is what is there instead.
     NoMaster(String),
@@ -115,6 +131,8 @@ impl NodeError {
             | Self::OtherProcess
             | Self::WrongServer(_)
             | Self::LookupRefused(_)
+            | Self::TooManyReplicas { .. }
+            | Self::ModeDiffers { .. }
             | Self::HidesReign => true,
             Self::Server(error) => error.kind.is_permanent(),
             Self::Tls(error) => error.kind.is_permanent(),
@@ -156,12 +174,21 @@ impl fmt::Display for NodeError {
             Self::SameServer { url } => write!(f, "the same server as {url}"),
             Self::OtherProcess => f.write_str(OTHER_PROCESS),
             Self::ReignChanged => f.write_str("the group has had another master meanwhile"),
-            Self::NotVouched { wanted, vouched_by } => {
+            Self::NotAcknowledged {
+                wanted,
+                acknowledged,
+            } => {
                 write!(
                     f,
-                    "{vouched_by} of {wanted} replicas have acknowledged the master's writes"
+                    "{acknowledged} replicas have acknowledged the vote in time, and {wanted} must"
                 )
             }
+            Self::TooManyReplicas { named, listed } => write!(
+                f,
+                "the master has {listed} replicas, and the URL says replicas={named}: write \
+                 replicas={listed} into the URLs of all clients"
+            ),
+            Self::ModeDiffers { named, found } => show_mode(*named, *found, f),
             Self::NoMaster(text) => write!(f, "no master: {text}"),
             Self::LookupRefused(text) => write!(f, "the master cannot be looked up: {text}"),
             Self::SlotMoving(text) => write!(f, "the slot is moving to another server: {text}"),
@@ -196,6 +223,26 @@ fn right_url(kind: ServerErrorKind) -> &'static str {
         }
         _ => "",
     }
+}
+
+fn show_mode(named: Option<u32>, found: Option<u32>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let others = match (named, found) {
+        (_, Some(found)) => format!("other clients of the group have replicas={found} in its URL"),
+        (None, None) => "other clients of the group have replicas= in its URL".to_owned(),
+        (Some(_), None) => {
+            "other clients of the group have no replicas= in its URL, or are of an earlier version"
+                .to_owned()
+        }
+    };
+    let own = match named {
+        Some(named) => format!("this one has replicas={named}"),
+        None => "this one has not".to_owned(),
+    };
+    write!(
+        f,
+        "{others}, and {own}: write the same into the URLs of all; to change it, stop all clients, \
+         and run redlatch renew --yes with the new URL"
+    )
 }
 
 impl error::Error for NodeError {

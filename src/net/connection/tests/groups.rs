@@ -23,8 +23,10 @@ fn a_connection_to_a_master_is_left_for_the_one_that_is_named_in_its_place() {
     let group = GroupOptions {
         tag: Arc::default(),
         bound,
+        named_within: bound,
         max_ttl: bound,
         replicas: None,
+        skew: Duration::ZERO,
     };
     options.group = Some(Arc::new(group));
     let auth = LookupAuth::default();

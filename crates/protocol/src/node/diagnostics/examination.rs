@@ -152,11 +152,11 @@ impl Examination {
 
     /// The questions that are worth asking of a node, which is a group with these options.
     pub(in crate::node) fn questions(&self, group: Option<&GroupOptions>) -> Vec<Question> {
-        let vouches = group.is_some_and(GroupOptions::wants_vouchers);
+        let waits = group.is_some_and(GroupOptions::waits_for_replicas);
         let mut questions = Question::ALL.to_vec();
         questions.retain(|question| {
             let is_of_node = match question {
-                Question::Wait => vouches,
+                Question::Wait => waits,
                 question => group.is_some() || !question.is_of_groups(),
             };
             is_of_node && !self.refused.contains(question)

@@ -154,14 +154,13 @@ pub struct GroupStatus {
     /// Has a person vouched for it, as the first one of the group (`LockClient::adopt_groups`)? Its
     /// grants count since then.
     pub is_adopted: bool,
-    /// For how long it is known at least. `None` of one that is adopted, and as long as no majority
-    /// of the group has vouched for it, if that is wanted (`?replicas=`): no grant counts until
-    /// then.
+    /// Have the group's servers proven that it has all locks that counted in the reign before? Its
+    /// grants count since then. Only with `?replicas=`.
+    pub is_proven: bool,
+    /// For how long it is known at least. `None` of one that is adopted or proven; and with
+    /// `?replicas=` as long as no vote of it was acknowledged by a majority of the group.
     pub age: Option<Duration>,
-    /// How many replicas had acknowledged a write of this client, at its last vote, that was no
-    /// older than `failover_bound`. `None` without `?replicas=`, and before a vote.
+    /// How many replicas had acknowledged the last votes of this client. `None` without
+    /// `?replicas=`, and before a vote.
     pub acknowledged: Option<usize>,
-    /// How long ago the last write was sent that a majority of the group has acknowledged. `None`
-    /// without `?replicas=`, and before there is one.
-    pub vouched_ago: Option<Duration>,
 }

@@ -165,6 +165,16 @@ pub struct Reigning {
     /// How many replicas it lists, and how far each has come that is online.
     pub listed: usize,
     pub acknowledged: Vec<u64>,
+    /// The first digits of any earlier reign that is known.
+    pub after: Option<String>,
+}
+
+impl Reigning {
+    /// How many replicas have acknowledged what was written up to this offset.
+    pub fn count_passed(&self, offset: u64) -> usize {
+        let passed = self.acknowledged.iter().filter(|it| **it >= offset);
+        passed.count()
+    }
 }
 
 impl Standing {
@@ -191,6 +201,7 @@ impl Standing {
                 offset,
                 listed,
                 Reply::Array(acknowledged),
+                Reply::Bulk(after),
             ] => {
                 let marker = match marker {
                     Reply::Bulk(marker) => marker.to_vec(),
@@ -205,6 +216,7 @@ impl Standing {
                     offset: count(offset)?,
                     listed: usize::try_from(count(listed)?).ok()?,
                     acknowledged: offsets?,
+                    after: (*after != b"0").then(|| String::from_utf8_lossy(after).into_owned()),
                 }))
             }
             _ => None,
@@ -261,8 +273,7 @@ pub fn weigh(replicas: Replicas, marker: &Marker, first: &Standing, second: &Sta
             listed: behind.listed,
         };
     }
-    let has_passed = |offset: &&u64| **offset >= before.offset;
-    let acknowledged = behind.acknowledged.iter().filter(has_passed).count();
+    let acknowledged = behind.count_passed(before.offset);
     if acknowledged >= replicas.majority() {
         Weight::Acknowledged
     } else {

@@ -1,29 +1,47 @@
 //! In whose reign a replicated group is: asked at the greeting, and behind the votes of each write.
 
-use super::{CHECK, NodeCommand, REIGN, Script, ScriptCall};
+use super::{CHECK, NodeCommand, REIGN, REIGN_ACKNOWLEDGED, Script, ScriptCall};
 use crate::engine::{
-    CustomCommand, NoVote, ReignQuestion, ReignStep, RunScript, Said, Tally, Vote,
+    Acknowledgements, CustomCommand, NoVote, ReignQuestion, ReignStep, RunScript, Said, Tally, Vote,
 };
 use crate::node::command::NodeReply;
+use crate::node::group::history::Standing;
 use crate::node::group::{MARKER, ReignAnswer};
 use crate::resp::Word::{Bytes, Number};
 use crate::resp::{Reply, encode_words};
 use std::sync::Arc;
 
+fn script_of(acknowledged: Option<Acknowledgements>) -> Script {
+    match acknowledged {
+        None => REIGN,
+        Some(_) => REIGN_ACKNOWLEDGED,
+    }
+}
+
+/// What follows the arguments that both scripts have.
+fn last_arguments(acknowledged: Option<Acknowledgements>) -> Vec<String> {
+    let words = acknowledged.map(|it| {
+        let quarantine = it.quarantine.as_millis();
+        [it.replicas.to_string(), quarantine.to_string()]
+    });
+    words.into_iter().flatten().collect()
+}
+
 impl NodeCommand for ReignQuestion {
     fn script(&self) -> Option<Script> {
-        match self.step {
-            ReignStep::Greet { .. } | ReignStep::Confirm { .. } | ReignStep::Touch { .. } => {
-                Some(REIGN)
-            }
-            ReignStep::Wait { .. } => None,
-            ReignStep::Check => Some(CHECK),
+        match (&self.step, self.acknowledged) {
+            (ReignStep::Wait { .. }, _) => None,
+            (ReignStep::Check, None) => Some(CHECK),
+            _ => Some(script_of(self.acknowledged)),
         }
     }
 
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
         let mut reign = |words: [&str; 5]| {
-            call.run_on(REIGN, &[&self.key], &words.map(str::as_bytes), out);
+            let last = last_arguments(self.acknowledged);
+            let mut words = words.map(str::as_bytes).to_vec();
+            words.extend(last.iter().map(String::as_bytes));
+            call.run_on(script_of(self.acknowledged), &[&self.key], &words, out);
         };
         match &self.step {
             ReignStep::Greet {
@@ -31,23 +49,22 @@ impl NodeCommand for ReignQuestion {
                 epoch,
                 nonce,
                 last,
-                is_vouched,
-            } => {
-                let step = if *is_vouched { "await" } else { "greet" };
-                reign([run_id, &epoch.to_string(), nonce, step, last]);
-            }
+            } => reign([run_id, &epoch.to_string(), nonce, "greet", last]),
             ReignStep::Confirm { run_id, nonce } => reign([run_id, "0", nonce, "confirm", ""]),
-            ReignStep::Touch { run_id, nonce } => reign([run_id, "0", nonce, "touch", ""]),
+            ReignStep::Touch => reign(["", "0", "", "touch", ""]),
             ReignStep::Wait { replicas, millis } => {
                 let words = [Bytes(b"WAIT"), Number(*replicas as u64), Number(*millis)];
                 encode_words(out, 3, call.tag, words);
             }
-            ReignStep::Check => call.run_on(CHECK, &[&self.key], &[], out),
+            ReignStep::Check if self.acknowledged.is_none() => {
+                call.run_on(CHECK, &[&self.key], &[], out);
+            }
+            ReignStep::Check => reign(["", "0", "", "check", ""]),
         }
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>, _: Option<&[u8]>) -> Option<NodeReply> {
-        let answer = ReignAnswer::read(&self.step, number, reply)?;
+        let answer = ReignAnswer::read(self, number, reply)?;
         Some(NodeReply::saying(Vote::Granted, Said::new(answer)))
     }
 }
@@ -60,6 +77,8 @@ pub struct MarkerChange {
     run_id: Arc<str>,
     step: &'static str,
     nonce: Arc<str>,
+    /// Of a group whose replicas acknowledge each vote.
+    acknowledged: Option<Acknowledgements>,
 }
 
 impl MarkerChange {
@@ -80,6 +99,18 @@ impl MarkerChange {
             run_id: "0".into(),
             step,
             nonce: nonce.into(),
+            acknowledged: None,
+        }
+    }
+
+    /// Is this the marker that was to be written?
+    fn is_written(&self, marker: &[u8]) -> bool {
+        let mut words = marker.split(|byte| *byte == b' ');
+        let run_id = words.nth(1);
+        let nonce = words.nth(3);
+        match self.step {
+            "renew" => run_id == Some(b"renewed"),
+            _ => nonce == Some(self.nonce.as_bytes()),
         }
     }
 }
@@ -96,24 +127,43 @@ impl CustomCommand for MarkerChange {
         }))
     }
 
+    fn for_replicas(&self, acknowledged: Acknowledgements) -> Option<Arc<dyn CustomCommand>> {
+        Some(Arc::new(Self {
+            acknowledged: Some(acknowledged),
+            ..self.clone()
+        }))
+    }
+
     fn script(&self) -> Script {
-        REIGN
+        script_of(self.acknowledged)
     }
 
     fn call(&self, run: &mut RunScript<'_>) {
-        let words = [&*self.run_id, "0", &*self.nonce, self.step, ""].map(str::as_bytes);
+        let last = last_arguments(self.acknowledged);
+        let words = [&*self.run_id, "0", &*self.nonce, self.step, ""];
+        let mut words = words.map(str::as_bytes).to_vec();
+        words.extend(last.iter().map(String::as_bytes));
         run(&[&self.key], &words);
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
-        let vote = match ReignAnswer::greeted(number, reply)? {
-            ReignAnswer::Greeted { marker, .. } if self.step == "renew" => {
-                marker.starts_with(b"redlatch1 renewed ")
+        let marker = if self.acknowledged.is_some() {
+            match Standing::read(number, reply)? {
+                Standing::Reigning(it) => it.marker,
+                _ => Vec::new(),
             }
-            ReignAnswer::Greeted { marker, .. } => marker.ends_with(self.nonce.as_bytes()),
-            _ => false,
+        } else {
+            match ReignAnswer::greeted(number, reply)? {
+                ReignAnswer::Greeted { marker, .. } => marker,
+                _ => Vec::new(),
+            }
         };
-        let vote = if vote { Vote::Granted } else { Vote::Refused };
+        let is_written = self.is_written(&marker);
+        let vote = if is_written {
+            Vote::Granted
+        } else {
+            Vote::Refused
+        };
         Some(Ok((vote, Said::new(()))))
     }
 

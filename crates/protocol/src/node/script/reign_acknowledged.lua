@@ -1,9 +1,14 @@
 -- Answers whose reign a group is in whose replicas acknowledge each vote: the number, the marker
 -- `KEYS[1]` as it is afterwards, the id of the reign, the server's clock in milliseconds, how far
--- the server had written before this, how many replicas it lists, and how far each of them has that
--- is online, by its own acknowledgements. A server that is not a master refuses; one that names no
--- reign answers the number alone; and one whose marker is of another mode, or of another number of
--- replicas, answers the number and that marker.
+-- the server had written before this, how many replicas it lists, how far each of them has that is
+-- online, by its own acknowledgements, and `after`. A server that is not a master refuses; one that
+-- names no reign answers the number alone; and one whose marker is of another mode, or of another
+-- number of replicas, answers the number and that marker.
+--
+-- An acknowledgement of an offset is never older than the write that made the offset. That a
+-- replica is good, or how late its last acknowledgement is (`lag`), proves nothing: a server that
+-- was stopped finds old ones in its sockets. A replica that has connected again may be listed
+-- twice, until its former connection ends: it counts once.
 --
 -- The marker is a hash, so that a program of another mode, which reads a text, gets an error and
 -- replaces nothing. It is told as one text: `redlatch2`, the run of the server, the id, the epoch
@@ -20,8 +25,9 @@
 -- `ARGV[7]` how long a quarantine takes in milliseconds, `ARGV[8]` the number. `greet` replaces a
 -- marker that is not of this reign, or is of a lower epoch. The other steps change only the marker
 -- of this reign with this nonce: `confirm` sets the clock if it has `-`; `prove` sets 0, for who
--- has seen that nothing is missing; `touch` changes nothing, and is the write that replicas
--- acknowledge, which a server does although it has no memory left. `check` only answers.
+-- has seen that nothing is missing. `touch` writes a marker of this mode as it is: so there is a
+-- write which replicas acknowledge, which a server does although it has no memory left. `check`
+-- only answers.
 --
 -- People have two more: `adopt` replaces a marker of this reign by one with that nonce which says
 -- that nothing is missing, unless an earlier reign is known, and `renew` replaces any marker, also
@@ -81,12 +87,12 @@ if step == 'greet' and not fits then
   changes = true
 elseif step == 'greet' and last_nonce and last_nonce ~= nonce and after == '0'
   and since ~= '0' then
-  redis.call('HSET', key, 'after', string.sub(last_id, 1, 8))
+  after, changes = string.sub(last_id, 1, 8), true
 elseif step == 'confirm' and is_own and since == '-' then
   since, changes = clock, true
 elseif step == 'prove' and is_own then
   since, changes = '0', true
-elseif step == 'touch' and is_own then
+elseif step == 'touch' and run then
   redis.call('PEXPIRE', key, '3155760000000')
 elseif step == 'adopt' and fits and after == '0' then
   since, nonce, changes = '0', ARGV[3], true
@@ -114,4 +120,4 @@ local listed = 0
 for _ in pairs(places) do
   listed = listed + 1
 end
-return {number, marker() or false, id, math.floor(now), offset, listed, offsets}
+return {number, marker() or false, id, math.floor(now), offset, listed, offsets, after or '0'}

@@ -40,6 +40,15 @@ impl Session {
                 request.change(|request| request.command = Command::Custom(adapted));
             }
         }
+        #[cfg(feature = "groups")]
+        if let Some(acknowledged) = self.acknowledgements() {
+            if let Some(adapted) = request
+                .custom()
+                .and_then(|it| it.for_replicas(acknowledged))
+            {
+                request.change(|request| request.command = Command::Custom(adapted));
+            }
+        }
         Ok(())
     }
 

@@ -5,9 +5,10 @@ mod search;
 
 use super::trust::LeastUptime;
 use super::{Answer, Session};
-use crate::engine::{Command, Question, ReignQuestion, ReignStep, Request};
+use crate::engine::{Acknowledgements, Command, Question, ReignQuestion, ReignStep, Request};
 use crate::node::command::{Form, NoReply};
 use crate::node::flight::InFlight;
+use crate::node::group::history::Standing;
 use crate::node::group::{MARKER, Reign};
 use crate::node::{GroupOptions, GroupStatus, NodeError, SharedRequest};
 use crate::time::Time;
@@ -25,12 +26,12 @@ pub(super) struct Group {
     pub(super) is_unchecked: bool,
     /// Votes that wait for the answer to the question behind them.
     pub(super) unchecked: VecDeque<(Answer, SharedRequest)>,
-    /// Votes that were checked, and wait until the clock is set from which the reign counts. None
-    /// counts before that; but when nobody waits, nobody writes the question or reads the answer.
+    /// What was answered to the question that replicas acknowledge, since the last check, or why
+    /// there is no such answer.
+    pub(super) first: Option<Result<Standing, NodeError>>,
+    /// Votes that were checked, and wait until the clock is set from which the reign counts: when
+    /// nobody waits, nobody writes the question or reads the answer.
     pub(super) unconfirmed: VecDeque<(Answer, SharedRequest)>,
-    /// When the last command was sent that has certainly written something, of those before the
-    /// next answer.
-    pub(super) wrote_at: Option<Time>,
     /// Since when each server that was greeted was a replica, and heard its master.
     pub(super) replica_since: Option<Time>,
     /// The reign that was greeted last, on whatever connection.
@@ -70,8 +71,8 @@ impl Group {
         self.reign.as_ref().and_then(Reign::former)
     }
 
-    /// How old the reign is at least, once it was greeted: no age as long as nobody has vouched for
-    /// it, however long that takes.
+    /// How old the reign is at least, once it was greeted: no age as long as no vote of it was
+    /// acknowledged, however long that takes.
     pub(super) fn age(&self, now: Time) -> Option<Duration> {
         self.reign.as_ref().map(|reign| reign.age(now))
     }
@@ -99,10 +100,16 @@ impl Session {
             epoch: self.trust.group.search.epoch,
             nonce: nonce.into(),
             last: String::from_utf8_lossy(marker).into(),
-            is_vouched: options.replicas.is_some(),
         };
         self.ask_reign(now, step);
-        self.trust.group.is_unchecked = options.replicas.is_some();
+        // Its quarantine can begin without a vote.
+        self.trust.group.is_unchecked = options.waits_for_replicas();
+    }
+
+    /// What all clients of the group assume, if its replicas acknowledge each vote.
+    pub(super) fn acknowledgements(&self) -> Option<Acknowledgements> {
+        let options = self.options.group.as_ref();
+        options.and_then(|options| options.acknowledgements())
     }
 
     /// The run of the server; of one that names none, a word in its place.
@@ -125,6 +132,7 @@ impl Session {
     pub(super) fn ask_reign(&mut self, now: Time, step: ReignStep) {
         let command = Command::Reign(ReignQuestion {
             key: Arc::from(MARKER),
+            acknowledged: self.acknowledgements(),
             step,
         });
         let request = Request::in_no_round(now, command).into();
@@ -171,25 +179,12 @@ impl Session {
         }
     }
 
-    fn question(&mut self, now: Time, options: &GroupOptions) {
-        let reign = self.trust.group.reign.as_ref();
-        let is_due = reign.is_none_or(|reign| reign.is_to_vouch(options, now));
-        if let Some(replicas) = options.majority().filter(|_| is_due) {
-            // An extension may write nothing, because the key lives longer anyway.
-            if let Some(nonce) = self.nonce() {
-                self.ask_reign(
-                    now,
-                    ReignStep::Touch {
-                        run_id: self.run(),
-                        nonce,
-                    },
-                );
-            }
-            // Not for as long as a round lasts: the votes wait for the answer behind it.
-            let millis = (self.options.node_timeout.as_millis() as u64 / 4).max(1);
-            self.ask_reign(now, ReignStep::Wait { replicas, millis });
+    /// Asks behind the votes that are written.
+    pub(super) fn question(&mut self, now: Time, options: &GroupOptions) {
+        // Not for as long as a round lasts: the votes wait for the answer behind it.
+        for step in options.questions(self.options.node_timeout / 4) {
+            self.ask_reign(now, step);
         }
-        self.ask_reign(now, ReignStep::Check);
     }
 
     /// The connection is over, and the votes fail whose reign will not be known.

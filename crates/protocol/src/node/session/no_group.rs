@@ -48,7 +48,6 @@ impl Session {
         &mut self,
         _: Time,
         _: &Request,
-        _: Time,
         _: &mut NodeReply,
         _: &GroupOptions,
     ) {

@@ -157,7 +157,7 @@ impl Session {
         let request = &command.request;
         let mut answer = self.weigh_order(request, reply, read)?;
         if let Some(group) = self.options.group.clone() {
-            self.weigh_in_reign(now, request, command.sent_at, &mut answer, &group);
+            self.weigh_in_reign(now, request, &mut answer, &group);
         }
         self.weigh_restart(now, request, &mut answer);
         Ok(answer)

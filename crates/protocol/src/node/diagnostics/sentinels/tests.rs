@@ -51,8 +51,10 @@ fn warned(named: usize, answers: Vec<SentinelAnswer>, replicas: Option<u32>) -> 
     let options = GroupOptions {
         tag: Arc::default(),
         bound,
+        named_within: bound,
         max_ttl,
         replicas,
+        skew: Duration::ZERO,
     };
     let mut status = NodeStatus::unknown(&"redis+sentinel://s1/m".into());
     status.role = Some(Role::Master { replicas: 2 });

@@ -29,7 +29,7 @@ fn of_group(status: &NodeStatus) -> Vec<NodeWarning> {
         named,
         connected: replicas,
     });
-    // What a majority vouches for needs no bound of the servers.
+    // What a majority acknowledges needs no bound of the servers.
     let is_bounded_by_servers = options.replicas.is_none();
     let is_cluster = status.is_cluster == Some(true);
     let known = replicas.max(replicas_known(status));

@@ -93,6 +93,7 @@ fn standing(marker: &str, id: &str, offset: u64, listed: usize, replicas: &[u64]
         offset,
         listed,
         acknowledged: replicas.to_vec(),
+        after: None,
     })
 }
 
@@ -175,6 +176,7 @@ fn an_answer_is_read_as_a_whole() {
         ":40",
         ":2",
         "*2\r\n:39\r\n:40",
+        "$4\r\n4e0b",
     ];
     let mut all = Reigning {
         marker: b"m".to_vec(),
@@ -183,6 +185,7 @@ fn an_answer_is_read_as_a_whole() {
         offset: 40,
         listed: 2,
         acknowledged: vec![39, 40],
+        after: Some(BEFORE.to_owned()),
     };
     let list = |elements: &[&str]| format!("*{}\r\n{}\r\n", elements.len(), elements.join("\r\n"));
     assert_eq!(
@@ -191,13 +194,22 @@ fn an_answer_is_read_as_a_whole() {
     );
     let mut unmarked = elements;
     unmarked[1] = "$-1";
+    unmarked[7] = "$1\r\n0";
     all.marker.clear();
+    all.after = None;
     assert_eq!(read(&list(&unmarked)), Some(Standing::Reigning(all)));
     // A part of it, and a number in place of each element that is none.
     for length in 3..elements.len() {
         assert_eq!(read(&list(&elements[..length])), None, "{length}");
     }
-    for (place, wrong) in [(0, ":8"), (2, ":1"), (3, ":-1"), (4, "$1\r\nx"), (6, ":2")] {
+    for (place, wrong) in [
+        (0, ":8"),
+        (2, ":1"),
+        (3, ":-1"),
+        (4, "$1\r\nx"),
+        (6, ":2"),
+        (7, ":2"),
+    ] {
         let mut elements = elements;
         elements[place] = wrong;
         assert_eq!(read(&list(&elements)), None, "{place}");

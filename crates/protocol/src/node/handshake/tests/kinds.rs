@@ -12,8 +12,10 @@ fn kinds(tag: &[u8], hello: &str, info: &str) -> Option<NodeError> {
     let group = GroupOptions {
         tag: tag.into(),
         bound,
+        named_within: bound,
         max_ttl,
         replicas: None,
+        skew: Duration::ZERO,
     };
     let mut options = SessionOptions::new("redis://node", 7);
     options.group = Some(Arc::new(group));

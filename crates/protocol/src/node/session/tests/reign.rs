@@ -1,7 +1,7 @@
 //! Votes of a replicated group.
 
+pub(super) mod acknowledged;
 mod quarantine;
-mod vouching;
 
 use crate::engine::{Command, Ping, Request, Verb, Vote};
 use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
@@ -22,18 +22,20 @@ fn connected(replicas: Option<u32>) -> ScriptedSession {
     talk
 }
 
-/// Of a group with a longest ttl of 60 s and a bound of 15 s.
+/// Of a group with a longest ttl of 60 s and a bound of 15 s, or clocks that differ by 1 s.
 fn options(replicas: Option<u32>) -> SessionOptions {
     let mut options = SessionOptions::new("redis://node", 7);
-    let max_ttl = Duration::from_secs(60);
-    let bound = Duration::from_secs(15);
-    options.quarantine = Some(max_ttl + bound);
-    options.group = Some(Arc::new(GroupOptions {
+    let bound = Duration::from_secs(if replicas.is_some() { 0 } else { 15 });
+    let group = GroupOptions {
         tag: Arc::default(),
         bound,
-        max_ttl,
+        named_within: Duration::from_secs(15),
+        max_ttl: Duration::from_secs(60),
         replicas,
-    }));
+        skew: Duration::from_secs(1),
+    };
+    options.quarantine = Some(group.quarantine());
+    options.group = Some(Arc::new(group));
     options
 }
 
@@ -57,18 +59,6 @@ pub(super) fn greeted(age: u64) -> ScriptedSession {
     talk
 }
 
-/// The answers to a greeting and what is asked behind it, by the numbers of the scripts.
-pub(super) fn greeted_by(
-    replicas: Option<u32>,
-    answers: impl Fn(&[&str]) -> String,
-) -> ScriptedSession {
-    let mut talk = connected(replicas);
-    let sent = talk.written();
-    let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
-    talk.hear(answers(&numbers));
-    talk
-}
-
 pub(super) fn marker(since: &str) -> String {
     let text = format!("redlatch1 a {ID} 0 {since} n");
     format!("${}\r\n{text}\r\n", text.len())
@@ -84,14 +74,9 @@ pub(super) fn reign(number: &str, since: &str) -> String {
 }
 
 /// The answer to a check.
-pub(super) fn check(number: &str, marker: &str, id: &str, offset: u64, replicas: &[u64]) -> String {
-    let replicas: String = replicas
-        .iter()
-        .map(|offset| format!(":{offset}\r\n"))
-        .collect();
-    let count = replicas.matches(':').count();
+pub(super) fn check(number: &str, marker: &str, id: &str) -> String {
     let id = format!("${}\r\n{id}\r\n", id.len());
-    format!("*6\r\n:{number}\r\n{marker}$6\r\nmaster\r\n{id}:{offset}\r\n*{count}\r\n{replicas}")
+    format!("*4\r\n:{number}\r\n{marker}$6\r\nmaster\r\n{id}")
 }
 
 /// What becomes of a lock that the node grants, when the check behind it is answered so.
@@ -100,7 +85,7 @@ fn vote(talk: &mut ScriptedSession, marker: &str, id: &str) -> Result<(), NodeEr
     let sent = talk.written();
     talk.hear("+OK\r\n");
     assert_eq!(talk.votes(), [], "it waits for the answer behind it");
-    talk.hear(check(number(&sent), marker, id, 0, &[]));
+    talk.hear(check(number(&sent), marker, id));
     outcome(talk)
 }
 
@@ -151,9 +136,9 @@ fn a_status_says_for_how_long_a_reign_is_known() {
         epoch: 0,
         former: None,
         is_adopted: false,
+        is_proven: false,
         age: Some(Duration::from_millis(100_500)),
         acknowledged: None,
-        vouched_ago: None,
     };
     assert_eq!(status(&talk).group, Some(known));
     let ping = request(Verb::Ping, 1, talk.now);
@@ -231,7 +216,7 @@ fn a_vote_counts_if_reign_and_marker_are_those_of_the_greeting() {
     let mut talk = greeted(100);
     talk.send(1, Verb::Acquire);
     let sent = talk.written();
-    let check = check(number(&sent), &marker(since), ID, 0, &[]);
+    let check = check(number(&sent), &marker(since), ID);
     talk.hear(format!(
         "+OK\r\n{}",
         check.replace("$6\r\nmaster", "$5\r\nslave")
@@ -256,7 +241,7 @@ fn votes_that_are_written_at_once_have_one_check() {
         [(3, Vote::Granted)],
         "a removal is carried out in any reign"
     );
-    talk.hear(check(number(&sent), &marker("900000"), ID, 0, &[]));
+    talk.hear(check(number(&sent), &marker("900000"), ID));
     assert_eq!(talk.votes(), [(1, Vote::Granted), (2, Vote::Refused)]);
     assert_eq!(
         talk.written(),
@@ -274,7 +259,7 @@ fn a_lock_is_extended_and_set_again_after_the_bound() {
         let first: u64 = number(&sent).parse().unwrap();
         talk.hear(answer.replace('n', &(first - 1).to_string()));
         let since = (1_000_000 - age * 1_000).to_string();
-        talk.hear(check(number(&sent), &marker(&since), ID, 0, &[]));
+        talk.hear(check(number(&sent), &marker(&since), ID));
         (sent.contains("restore\r\n$"), outcome(&mut talk))
     };
     let quarantined = |left| {
@@ -340,7 +325,7 @@ fn a_slot_on_its_way_to_another_server_fails_a_vote_and_not_the_others() {
     talk.send(2, Verb::Acquire);
     let sent = talk.written();
     talk.hear("-ASK 8192 127.0.0.1:7001\r\n+OK\r\n");
-    talk.hear(check(number(&sent), &marker("900000"), ID, 0, &[]));
+    talk.hear(check(number(&sent), &marker("900000"), ID));
     assert!(!talk.session.is_down());
     assert_eq!(talk.answers().len(), 2);
 }
@@ -357,7 +342,7 @@ fn an_extension_that_is_sent_again_by_its_source_is_checked_too() {
         } else {
             talk.hear("-NOSCRIPT No matching script. Please use EVAL.\r\n");
         }
-        talk.hear(check(number(&sent), &marker("900000"), ID, 0, &[]));
+        talk.hear(check(number(&sent), &marker("900000"), ID));
     }
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
     let again = talk.written();

@@ -1,6 +1,7 @@
 //! Looking for the master of a group although there is a connection.
 
-use super::reign::{ID, check, greeted, greeted_by, marker, number, reign};
+use super::reign::acknowledged::{greeted_with, numbers, standing};
+use super::reign::{ID, check, greeted, marker, number};
 use crate::engine::Verb;
 use crate::node::fixture::ScriptedSession;
 use crate::node::{NodeError, Whereabouts};
@@ -19,7 +20,7 @@ fn refused(talk: &mut ScriptedSession) {
     talk.send(1, Verb::Acquire);
     let sent = talk.written();
     talk.hear("-NOREPLICAS Not enough good replicas to write.\r\n");
-    talk.hear(check(number(&sent), &marker("900000"), ID, 0, &[]));
+    talk.hear(check(number(&sent), &marker("900000"), ID));
     assert!(!talk.session.is_down(), "the connection stays in use");
     talk.answers();
 }
@@ -51,24 +52,24 @@ fn a_master_whose_replicas_have_left_it_is_looked_for_at_once_and_not_in_a_tight
 }
 
 #[test]
-fn so_is_one_for_which_no_majority_vouches() {
-    let mut talk = greeted_by(Some(2), |numbers| {
-        format!(
-            "{}:0\r\n{}",
-            reign(numbers[0], "900000"),
-            check(numbers[2], &marker("900000"), ID, 70, &[])
-        )
-    });
+fn so_is_one_whose_votes_no_majority_acknowledges() {
+    let marker = format!("redlatch2 a {ID} 0 900000 n 2 0 0");
+    let mut talk = greeted_with(&marker);
+    talk.session.looking(talk.now);
+    talk.pass(1_000);
     talk.send(1, Verb::Acquire);
     let sent = talk.written();
-    let numbers: Vec<&str> = sent.split("\r\n*").map(number).collect();
-    talk.hear(format!("+OK\r\n{}:0\r\n", reign(numbers[1], "900000")));
-    talk.hear(check(numbers[3], &marker("900000"), ID, 90, &[]));
+    let numbers = numbers(&sent);
+    talk.hear(format!(
+        "+OK\r\n{}:0\r\n{}",
+        standing(numbers[1], &marker, 100, &[]),
+        standing(numbers[3], &marker, 120, &[99])
+    ));
     assert_eq!(
         talk.problem(),
-        NodeError::NotVouched {
+        NodeError::NotAcknowledged {
             wanted: 1,
-            vouched_by: 0
+            acknowledged: 0
         }
     );
     assert!(talk.session.looks_at().is_some_and(|at| at <= talk.now));

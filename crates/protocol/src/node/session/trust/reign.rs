@@ -5,7 +5,7 @@ use super::LeastUptime;
 use crate::engine::{Command, ReignStep, Request, Vote};
 use crate::node::command::{NoReply, NodeReply};
 use crate::node::flight::InFlight;
-use crate::node::group::{Checked, Reign, ReignAnswer};
+use crate::node::group::{Reign, ReignAnswer};
 use crate::node::session::Session;
 use crate::node::wrong_server::WrongServer;
 use crate::node::{GroupOptions, NodeError};
@@ -32,13 +32,9 @@ impl Session {
         &mut self,
         now: Time,
         request: &Request,
-        sent_at: Time,
         reply: &mut NodeReply,
         options: &GroupOptions,
     ) {
-        if reply.vote == Vote::Granted && matches!(request.command, Command::Claim(_)) {
-            self.trust.group.wrote_at = Some(sent_at);
-        }
         let Some(reign) = &self.trust.group.reign else {
             return;
         };
@@ -70,44 +66,58 @@ impl Session {
         let said = match read {
             Ok(read) => read.said,
             Err(NoReply::UnknownScript) if self.other_form(now, command).is_some() => {
-                self.ask_reign(now, step.clone());
-                return Ok(());
-            }
-            // It says nothing itself: the question behind it does.
-            Err(NoReply::Failed(_))
-                if matches!(step, ReignStep::Touch { .. } | ReignStep::Wait { .. }) =>
-            {
+                self.ask_again(now, step);
                 return Ok(());
             }
             Err(why) => match self.of_group(why) {
-                NoReply::Failed(problem) | NoReply::Nonsense(problem) => return Err(problem),
+                NoReply::Failed(problem) => return self.not_reigned(step, problem),
+                NoReply::Nonsense(problem) => return Err(problem),
                 NoReply::UnknownScript => return Err(NodeError::HidesReign),
             },
         };
         let Some(answer) = said.as_ref().and_then(|said| said.get::<ReignAnswer>()) else {
-            return Ok(());
+            // The marker is no text, as that of clients is whose votes replicas acknowledge.
+            return Err(NodeError::ModeDiffers {
+                named: None,
+                found: None,
+            });
         };
         self.connection
             .scripts
             .learn(&command.request, command.form, command.sent_at);
         match (step, answer) {
-            (_, ReignAnswer::Checked(answer)) => self.checked((command.sent_at, now), answer)?,
-            (ReignStep::Wait { replicas, .. }, ReignAnswer::Acknowledged(count)) => {
-                // The check behind it cannot tell: for `WAIT` the server writes a question into its
-                // replication, so it is ahead of what it was waiting for.
-                let wrote_at = self.trust.group.wrote_at.filter(|_| count >= replicas);
-                if let (Some(reign), Some(wrote_at)) = (&mut self.trust.group.reign, wrote_at) {
-                    reign.acknowledged(*count, wrote_at);
-                }
+            (ReignStep::Check, answer) => self.checked((command.sent_at, now), answer),
+            (ReignStep::Wait { .. }, _) => Ok(()),
+            (ReignStep::Touch, ReignAnswer::Standing(standing)) => {
+                self.trust.group.first = Some(Ok(standing.clone()));
+                Ok(())
             }
-            (ReignStep::Touch { nonce, .. }, _) => {
-                // Of another marker, nothing was written.
-                let touched = Reign::greeted(now, command.sent_at, answer)?;
-                if touched.nonce() == nonce.as_bytes() {
-                    self.trust.group.wrote_at = Some(command.sent_at);
-                }
+            _ => self.greeted_in(now, command, step, answer),
+        }
+    }
+
+    /// A question whose script the server does not know is asked in another form. Of several behind
+    /// votes, all are, in their order: with the last one.
+    fn ask_again(&mut self, now: Time, step: &ReignStep) {
+        let group = self.options.group.clone();
+        match (step, group) {
+            (ReignStep::Touch, _) => {}
+            (ReignStep::Check, Some(options)) => self.question(now, &options),
+            _ => self.ask_reign(now, step.clone()),
+        }
+    }
+
+    /// The server has refused a question. An error means that the connection must be closed: what
+    /// is in front of the last question behind votes says why those do not count.
+    fn not_reigned(&mut self, step: &ReignStep, problem: NodeError) -> Result<(), NodeError> {
+        match step {
+            ReignStep::Touch => self.trust.group.first = Some(Err(problem)),
+            // Without the right to wait. Otherwise the question behind it tells why it has ended.
+            ReignStep::Wait { .. } if problem.is_permanent() => {
+                self.trust.group.first = Some(Err(problem));
             }
-            _ => self.greeted_in(now, command, step, answer)?,
+            ReignStep::Wait { .. } => {}
+            _ => return Err(problem),
         }
         Ok(())
     }
@@ -120,21 +130,19 @@ impl Session {
         step: &ReignStep,
         answer: &ReignAnswer,
     ) -> Result<(), NodeError> {
-        let reign = match (step, self.trust.group.reign.take()) {
-            (ReignStep::Confirm { .. }, Some(known)) => known.confirmed(now, answer)?,
+        let known = self.trust.group.reign.take();
+        let reign = match (step, known, answer) {
+            (ReignStep::Confirm { .. }, Some(mut known), ReignAnswer::Standing(standing)) => {
+                known.learn(now, standing)?;
+                known
+            }
             _ => {
                 self.expect_named_lately(now)?;
                 self.expect_master_in_time(now, answer)?;
-                Reign::greeted(now, command.sent_at, answer)?
+                let options = self.options.group.as_ref().ok_or(NodeError::HidesReign)?;
+                Reign::greeted(options, now, command.sent_at, answer)?
             }
         };
-        if let ReignStep::Greet {
-            is_vouched: true, ..
-        } = step
-        {
-            // It writes in any case.
-            self.trust.group.wrote_at = Some(command.sent_at);
-        }
         let unconfirmed = self
             .trust
             .group
@@ -145,7 +153,8 @@ impl Session {
         self.trust.uptime = LeastUptime::aged(now, reign.age(now));
         let before = self.trust.group.last.replace(reign.clone());
         let is_new = before.is_some_and(|before| before.id() != reign.id());
-        let age = if reign.is_adopted() {
+        let has_all = reign.is_adopted() || reign.is_proven();
+        let age = if has_all {
             Duration::ZERO
         } else {
             reign.age(now)
@@ -163,7 +172,7 @@ impl Session {
     /// goes on beyond that, and the replica hears its master all the time: a failover that is still
     /// to come would have to begin with that master's loss.
     fn expect_master_in_time(&mut self, now: Time, answer: &ReignAnswer) -> Result<(), NodeError> {
-        if *answer != ReignAnswer::NotMaster {
+        if !answer.is_of_replica() {
             self.trust.group.replica_since = None;
             return Ok(());
         }
@@ -201,39 +210,55 @@ impl Session {
     }
 
     /// Releases the votes before this check, or fails them.
-    fn checked(&mut self, between: (Time, Time), answer: &Checked) -> Result<(), NodeError> {
+    fn checked(&mut self, between: (Time, Time), answer: &ReignAnswer) -> Result<(), NodeError> {
+        let (sent_at, now) = between;
+        let first = self.trust.group.first.take();
         let (Some(options), Some(reign)) = (&self.options.group, &mut self.trust.group.reign)
         else {
             return Ok(());
         };
-        match reign.check(options, between, self.trust.group.wrote_at.take(), answer) {
+        let judged = match (answer, first) {
+            (ReignAnswer::Checked(answer), _) => reign.check(options, sent_at, answer),
+            (ReignAnswer::Standing(second), Some(Ok(first))) => {
+                reign.check_acknowledged(options, between, &first, second)
+            }
+            (ReignAnswer::Standing(_), Some(Err(problem))) => {
+                self.lose_unchecked(now, &problem);
+                return Ok(());
+            }
+            // The one in front was not carried out.
+            (ReignAnswer::Standing(_), None) => {
+                self.ask_again(now, &ReignStep::Check);
+                return Ok(());
+            }
+            // A check is answered with nothing else.
+            _ => Err(NodeError::HidesReign),
+        };
+        match judged {
             Ok(()) => {}
-            Err(problem @ NodeError::NotVouched { .. }) => {
+            Err(problem @ NodeError::NotAcknowledged { .. }) => {
                 self.trust.group.search.doubt();
-                self.lose_unchecked(between.1, &problem);
+                self.lose_unchecked(now, &problem);
+                return Ok(());
+            }
+            Err(problem @ NodeError::TooManyReplicas { .. }) => {
+                self.lose_unchecked(now, &problem);
                 return Ok(());
             }
             Err(problem) => return Err(problem),
         }
         let is_to_confirm = reign.is_to_confirm();
         if let Some(nonce) = self.nonce().filter(|_| is_to_confirm) {
-            self.trust
-                .group
-                .unconfirmed
-                .append(&mut self.trust.group.unchecked);
+            let group = &mut self.trust.group;
+            group.unconfirmed.append(&mut group.unchecked);
             let step = ReignStep::Confirm {
                 run_id: self.run(),
                 nonce,
             };
-            self.ask_reign(between.1, step);
+            self.ask_reign(now, step);
         } else {
-            self.answers.extend(
-                self.trust
-                    .group
-                    .unchecked
-                    .drain(..)
-                    .map(|(answer, _)| answer),
-            );
+            let unchecked = self.trust.group.unchecked.drain(..);
+            self.answers.extend(unchecked.map(|(answer, _)| answer));
         }
         Ok(())
     }

@@ -18,8 +18,10 @@ fn of_group(
     let options = GroupOptions {
         tag: Arc::default(),
         bound,
+        named_within: bound,
         max_ttl,
         replicas: named,
+        skew: Duration::ZERO,
     };
     let mut status = unknown("a");
     status.role = Some(Role::Master { replicas });
@@ -105,8 +107,10 @@ fn a_group_that_was_failed_over_lately_has_no_bound_either() {
     let options = GroupOptions {
         tag: Arc::default(),
         bound,
+        named_within: bound,
         max_ttl,
         replicas: None,
+        skew: Duration::ZERO,
     };
     let mut status = unknown("a");
     status.role = Some(Role::Master { replicas: 0 });

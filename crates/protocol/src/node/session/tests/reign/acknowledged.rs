@@ -1,0 +1,360 @@
+//! Votes of a group whose replicas acknowledge each of them.
+
+use super::*;
+use crate::node::ServerErrorKind;
+
+/// A marker of this mode.
+fn text(since: &str, former: &str) -> String {
+    format!("redlatch2 a {ID} 0 {since} n 2 {former}")
+}
+
+/// The answer to a step: how far the server had written, and how far each replica that it lists.
+pub(in crate::node::session::tests) fn standing(
+    number: &str,
+    marker: &str,
+    offset: u64,
+    replicas: &[u64],
+) -> String {
+    let listed = replicas.len();
+    let replicas = replicas.iter().map(|offset| format!(":{offset}\r\n"));
+    format!(
+        "*8\r\n:{number}\r\n${}\r\n{marker}\r\n${}\r\n{ID}\r\n:1000000\r\n:{offset}\r\n:{listed}\r\n\
+         *{listed}\r\n{}$1\r\n0\r\n",
+        marker.len(),
+        ID.len(),
+        replicas.collect::<String>()
+    )
+}
+
+pub(in crate::node::session::tests) fn numbers(sent: &str) -> Vec<&str> {
+    sent.split("\r\n*").map(number).collect()
+}
+
+/// The session with a group whose marker is this one. What is asked behind the greeting is answered
+/// too: it is acknowledged, unless that is to be seen.
+pub(in crate::node::session::tests) fn greeted_with(marker: &str) -> ScriptedSession {
+    let mut talk = connected(Some(2));
+    let sent = talk.written();
+    let numbers = numbers(&sent);
+    assert!(sent.contains("greet") && numbers.len() == 4, "{sent}");
+    talk.hear(standing(numbers[0], marker, 60, &[]));
+    talk.hear(standing(numbers[1], marker, 70, &[]));
+    talk.hear(":0\r\n");
+    let passed = if marker.contains(" - ") { 69 } else { 70 };
+    talk.hear(standing(numbers[3], marker, 90, &[passed, 60]));
+    assert!(!talk.session.is_down());
+    talk
+}
+
+/// Asks for a lock, which the server grants, and answers the questions behind it with these
+/// markers, offset and replicas.
+fn vote(
+    talk: &mut ScriptedSession,
+    [first, second]: [&str; 2],
+    offset: u64,
+    replicas: &[u64],
+) -> Result<(), NodeError> {
+    talk.send(1, Verb::Acquire);
+    let sent = talk.written();
+    let numbers = numbers(&sent);
+    assert!(
+        sent.contains("touch") && sent.contains("WAIT\r\n$1\r\n1\r\n") && sent.contains("check"),
+        "{sent}"
+    );
+    talk.hear("+OK\r\n");
+    talk.hear(standing(numbers[1], first, offset, &[]));
+    talk.hear(":2\r\n");
+    assert_eq!(talk.votes(), [], "it waits for the answer behind it");
+    talk.hear(standing(numbers[3], second, offset + 20, replicas));
+    outcome(talk)
+}
+
+#[test]
+fn each_vote_counts_only_if_a_majority_has_acknowledged_it() {
+    let marker = text("900000", "0 0");
+    let both = [&*marker, &*marker];
+    let mut talk = greeted_with(&marker);
+    assert_eq!(vote(&mut talk, both, 100, &[99, 100]), Ok(()));
+    let acknowledged = |talk: &ScriptedSession| status(talk).group.unwrap().acknowledged;
+    assert_eq!(acknowledged(&talk), Some(1));
+    let few = NodeError::NotAcknowledged {
+        wanted: 1,
+        acknowledged: 0,
+    };
+    // What was acknowledged a moment ago says nothing about the next one.
+    assert_eq!(vote(&mut talk, both, 120, &[119, 100]), Err(few));
+    assert!(!talk.session.is_down(), "the connection stays in use");
+    assert_eq!(acknowledged(&talk), Some(0));
+    assert_eq!(vote(&mut talk, both, 140, &[140, 140]), Ok(()));
+}
+
+#[test]
+fn an_acknowledged_vote_counts_if_both_answers_are_of_the_reign_that_was_greeted() {
+    let marker = text("900000", "0 0");
+    for other in [
+        marker.replace(ID, "4567"),
+        marker.replace(" n ", " m "),
+        marker.replace("redlatch2 a", "redlatch2 b"),
+        "renewed".to_owned(),
+    ] {
+        for markers in [[&*other, &*marker], [&*marker, &*other]] {
+            let mut talk = greeted_with(&marker);
+            let counted = vote(&mut talk, markers, 100, &[100, 100]);
+            assert_eq!(counted, Err(NodeError::ReignChanged), "{markers:?}");
+            assert!(talk.session.is_down(), "it is greeted again");
+        }
+    }
+    let mut talk = greeted_with(&marker);
+    talk.send(1, Verb::Acquire);
+    let sent = talk.written();
+    let numbers = numbers(&sent);
+    talk.hear(format!(
+        "+OK\r\n{}:0\r\n:-{}\r\n",
+        standing(numbers[1], &marker, 100, &[]),
+        numbers[3]
+    ));
+    assert!(matches!(outcome(&mut talk), Err(NodeError::NoMaster(_))));
+}
+
+#[test]
+fn a_group_with_more_replicas_than_are_named_has_no_vote() {
+    let marker = text("900000", "0 0");
+    let mut talk = greeted_with(&marker);
+    let problem = vote(&mut talk, [&*marker, &*marker], 100, &[100, 100, 100]).unwrap_err();
+    let expected = NodeError::TooManyReplicas {
+        named: 2,
+        listed: 3,
+    };
+    assert!(problem.is_permanent() && problem == expected, "{problem:?}");
+    assert!(problem.to_string().contains("replicas=3"), "{problem}");
+}
+
+/// The server may have begun another reign since, in which the session was never greeted.
+#[test]
+fn an_old_session_whose_votes_are_acknowledged_greets_again() {
+    let marker = text("900000", "0 0");
+    let both = [&*marker, &*marker];
+    let mut talk = greeted_with(&marker);
+    talk.pass(59_999);
+    assert_eq!(vote(&mut talk, both, 100, &[100, 100]), Ok(()));
+    talk.pass(60_000);
+    talk.send(1, Verb::Acquire);
+    assert!(talk.session.wants_connection(talk.now), "without a pause");
+}
+
+/// Others may have said so meanwhile: their greeting is not needed for it.
+#[test]
+fn a_quarantine_lasts_for_the_longest_ttl_and_the_clocks_and_ends_when_anybody_says_so() {
+    let since = |since: &str| text(since, "4e0b b");
+    let quarantined = |seconds| {
+        Err(NodeError::Quarantined {
+            left: Duration::from_secs(seconds),
+        })
+    };
+    let young = since("990000");
+    let mut talk = greeted_with(&young);
+    assert_eq!(
+        vote(&mut talk, [&young, &young], 100, &[100]),
+        quarantined(51)
+    );
+    let proven = since("0");
+    assert_eq!(
+        vote(&mut talk, [&young, &proven], 120, &[120]),
+        quarantined(51),
+        "when it was given, it did not count"
+    );
+    assert_eq!(vote(&mut talk, [&proven, &proven], 140, &[140]), Ok(()));
+    let group = status(&talk).group.unwrap();
+    assert!(
+        group.is_proven && !group.is_adopted && group.age.is_none(),
+        "{group:?}"
+    );
+    for (age, left) in [(60, Some(1)), (61, None)] {
+        let marker = since(&(1_000_000 - age * 1_000).to_string());
+        let counted = vote(&mut greeted_with(&marker), [&marker, &marker], 100, &[100]);
+        assert_eq!(counted, left.map_or(Ok(()), quarantined), "{age}");
+    }
+}
+
+#[test]
+fn an_extension_counts_in_any_reign_as_soon_as_it_is_acknowledged() {
+    for (since, reclaims) in [("999000", true), ("0", false)] {
+        let marker = text(since, "0 0");
+        let mut talk = greeted_with(&marker);
+        talk.send(1, Verb::Extend);
+        let sent = talk.written();
+        let numbers = numbers(&sent);
+        assert_eq!(sent.contains("restore\r\n$"), reclaims, "{since}: {sent}");
+        talk.hear(format!(":{}\r\n", numbers[0]));
+        talk.hear(standing(numbers[1], &marker, 100, &[]));
+        talk.hear(":0\r\n");
+        talk.hear(standing(numbers[3], &marker, 120, &[100]));
+        assert_eq!(outcome(&mut talk), Ok(()), "{since}");
+    }
+    // Nor does it without that.
+    let marker = text("999000", "0 0");
+    let mut talk = greeted_with(&marker);
+    talk.send(1, Verb::Extend);
+    let sent = talk.written();
+    let numbers = numbers(&sent);
+    talk.hear(format!(":{}\r\n", numbers[0]));
+    talk.hear(standing(numbers[1], &marker, 100, &[]));
+    talk.hear(":0\r\n");
+    talk.hear(standing(numbers[3], &marker, 120, &[99]));
+    assert!(matches!(
+        outcome(&mut talk),
+        Err(NodeError::NotAcknowledged { .. })
+    ));
+}
+
+/// Otherwise nobody would wait for the clock of the reign to be set, from which it counts.
+#[test]
+fn the_first_vote_that_is_acknowledged_waits_until_the_reign_counts() {
+    let open = text("-", "0 0");
+    let mut talk = greeted_with(&open);
+    assert!(talk.written().is_empty(), "not for ever");
+    let quarantine = |talk: &ScriptedSession| status(talk).quarantine;
+    talk.pass(50_000);
+    assert_eq!(quarantine(&talk), Some(Duration::from_secs(61)));
+    assert_eq!(status(&talk).group.unwrap().age, None);
+    talk.send(1, Verb::Extend);
+    let sent = talk.written();
+    let asked = numbers(&sent);
+    talk.hear(format!(
+        ":{}\r\n{}:1\r\n{}",
+        asked[0],
+        standing(asked[1], &open, 100, &[]),
+        standing(asked[3], &open, 120, &[100])
+    ));
+    let confirm = talk.written();
+    assert!(confirm.contains("confirm\r\n"), "{confirm}");
+    assert_eq!(talk.votes(), [], "the clock is not set yet");
+    let timed = text("1000000", "0 0");
+    talk.hear(standing(number(&confirm), &timed, 130, &[100]));
+    assert_eq!(outcome(&mut talk), Ok(()));
+    talk.pass(1_000);
+    assert_eq!(quarantine(&talk), Some(Duration::from_secs(60)));
+}
+
+/// Otherwise a reign that another client has greeted would count from the next vote only, and in a
+/// quarantine that has not begun nobody votes who waits.
+#[test]
+fn a_reign_without_a_vote_is_acknowledged_behind_whatever_is_asked() {
+    let open = text("-", "0 0");
+    let mut talk = greeted_with(&open);
+    talk.send(1, Verb::Ping);
+    let sent = talk.written();
+    let numbers = numbers(&sent);
+    talk.hear(format!(
+        "+PONG\r\n{}:1\r\n{}",
+        standing(numbers[1], &open, 100, &[]),
+        standing(numbers[3], &open, 120, &[100])
+    ));
+    assert!(talk.written().contains("confirm"));
+}
+
+#[test]
+fn other_clients_that_count_otherwise_are_told_of() {
+    let of = |answer: &str| {
+        let mut talk = connected(Some(2));
+        let sent = talk.written();
+        let number = numbers(&sent)[0];
+        talk.hear(format!(
+            "*2\r\n:{number}\r\n${}\r\n{answer}\r\n",
+            answer.len()
+        ));
+        assert!(talk.session.is_down());
+        last_error(&talk)
+    };
+    let plain = NodeError::ModeDiffers {
+        named: Some(2),
+        found: None,
+    };
+    assert_eq!(of("string"), plain);
+    let three = of(&text("0", "0 0").replace(" n 2 ", " n 3 "));
+    let differs = NodeError::ModeDiffers {
+        named: Some(2),
+        found: Some(3),
+    };
+    assert!(three.is_permanent() && three == differs, "{three:?}");
+    let text = three.to_string();
+    assert!(
+        text.contains("replicas=3") && text.contains("replicas=2"),
+        "{text}"
+    );
+
+    let mut talk = connected(None);
+    let sent = talk.written();
+    assert!(sent.contains("greet"));
+    talk.hear("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
+    let unknown = NodeError::ModeDiffers {
+        named: None,
+        found: None,
+    };
+    assert_eq!(last_error(&talk), unknown);
+}
+
+/// As on a server that was started a moment ago, or promoted: the whole question is asked again.
+#[test]
+fn questions_whose_script_the_server_does_not_know_are_asked_again_in_their_order() {
+    let marker = text("900000", "0 0");
+    let mut talk = greeted_with(&marker);
+    talk.send(1, Verb::Acquire);
+    talk.written();
+    let unknown = "-NOSCRIPT No matching script. Please use EVAL.\r\n";
+    talk.hear(format!("+OK\r\n{unknown}:0\r\n{unknown}"));
+    assert_eq!(talk.votes(), []);
+    let sent = talk.written();
+    let numbers = numbers(&sent);
+    assert!(sent.contains("touch") && sent.contains("WAIT"), "{sent}");
+    talk.hear(format!(
+        "{}:1\r\n{}",
+        standing(numbers[0], &marker, 100, &[]),
+        standing(numbers[2], &marker, 120, &[100])
+    ));
+    assert_eq!(outcome(&mut talk), Ok(()));
+}
+
+#[test]
+fn votes_fail_for_the_reason_for_which_nothing_can_be_acknowledged() {
+    let marker = text("900000", "0 0");
+    for (touched, waited, is_it) in [
+        (
+            None,
+            "-NOPERM this user has no permissions to run the 'wait' command\r\n",
+            true,
+        ),
+        (
+            Some("-NOREPLICAS Not enough good replicas to write.\r\n"),
+            ":0\r\n",
+            true,
+        ),
+        (
+            None,
+            "-UNBLOCKED force unblock from blocking operation\r\n",
+            false,
+        ),
+    ] {
+        let mut talk = greeted_with(&marker);
+        talk.send(1, Verb::Acquire);
+        let sent = talk.written();
+        let numbers = numbers(&sent);
+        let touch = standing(numbers[1], &marker, 100, &[]);
+        talk.hear(format!(
+            "+OK\r\n{}{waited}{}",
+            touched.unwrap_or(&touch),
+            standing(numbers[3], &marker, 120, &[100, 100])
+        ));
+        let result = outcome(&mut talk);
+        assert!(!talk.session.is_down());
+        match result {
+            Err(NodeError::Server(error)) => {
+                let is_right = error.kind == ServerErrorKind::NoPermission;
+                assert!(is_it && (is_right || touched.is_some()), "{error}");
+            }
+            other => assert!(!is_it && other == Ok(()), "{other:?}"),
+        }
+        let is_sought = talk.session.looks_at().is_some();
+        assert_eq!(is_sought, touched.is_some());
+    }
+}
