@@ -6,6 +6,8 @@
 use super::Endpoint;
 use super::locate::{Found, Location, locate};
 use crate::clock::Time;
+#[cfg(feature = "groups")]
+use crate::node::history::History;
 use crate::node_url::Address;
 use crossbeam_channel::{Receiver, Sender};
 use mio::Waker;
@@ -111,8 +113,21 @@ fn interleaved(found: &[SocketAddr]) -> Vec<SocketAddr> {
 // longer than an attempt to connect does not keep the next one from being started, where other
 // servers are asked.
 
-/// The index of a node, and the result of the lookup for it.
-type LookupResult = (usize, Found);
+/// What a thread has found out for a connection.
+#[derive(Debug)]
+pub(super) enum Finding {
+    /// Where its node is.
+    Place(Found),
+    /// What a server of its group says about its history, and what the master says that lists it.
+    #[cfg(feature = "groups")]
+    History {
+        server: History,
+        master: Arc<History>,
+    },
+    /// All servers of the group were asked.
+    #[cfg(feature = "groups")]
+    AllAsked,
+}
 
 /// How many lookups of one node there are at most, where other servers are asked: all but the last
 /// of them hang.
@@ -162,16 +177,16 @@ impl Lookups {
 /// Starts lookups and collects their results.
 #[derive(Debug)]
 pub(super) struct Resolver {
-    sender: Sender<LookupResult>,
-    receiver: Receiver<LookupResult>,
+    findings: Sender<(usize, Finding)>,
+    receiver: Receiver<(usize, Finding)>,
     waker: Arc<Waker>,
 }
 
 impl Resolver {
     pub(super) fn new(waker: Arc<Waker>) -> Self {
-        let (sender, receiver) = crossbeam_channel::unbounded();
+        let (findings, receiver) = crossbeam_channel::unbounded();
         Self {
-            sender,
+            findings,
             receiver,
             waker,
         }
@@ -185,23 +200,44 @@ impl Resolver {
         timeout: Duration,
         running: Arc<()>,
     ) -> io::Result<()> {
-        let results = self.sender.clone();
-        let waker = self.waker.clone();
+        let reporter = self.reporter(index);
         let endpoint = endpoint.clone();
         let thread = thread::Builder::new().name("redlatch-resolver".to_owned());
         thread.spawn(move || {
             let found = locate(&endpoint, timeout);
             drop(running);
-            // It fails if the client was dropped meanwhile.
-            if results.send((index, found)).is_ok() {
-                let _ = waker.wake();
-            }
+            reporter.report(Finding::Place(found));
         })?;
         Ok(())
     }
 
-    pub(super) fn poll(&self) -> Option<(usize, Found)> {
+    /// What a thread gets that finds out something about the node at `index`.
+    pub(super) fn reporter(&self, index: usize) -> Reporter {
+        Reporter {
+            index,
+            findings: self.findings.clone(),
+            waker: Arc::clone(&self.waker),
+        }
+    }
+
+    pub(super) fn poll(&self) -> Option<(usize, Finding)> {
         self.receiver.try_recv().ok()
+    }
+}
+
+/// Passes what a thread has found out to the event loop, and wakes it.
+pub(super) struct Reporter {
+    index: usize,
+    findings: Sender<(usize, Finding)>,
+    waker: Arc<Waker>,
+}
+
+impl Reporter {
+    pub(super) fn report(&self, finding: Finding) {
+        // It fails if the client was dropped meanwhile.
+        if self.findings.send((self.index, finding)).is_ok() {
+            let _ = self.waker.wake();
+        }
     }
 }
 

@@ -1,12 +1,16 @@
 //! The connection to one node: its socket is opened and closed as the session requires.
 
 mod connecting;
+#[cfg(feature = "groups")]
+mod inquiring;
 
-use super::addresses::{Addresses, Last, Lookups};
+use super::addresses::{Addresses, Finding, Last, Lookups};
 use super::locate::{Found, Location};
 use super::stream::{Received, Stream};
 use super::{ConnectOptions, Endpoint};
 use crate::clock;
+#[cfg(feature = "groups")]
+use crate::clock::Time;
 use crate::engine::{NODES_MAX, Node};
 use crate::node::{Conversation, Whereabouts};
 use crate::node_url::Address;
@@ -39,6 +43,9 @@ pub(super) struct NodeConnection {
     last: Last,
     /// How many sockets there were.
     sockets: usize,
+    /// Until when the servers of the group may still answer that were asked last.
+    #[cfg(feature = "groups")]
+    inquiry_until: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -73,6 +80,8 @@ impl NodeConnection {
             found: None,
             last: Last::default(),
             sockets: 0,
+            #[cfg(feature = "groups")]
+            inquiry_until: None,
         }
     }
 
@@ -104,6 +113,24 @@ impl NodeConnection {
     /// Did the last [`read`](Self::read) leave bytes unread?
     pub(super) fn has_more(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.has_more)
+    }
+
+    /// Takes what a thread has found out.
+    pub(super) fn found_out(
+        &mut self,
+        finding: Finding,
+        conversation: &mut impl Conversation,
+        registry: &Registry,
+    ) {
+        match finding {
+            Finding::Place(found) => self.resolved(found, conversation, registry),
+            #[cfg(feature = "groups")]
+            Finding::History { server, master } => {
+                conversation.heard(self.node, clock::now(), &server, &master);
+            }
+            #[cfg(feature = "groups")]
+            Finding::AllAsked => self.inquiry_until = None,
+        }
     }
 
     pub(super) fn resolved(

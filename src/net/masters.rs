@@ -8,6 +8,7 @@ mod sentinels;
 use super::locate::{Found, Location, no_name, resolve};
 use super::probe::ProbeConnection;
 use super::stream::TlsTarget;
+use super::witness::Inquiries;
 use crate::clock::{self, Time};
 use crate::node::handshake::auth;
 use crate::node::{MARKER, NodeError, ServerError, ServerErrorKind, WrongServer, tag_of};
@@ -33,6 +34,9 @@ pub(crate) struct LookupAuth {
     pub(crate) soon: Duration,
     /// The servers that are asked if none of the URL names a master.
     pub(crate) learned: Arc<LearnedServers>,
+    /// User and password for the servers of the group themselves.
+    pub(crate) servers: Login,
+    pub(crate) inquiries: Inquiries,
 }
 
 /// The master of a group, in this epoch of the failover authority.
@@ -440,7 +444,7 @@ fn ask(
 }
 
 /// Does a server at this address name a place that is another server on each machine?
-fn leads_astray(named: &HostPort, by: Option<IpAddr>) -> bool {
+pub(super) fn leads_astray(named: &HostPort, by: Option<IpAddr>) -> bool {
     let is_loopback = match named.host.parse::<IpAddr>() {
         Ok(address) => address.is_loopback(),
         Err(_) => named.host == "localhost",
@@ -449,7 +453,10 @@ fn leads_astray(named: &HostPort, by: Option<IpAddr>) -> bool {
 }
 
 /// So many replies, if they are complete.
-fn decode_all(mut bytes: &[u8], count: usize) -> Result<Option<Vec<Reply<'_>>>, ProtocolError> {
+pub(super) fn decode_all(
+    mut bytes: &[u8],
+    count: usize,
+) -> Result<Option<Vec<Reply<'_>>>, ProtocolError> {
     let mut all = Vec::with_capacity(count);
     while all.len() < count {
         let Some((reply, used)) = decode(bytes)? else {

@@ -18,6 +18,7 @@
 //! | `masters` | who is asked for the master of a group, and what these say |
 //! | `probe` | a connection that asks once, of a thread that waits for the answer |
 //! | `stream` | the kinds of socket, and TLS over them |
+//! | `witness` | what the servers of a group say about their histories |
 //! | `addresses` | name resolution outside the leader's thread, and which address is tried when |
 //! | `sync` | locks and the inbox of the leader, which a model checker replaces |
 
@@ -38,6 +39,8 @@ mod socket_loop;
 mod sockets;
 mod stream;
 mod sync;
+#[cfg(feature = "groups")]
+mod witness;
 
 use super::clock::{self, Time};
 use super::engine::{QueueWait, Request, Token};

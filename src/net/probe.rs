@@ -31,8 +31,19 @@ impl ProbeConnection {
             Ok(addresses) => addresses.collect(),
             Err(error) => return Err(NodeError::Unresolved(error.to_string())),
         };
-        let socket = connect(&addresses, until)?;
-        let session = tls.map(|tls| TlsSession::new(&tls.at(place.0)));
+        Self::connect_to(&addresses, place.0, tls, until)
+    }
+
+    /// The same where the addresses of this host are known.
+    pub(super) fn connect_to(
+        addresses: &[SocketAddr],
+        host: &str,
+        tls: Option<&TlsTarget>,
+        until: Time,
+    ) -> Result<Self, NodeError> {
+        descriptors::keep_standard_ones();
+        let socket = connect(addresses, until)?;
+        let session = tls.map(|tls| TlsSession::new(&tls.at(host)));
         let tls = session.transpose().map_err(|error| unreachable(&error))?;
         let mut probe = Self { socket, tls, until };
         probe

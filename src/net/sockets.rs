@@ -101,9 +101,9 @@ impl Sockets for PolledSockets {
             }
         }
         self.polled_at = clock::now();
-        while let Some((index, found)) = self.resolver.poll() {
+        while let Some((index, finding)) = self.resolver.poll() {
             let registry = self.poll.registry();
-            self.connections[index].resolved(found, conversation, registry);
+            self.connections[index].found_out(finding, conversation, registry);
         }
         true
     }

@@ -23,6 +23,8 @@ impl NodeConnection {
         if look_at.is_some_and(|look_at| clock::now() >= look_at) {
             self.look_for_master(io);
         }
+        #[cfg(feature = "groups")]
+        self.inquire_if_due(io);
         if io.conversation.is_down(self.node) {
             self.close(io.registry);
             let now = clock::now();

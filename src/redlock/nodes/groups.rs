@@ -29,16 +29,14 @@ pub(super) fn lookup_auth(
     tls: Option<TlsTarget>,
     settings: &Settings,
 ) -> LookupAuth {
-    let login = match url
-        .failover()
-        .and_then(|failover| failover.sentinel.clone())
-    {
-        Some(login) => login,
-        None => Login {
-            user: url.user().map(<[u8]>::to_vec),
-            password: url.password().map(<[u8]>::to_vec),
-        },
+    let servers = Login {
+        user: url.user().map(<[u8]>::to_vec),
+        password: url.password().map(<[u8]>::to_vec),
     };
+    let of_sentinels = url
+        .failover()
+        .and_then(|failover| failover.sentinel.clone());
+    let login = of_sentinels.unwrap_or_else(|| servers.clone());
     let places = match url.address() {
         Address::Sentinel {
             sentinels: places, ..
@@ -56,7 +54,8 @@ pub(super) fn lookup_auth(
         tls,
         asking,
         soon,
-        learned: Arc::default(),
+        servers,
+        ..LookupAuth::default()
     }
 }
 

@@ -5,6 +5,8 @@
 #[cfg(feature = "diagnostics")]
 use super::Host;
 use super::Phase;
+#[cfg(feature = "groups")]
+use super::history::History;
 use super::node_error::NodeError;
 use crate::engine::{Node, NodeSet};
 use crate::time::Time;
@@ -64,6 +66,19 @@ pub trait Conversation {
     ) -> bool {
         false
     }
+
+    /// When the servers of this group are to be asked for their histories, as long as there is a
+    /// connection to its master.
+    fn inquires_at(&self, _node: Node) -> Option<Time> {
+        None
+    }
+
+    /// They are being asked.
+    fn inquiring(&mut self, _node: Node, _now: Time) {}
+
+    /// One of them has answered: a server that this master lists, or the master itself.
+    #[cfg(feature = "groups")]
+    fn heard(&mut self, _node: Node, _now: Time, _server: &History, _master: &History) {}
 
     /// The connection is established.
     fn connected(&mut self, node: Node, now: Time);
@@ -268,7 +283,9 @@ impl<'a, C: Conversation, S: Sockets> Driver<'a, C, S> {
         // At once: after this, nobody may drive the conversation for a while.
         for node in self.nodes() {
             let looks_at = self.conversation.looks_at(node);
-            if looks_at.is_some_and(|at| self.sockets.time() >= at) {
+            let inquires_at = self.conversation.inquires_at(node);
+            let follows_at = looks_at.into_iter().chain(inquires_at).min();
+            if follows_at.is_some_and(|at| self.sockets.time() >= at) {
                 self.sockets.follow(self.conversation, node);
             }
         }

@@ -1,0 +1,260 @@
+//! What the servers of a group say about their histories: its master, and the replicas that it
+//! lists. A session proves from these that a new reign lacks nothing of the one before.
+//!
+//! Each is asked on a thread of its own, over a connection of its own, within a limit in time that
+//! all share; only the resolver of the operating system may take longer. Who answers is not
+//! believed: a history counts only as far as it fits the marker of the group. One that cannot be
+//! asked is left out, with the reason.
+
+use super::MARGIN;
+use super::addresses::{Finding, Reporter};
+use super::masters::{LookupAuth, decode_all, leads_astray};
+use super::probe::ProbeConnection;
+use crate::clock::{self, Time};
+use crate::node::handshake::auth;
+use crate::node::history::History;
+use crate::node::{NodeError, Phase, ServerError, WrongServer};
+use crate::node_url::{HostPort, Login};
+use crate::resp::{Reply, encode_command};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::thread;
+
+/// How many inquiries of one group there are at most: all but the last hang in the operating
+/// system's resolver. Each has a thread for a server, and so at most half of the threads that look
+/// for a master.
+const INQUIRIES_MAX: usize = 8;
+
+/// How many replicas of a master are asked: as many as a URL may say that there are.
+const REPLICAS_MAX: usize = 100;
+
+/// The inquiries of one group that have threads.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Inquiries(Arc<Arc<()>>);
+
+impl Inquiries {
+    /// What the threads of one more share.
+    fn begin(&self) -> Option<Arc<Arc<()>>> {
+        let each: &Arc<()> = &self.0;
+        let running = Arc::strong_count(each) - 1;
+        (running < INQUIRIES_MAX).then(|| Arc::new(Arc::clone(each)))
+    }
+}
+
+/// Where the master of a group is.
+#[derive(Clone, Debug)]
+pub(crate) struct MasterPlace {
+    /// The name for which its certificate may have to be valid.
+    pub(crate) host: String,
+    pub(crate) address: SocketAddr,
+}
+
+/// What a server has said about its history, or why it has not.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) place: HostPort,
+    pub(crate) history: Result<History, NodeError>,
+}
+
+/// Asks all servers of a group on threads, which report to the event loop what they hear.
+pub(super) fn inquire(
+    master: MasterPlace,
+    auth: &LookupAuth,
+    until: Time,
+    reporter: Reporter,
+) -> io::Result<()> {
+    let auth = auth.clone();
+    let thread = thread::Builder::new().name("redlatch-witness".to_owned());
+    thread.spawn(move || {
+        let mut of_master: Option<Arc<History>> = None;
+        ask_histories(&master, &auth, until, |told| {
+            let Ok(server) = told.history else { return };
+            // It answers first, and without it nobody else is asked.
+            let master = of_master.get_or_insert_with(|| Arc::new(server.clone()));
+            reporter.report(Finding::History {
+                server,
+                master: Arc::clone(master),
+            });
+        });
+        reporter.report(Finding::AllAsked);
+    })?;
+    Ok(())
+}
+
+/// Asks the master, and then all replicas that it lists, at the same time. Each is told of as soon
+/// as it has answered or failed, the master first.
+pub(crate) fn ask_histories(
+    master: &MasterPlace,
+    auth: &LookupAuth,
+    until: Time,
+    mut tell: impl FnMut(Told),
+) {
+    let place = HostPort {
+        host: master.host.clone(),
+        port: master.address.port(),
+    };
+    let Some(inquiry) = auth.inquiries.begin() else {
+        let text = "too many lookups hang".to_owned();
+        return tell(Told {
+            place,
+            history: Err(NodeError::Unresolved(text)),
+        });
+    };
+    let answer = ask_master(master, auth, until);
+    let (history, replicas) = match answer {
+        Ok(answer) => (answer.history, answer.replicas),
+        Err(problem) => (Err(problem), Vec::new()),
+    };
+    tell(Told { place, history });
+    let (sender, answers) = crossbeam_channel::unbounded();
+    for replica in &replicas {
+        let place = replica.clone();
+        let auth = auth.clone();
+        let inquiry = Arc::clone(&inquiry);
+        let by = master.address.ip();
+        let told = sender.clone();
+        let thread = thread::Builder::new().name("redlatch-witness".to_owned());
+        let started = thread.spawn(move || {
+            let history = ask_replica(&place, by, &auth, until);
+            // It fails if nobody waits any more.
+            let _ = told.send(Told { place, history });
+            drop(inquiry);
+        });
+        if let Err(error) = started {
+            tell(Told {
+                place: replica.clone(),
+                history: Err(NodeError::Unreachable {
+                    kind: error.kind(),
+                    text: error.to_string(),
+                }),
+            });
+        }
+    }
+    drop(sender);
+    let mut silent = replicas;
+    while let Ok(told) = answers.recv_timeout(until.after(MARGIN).since(clock::now())) {
+        silent.retain(|place| *place != told.place);
+        tell(told);
+    }
+    for place in silent {
+        tell(Told {
+            place,
+            history: Err(NodeError::TimedOut(Phase::Resolving)),
+        });
+    }
+}
+
+/// What a server has answered.
+#[derive(Debug)]
+struct ServerAnswer {
+    history: Result<History, NodeError>,
+    /// Where the replicas are that it lists.
+    replicas: Vec<HostPort>,
+}
+
+fn ask_master(
+    master: &MasterPlace,
+    auth: &LookupAuth,
+    until: Time,
+) -> Result<ServerAnswer, NodeError> {
+    // The others need some of the time.
+    let now = clock::now();
+    let half = now.after(until.since(now) / 2);
+    let tls = auth.tls.as_ref();
+    let probe = ProbeConnection::connect_to(&[master.address], &master.host, tls, half)?;
+    ask(probe, &auth.servers)
+}
+
+fn ask_replica(
+    place: &HostPort,
+    named_by: IpAddr,
+    auth: &LookupAuth,
+    until: Time,
+) -> Result<History, NodeError> {
+    if leads_astray(place, Some(named_by)) {
+        return Err(NodeError::WrongServer(WrongServer::Loopback));
+    }
+    let probe = ProbeConnection::connect((&place.host, place.port), auth.tls.as_ref(), until)?;
+    ask(probe, &auth.servers)?.history
+}
+
+fn ask(mut probe: ProbeConnection, login: &Login) -> Result<ServerAnswer, NodeError> {
+    let password = login.password.as_deref();
+    let auth = auth(login.user.as_deref(), password);
+    let mut question = Vec::new();
+    if let Some(auth) = &auth {
+        encode_command(&mut question, auth);
+    }
+    // Both by one command not before Redis 7.
+    for section in [&b"server"[..], b"replication"] {
+        encode_command(&mut question, &[b"INFO", section]);
+    }
+    let count = 2 + usize::from(auth.is_some());
+    let mut answer = None;
+    probe.ask(&question, |bytes| {
+        // From the beginning each time: few answers come in parts.
+        answer = decode_all(bytes, count)
+            .map_err(NodeError::Protocol)
+            .map(|replies| replies.map(|replies| read(&replies, password)))
+            .transpose();
+        answer.is_some()
+    })?;
+    answer.unwrap_or_else(|| {
+        let text = "the answer is not complete".to_owned();
+        Err(NodeError::Disconnected(text))
+    })
+}
+
+/// Reads the answers: to `AUTH`, if it was needed, and to both questions.
+fn read(replies: &[Reply<'_>], password: Option<&[u8]>) -> ServerAnswer {
+    let text_of = |reply: &Reply<'_>| match reply {
+        Reply::Bulk(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    };
+    let behind_auth = replies.len().saturating_sub(2);
+    let info: Option<String> = replies[behind_auth..].iter().map(text_of).collect();
+    let Some(info) = info else {
+        // The first error says why: behind a wrong password, all else is refused too.
+        let error = replies.iter().find_map(|reply| match reply {
+            Reply::Error(text) => Some(ServerError::parse(text, password)),
+            _ => None,
+        });
+        let problem = error.map_or(NodeError::HidesReign, NodeError::Server);
+        return ServerAnswer {
+            history: Err(problem),
+            replicas: Vec::new(),
+        };
+    };
+    ServerAnswer {
+        history: History::parse(&info).ok_or(NodeError::HidesReign),
+        replicas: info
+            .lines()
+            .filter_map(replica)
+            .take(REPLICAS_MAX)
+            .collect(),
+    }
+}
+
+/// Reads a line of `INFO replication` that has a replica:
+/// `slave0:ip=10.0.0.2,port=6379,state=online,offset=14,lag=0`.
+fn replica(line: &str) -> Option<HostPort> {
+    let (name, fields) = line.split_once(':')?;
+    let number = name.strip_prefix("slave")?;
+    if number.is_empty() || number.contains(|digit: char| !digit.is_ascii_digit()) {
+        return None;
+    }
+    let field = |name: &str| {
+        let mut fields = fields.split(',');
+        fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+    };
+    let host = field("ip").filter(|host| !host.is_empty())?;
+    let port = field("port")?.parse().ok().filter(|port| *port > 0)?;
+    Some(HostPort {
+        host: host.to_owned(),
+        port,
+    })
+}
+
+#[cfg(test)]
+mod tests;
