@@ -34,6 +34,8 @@ pub enum ReignStep {
     },
     /// Write into the marker with this nonce since when the reign counts: a vote is acknowledged.
     Confirm { run_id: Arc<str>, nonce: Arc<str> },
+    /// Write into the marker with this nonce that nothing is missing: the servers have proven it.
+    Prove { run_id: Arc<str>, nonce: Arc<str> },
     /// Write the marker once more, as it is: a write that replicas acknowledge.
     Touch,
     /// Answer when that many replicas have acknowledged what was written before, or at this time.

@@ -42,7 +42,7 @@ use crate::engine::{Acknowledgements, ReignQuestion, ReignStep};
 use crate::resp::Reply;
 use crate::time::Time;
 use acknowledged::Acknowledged;
-use history::Standing;
+use history::{Marker, Standing};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -228,6 +228,21 @@ impl Reign {
         self.acknowledged
             .as_ref()
             .is_some_and(Acknowledged::is_proven)
+    }
+
+    /// May it be proven that it has all of the reign before?
+    pub fn is_provable(&self) -> bool {
+        self.unproven().is_some()
+    }
+
+    /// The marker, if that may be proven.
+    pub(super) fn unproven(&self) -> Option<&Marker> {
+        self.acknowledged.as_ref()?.unproven()
+    }
+
+    /// Will it be this old at this time?
+    pub(super) fn is_as_old_at(&self, age: Duration, at: Time) -> bool {
+        self.is_timed() && self.age(at) >= age
     }
 
     /// How old the reign is at least.

@@ -22,6 +22,8 @@ mod withdrawn_votes;
 use super::Host;
 use super::Phase;
 use super::driver::{Conversation, Next, STRAYS_FOR, Whereabouts};
+#[cfg(feature = "groups")]
+use super::group::history::History;
 use super::node_error::NodeError;
 use super::report::{ChangeRecorder, NodeChange, NodeState};
 use super::session::{Answer, SameServer, Session, SessionEvent};
@@ -336,6 +338,20 @@ impl<W> Conversation for Rounds<W> {
         let is_left = self.session(node).named(now, epoch, asked_at, it_is);
         self.collect(now, node);
         is_left
+    }
+
+    fn inquires_at(&self, node: Node) -> Option<Time> {
+        self.sessions[node.index()].inquires_at()
+    }
+
+    #[cfg(feature = "groups")]
+    fn inquiring(&mut self, node: Node, now: Time) {
+        self.session(node).inquiring(now);
+    }
+
+    #[cfg(feature = "groups")]
+    fn heard(&mut self, node: Node, now: Time, server: &History, master: &History) {
+        self.session(node).heard(now, server, master);
     }
 
     fn about_to_write(&mut self, node: Node) {

@@ -25,6 +25,12 @@ impl Acknowledged {
     pub(super) fn is_proven(&self) -> bool {
         self.marker.since == Since::Proven && self.marker.former.is_some()
     }
+
+    /// The marker, if the reign may be proven.
+    pub(super) fn unproven(&self) -> Option<&Marker> {
+        let is_open = self.marker.since != Since::Proven && self.marker.former.is_some();
+        is_open.then_some(&self.marker)
+    }
 }
 
 /// What is asked behind votes. The touch is a write, without which `WAIT` would not wait for what

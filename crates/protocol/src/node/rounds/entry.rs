@@ -260,7 +260,7 @@ impl<W> Entry<W> {
             }
         }
         if has_problems {
-            votes.quarantine = self.quarantine();
+            votes.quarantine = self.quarantine(sessions);
         }
         votes.same_server = sessions.iter().any(Session::is_another_by_mistake);
         votes.counters = self.counters;
@@ -366,12 +366,12 @@ impl<W> Entry<W> {
         }
     }
 
-    /// How long no majority can grant anything.
-    pub(super) fn quarantine(&self) -> Duration {
-        let problems = self
-            .replied()
-            .filter_map(|(_, reply)| reply.problem.as_ref());
-        let left = problems.filter_map(NodeError::quarantine);
+    /// How long no majority can grant anything, or when it is worth while to ask again.
+    pub(super) fn quarantine(&self, sessions: &[Session]) -> Duration {
+        let left = self.replied().filter_map(|(node, reply)| {
+            let left = reply.problem.as_ref()?.quarantine()?;
+            Some(sessions[node.index()].may_count_in(left))
+        });
         until_quorum(self.replies.len(), left).unwrap_or_default()
     }
 }

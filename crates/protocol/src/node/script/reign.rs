@@ -51,6 +51,7 @@ impl NodeCommand for ReignQuestion {
                 last,
             } => reign([run_id, &epoch.to_string(), nonce, "greet", last]),
             ReignStep::Confirm { run_id, nonce } => reign([run_id, "0", nonce, "confirm", ""]),
+            ReignStep::Prove { run_id, nonce } => reign([run_id, "0", nonce, "prove", ""]),
             ReignStep::Touch => reign(["", "0", "", "touch", ""]),
             ReignStep::Wait { replicas, millis } => {
                 let words = [Bytes(b"WAIT"), Number(*replicas as u64), Number(*millis)];

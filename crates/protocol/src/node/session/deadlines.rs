@@ -21,7 +21,8 @@ impl Session {
             }
             _ => self.given_up_at(),
         };
-        of_state.into_iter().chain(self.looks_at()).min()
+        let of_group = self.looks_at().into_iter().chain(self.inquires_at());
+        of_state.into_iter().chain(of_group).min()
     }
 
     /// When the connection is given up: the attempt to connect has taken too long, or the node was

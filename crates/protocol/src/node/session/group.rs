@@ -1,6 +1,7 @@
 //! What a group is asked about its reign, and when: at each greeting, and behind the votes that are
 //! written. `trust::reign` judges the answers.
 
+mod proof;
 mod search;
 
 use super::trust::LeastUptime;
@@ -12,6 +13,7 @@ use crate::node::group::history::Standing;
 use crate::node::group::{MARKER, Reign};
 use crate::node::{GroupOptions, GroupStatus, NodeError, SharedRequest};
 use crate::time::Time;
+use proof::Inquiry;
 use search::Search;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -40,6 +42,7 @@ pub(super) struct Group {
     /// before and that was not reported yet.
     pub(super) new_reign: Option<(Duration, Duration)>,
     pub(super) search: Search,
+    pub(super) inquiry: Inquiry,
 }
 
 impl Group {

@@ -67,6 +67,14 @@ impl Session {
         None
     }
 
+    pub fn inquires_at(&self) -> Option<Time> {
+        None
+    }
+
+    pub(in crate::node) fn may_count_in(&self, left: Duration) -> Duration {
+        left
+    }
+
     pub fn located(&mut self, _: u64, _: Time) {}
 
     pub fn announced(&mut self, _: Arc<str>) {}

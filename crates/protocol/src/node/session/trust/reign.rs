@@ -132,7 +132,11 @@ impl Session {
     ) -> Result<(), NodeError> {
         let known = self.trust.group.reign.take();
         let reign = match (step, known, answer) {
-            (ReignStep::Confirm { .. }, Some(mut known), ReignAnswer::Standing(standing)) => {
+            (
+                ReignStep::Confirm { .. } | ReignStep::Prove { .. },
+                Some(mut known),
+                ReignAnswer::Standing(standing),
+            ) => {
                 known.learn(now, standing)?;
                 known
             }

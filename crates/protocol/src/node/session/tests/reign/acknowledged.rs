@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::node::ServerErrorKind;
+use crate::node::history::History;
+use crate::time::Time;
 
 /// A marker of this mode.
 fn text(since: &str, former: &str) -> String {
@@ -357,4 +359,93 @@ fn votes_fail_for_the_reason_for_which_nothing_can_be_acknowledged() {
         let is_sought = talk.session.looks_at().is_some();
         assert_eq!(is_sought, touched.is_some());
     }
+}
+
+/// What a server says that was up for long, was a part of the reign before, and is now one of this.
+fn continued(run_id: &str, is_master: bool) -> History {
+    History {
+        run_id: run_id.to_owned(),
+        uptime: Duration::from_secs(900),
+        is_master,
+        id: ID.to_owned(),
+        former: Some(("4e0b".to_owned(), 50)),
+    }
+}
+
+#[test]
+fn new_locks_count_as_soon_as_the_servers_have_proven_the_reign() {
+    let young = text("1000000", "4e0b b");
+    let mut talk = greeted_with(&young);
+    assert_eq!(talk.session.inquires_at(), Some(Time::ZERO), "at once");
+    talk.session.inquiring(talk.now);
+    let again_at = talk.now.after(Duration::from_millis(200));
+    assert_eq!(talk.session.inquires_at(), Some(again_at), "and again");
+    assert_eq!(talk.session.next_deadline(), Some(again_at));
+    // As a caller sees it who waits.
+    let minute = Duration::from_secs(60);
+    assert!(talk.session.may_count_in(minute) < Duration::from_secs(1));
+
+    let master = continued("a", true);
+    talk.session.heard(talk.now, &master, &master);
+    let fresh = History {
+        uptime: Duration::from_secs(61),
+        ..continued("c", false)
+    };
+    talk.session.heard(talk.now, &fresh, &master);
+    assert_eq!(talk.written(), "", "the promoted one alone proves nothing");
+    let witness = continued("c", false);
+    talk.session.heard(talk.now, &witness, &master);
+    let prove = talk.written();
+    assert!(
+        prove.contains("prove\r\n") && prove.contains("\r\nn\r\n"),
+        "{prove}"
+    );
+    talk.session.heard(talk.now, &witness, &master);
+    assert_eq!(
+        (talk.session.inquires_at(), talk.written()),
+        (None, String::new()),
+        "once"
+    );
+    let proven = text("0", "4e0b b");
+    talk.hear(standing(number(&prove), &proven, 130, &[100]));
+    assert_eq!(vote(&mut talk, [&proven, &proven], 140, &[140]), Ok(()));
+    assert!(status(&talk).quarantine.is_none());
+}
+
+#[test]
+fn nobody_is_asked_about_a_reign_that_cannot_be_proven_or_is_old() {
+    for (since, former, is_asked) in [
+        ("1000000", "0 0", false),
+        ("-", "0 0", false),
+        ("-", "4e0b b", true),
+        ("0", "4e0b b", false),
+        ("940000", "4e0b b", true),
+        ("939000", "4e0b b", false),
+    ] {
+        let mut talk = greeted_with(&text(since, former));
+        // The first question is due since ever.
+        talk.session.inquiring(talk.now);
+        assert_eq!(
+            talk.session.inquires_at().is_some(),
+            is_asked,
+            "{since} {former}"
+        );
+        talk.lose();
+        assert_eq!(talk.session.inquires_at(), None);
+    }
+    assert_eq!(greeted(10).session.inquires_at(), None);
+}
+
+#[test]
+fn a_reign_that_is_not_proven_soon_is_asked_about_seldom() {
+    let mut talk = greeted_with(&text("1000000", "4e0b b"));
+    let minute = Duration::from_secs(60);
+    for _ in 0..50 {
+        talk.session.inquiring(talk.now);
+    }
+    assert_eq!(
+        talk.session.inquires_at(),
+        Some(talk.now.after(Duration::from_secs(2)))
+    );
+    assert_eq!(talk.session.may_count_in(minute), minute);
 }
