@@ -171,10 +171,10 @@ impl Builder {
 
     /// How long a master of a [replicated group](crate::guide::groups) that was replaced may still
     /// carry out commands, counted from the first write of its successor. By default 15 s, which is
-    /// what the servers of a Redis Cluster take with their default settings; with `replicas=` in
-    /// the node's URL 5 s, and then it is proven and not assumed. All clients that share locks must
-    /// set the same. A new lock waits for [`max_ttl`](Self::max_ttl) and this after a failover. It
-    /// has no effect on nodes that are single servers.
+    /// what the servers of a Redis Cluster take with their default settings. All clients that share
+    /// locks must set the same. A new lock waits for [`max_ttl`](Self::max_ttl) and this after a
+    /// failover. It has no effect on nodes that are single servers, and on groups with `replicas=`
+    /// in their URL: there, no vote of a replaced master counts.
     pub fn failover_bound(mut self, bound: Duration) -> Self {
         self.settings.failover_bound = Some(bound);
         self

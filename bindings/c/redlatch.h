@@ -114,7 +114,7 @@ typedef struct redlatch_options {
     /* How long one attempt to connect may take; 0: 2000, or ten node_timeout_ms if that is more. */
     uint64_t connect_timeout_ms;
     /* Of groups with replicas: how long a master that was replaced may still carry out commands; 0:
-     * 15000, or 5000 with ?replicas= in the URL. The same in all programs. */
+     * 15000. Not used with ?replicas= in the URL. The same in all programs. */
     uint64_t failover_bound_ms;
     /* How long the counters of fencing tokens live after a grant; 0: 7 days, or max_ttl_ms if that
      * is more. The same in all programs: the shortest counts. */

@@ -54,7 +54,7 @@ pub(crate) struct NodeArguments {
     #[arg(long, global = true, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) max_ttl: Option<Duration>,
     /// How long a master with replicas that was replaced may still carry out commands; all clients
-    /// must set the same [default: 15s; with ?replicas= 5s].
+    /// must set the same [default: 15s; not used with ?replicas=].
     #[arg(long, global = true, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) failover_bound: Option<Duration>,
     /// How long a round over all nodes may take [default: 50ms; on ZooKeeper, how long a request

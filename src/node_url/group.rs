@@ -27,7 +27,7 @@ const SLOTS: u16 = 16_384;
 /// What is known of a node that is a replicated group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failover {
-    /// How many replicas the master has, if a majority of the group is to vouch for it.
+    /// How many replicas the master has, if a majority of the group is to acknowledge each vote.
     pub(crate) replicas: Option<u32>,
     /// User and password for the Sentinels, if they have others than the servers.
     pub(crate) sentinel: Option<Login>,

@@ -48,10 +48,13 @@ const OF_NODES: [OfNode; 10] = [
     ),
     (
         "redlatch_node_reign_age_seconds",
-        "For how long the reign of a replicated group is known, unless it was adopted; 0 until a \
-         majority vouches for it",
+        "For how long the reign of a replicated group is known, unless it was adopted or proven; 0 \
+         until a majority has acknowledged a vote of it",
         |node| {
-            let group = node.group.as_ref().filter(|group| !group.is_adopted)?;
+            let group = node
+                .group
+                .as_ref()
+                .filter(|group| !group.is_adopted && !group.is_proven)?;
             Some(group.age.unwrap_or_default().as_secs_f64())
         },
     ),

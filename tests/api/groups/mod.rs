@@ -9,6 +9,7 @@ mod masters_that_go_on;
 mod names_that_move;
 mod people;
 mod planned_failovers;
+mod proofs;
 mod registers;
 mod rights;
 mod rivals;

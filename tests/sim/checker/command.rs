@@ -119,8 +119,14 @@ impl<'a> Command<'a> {
                     .chain(registers::script::ALL)
                     .find(is_named)
                     .expect("a script of the library");
-                let is_idle =
-                    [script::LISTEN, script::PROOF, script::REIGN, script::CHECK].contains(script);
+                let of_locks_none = [
+                    script::LISTEN,
+                    script::PROOF,
+                    script::REIGN,
+                    script::CHECK,
+                    script::REIGN_ACKNOWLEDGED,
+                ];
+                let is_idle = of_locks_none.contains(script);
                 if is_idle || registers::script::ALL.contains(script) {
                     return None;
                 }

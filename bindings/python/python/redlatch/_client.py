@@ -64,7 +64,7 @@ class Client:
       one that is kept alive.
     * ``min_validity``: the least time that a lock must be valid for when it is granted; 0.
     * ``failover_bound``: of a replicated group: for how long a master that was replaced may still
-      answer; 15, or 5 with ``?replicas=`` in the URL.
+      answer; 15. Not used with ``?replicas=`` in the URL.
     * ``waiter_lease``: for how long a waiter may be silent before others pass it by; 1.5, or four
       times ``node_timeout`` if that is more.
     * ``fencing_expiry``: how long the counters of fencing tokens live after a grant; 7 days.

@@ -58,7 +58,8 @@ pub enum NodeError {
     },
     /// The server was started so recently, less than `max_ttl` ago as far as is known, that it may
     /// have forgotten a lock that is still held. See `Builder::restart_guard`. Of a replicated
-    /// group: it has had its master for so short a time, less than `max_ttl` and `failover_bound`.
+    /// group: it has had its master for so short a time, less than `max_ttl` and `failover_bound`,
+    /// and its servers have not proven that nothing is missing.
     Quarantined {
         /// For how long its grants will not count.
         left: Duration,

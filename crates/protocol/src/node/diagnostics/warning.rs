@@ -81,8 +81,7 @@ pub enum NodeWarning {
         /// How many the Sentinels know.
         listed: u32,
     },
-    /// `?replicas=` is named, and the user may not use `WAIT`: after a pause, votes do not count
-    /// until the replicas have reported by themselves.
+    /// `?replicas=` is named, and the user may not use `WAIT`, without which no vote counts.
     WaitRefused,
     /// The group has fewer than three Sentinels or an even number, or so low a quorum that a
     /// minority of them finds that the master is down.
@@ -295,9 +294,8 @@ impl NodeWarning {
                  no on all servers, or in old ones cluster-migration-barrier to 100",
             ),
             Self::WaitRefused => f.write_str(
-                "WAIT is refused, and ?replicas= is named: after a pause, votes do not count until \
-                 the replicas have reported by themselves, which takes a second or more; give the \
-                 user +wait on all servers",
+                "WAIT is refused, and ?replicas= is named, so no vote counts: give the user +wait on \
+                 all servers",
             ),
             Self::BacklogEnds { after } => write!(
                 f,

@@ -17,7 +17,7 @@ pub enum SessionEvent {
     /// Waiting in a queue on this node does not work, or not fully.
     Queue(QueueSupport),
     /// The group is in another reign than before, which is known for this long, or zero if it was
-    /// adopted, and whose grants do not count for that long.
+    /// adopted or proven, and whose grants do not count for that long.
     NewReign {
         age: Duration,
         left: Duration,
