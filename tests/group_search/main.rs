@@ -10,8 +10,8 @@
 //!
 //! What a server does, the library's own Lua does on an embedded node (`node.rs`). What its answers
 //! mean, the library's own rule says, `Reign`; what `node/session/trust/reign.rs` does with that, a
-//! model does (`client.rs`). In some schemes clients resume by its token the lock that they held last, which they have
-//! given away, or released, or which has ended.
+//! model does (`client.rs`). In some schemes clients resume by its token the lock that they held
+//! last, which they have given away, or released, or which has ended.
 //!
 //! Small histories are searched exhaustively, larger ones by random walks, of one group and of
 //! three. Each [`Mistake`](scheme::Mistake) is a wrong rule and must be found: by walks, or by a

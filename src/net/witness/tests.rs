@@ -1,3 +1,5 @@
+//! Servers that are asked for their histories.
+
 use super::*;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -83,6 +83,7 @@ fn a_master_without_its_former_one_has_no_bound_and_a_user_without_wait_is_warne
     let user = "ACL SETUSER app on >pw ~* &* +@all -wait";
     servers[0].command(&user.split(' ').collect::<Vec<_>>());
     let refused = |user: &str, options: &str| {
+        servers[0].command(&["DEL", "redlatch:reign"]);
         let url = format!(
             "redis://{user}127.0.0.1:{}?failover=true{options}",
             servers[0].port()
@@ -239,7 +240,10 @@ fn a_cluster_that_moves_replicas_is_warned_of_if_they_are_counted() {
         warnings(&url("&replicas=2"), 1),
         [NodeWarning::ReplicasMove]
     );
+    // Another mode is another group.
+    cluster.servers[0].command(&["FLUSHALL"]);
     assert_eq!(warnings(&url(""), 0), []);
+    cluster.servers[0].command(&["FLUSHALL"]);
     for server in &cluster.servers {
         server.command(&["CONFIG", "SET", "cluster-allow-replica-migration", "no"]);
     }

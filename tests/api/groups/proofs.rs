@@ -237,7 +237,8 @@ fn clients_that_count_in_another_way_are_refused_until_a_person_renews() {
     adopt(&servers[0], "");
     let two = client(&url(&servers[0]));
     differs(&two, Some(2), None);
-    two.renew_groups().unwrap();
+    let renewed = two.renew_groups().unwrap();
+    assert_eq!(renewed[0].answer, redlatch::error::NodeAnswer::Answered);
     drop(take(&two, TTL));
     differs(&plain, None, None);
 }

@@ -9,7 +9,7 @@ use support::locks::{LIMIT, can_be_acquired};
 use support::sentinel::{NAME, SentinelGroup};
 use support::transport::scheme;
 
-use super::{adopt, builder, take};
+use super::{adopt, adopt_for, builder, take};
 
 const TTL: Duration = Duration::from_secs(15);
 
@@ -57,7 +57,7 @@ fn a_cluster_goes_on_when_all_servers_of_the_url_are_gone() {
 #[test]
 fn a_group_goes_on_when_all_sentinels_of_the_url_are_gone() {
     let mut group = SentinelGroup::start(2);
-    adopt(&group.servers[0], "");
+    adopt_for(&group.servers[0], "replicas=2");
     let seed = group.sentinels[0].client_port();
     let client = client(&format!(
         "{}+sentinel://127.0.0.1:{seed}/{NAME}?replicas=2",

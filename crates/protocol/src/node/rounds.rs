@@ -9,6 +9,7 @@
 mod custom;
 mod deadlines;
 mod entry;
+mod events;
 mod numbers;
 mod outcome;
 mod permits;
@@ -26,7 +27,7 @@ use super::driver::{Conversation, Next, STRAYS_FOR, Whereabouts};
 use super::group::history::History;
 use super::node_error::NodeError;
 use super::report::{ChangeRecorder, NodeChange, NodeState};
-use super::session::{Answer, SameServer, Session, SessionEvent};
+use super::session::{Answer, SameServer, Session};
 use super::shared_request::LastRequests;
 use crate::engine::{Node, QueueWait, Request, Token, Vote};
 use crate::time::Time;
@@ -162,40 +163,6 @@ impl<W> Rounds<W> {
             .iter()
             .filter_map(|entry| entry.waiter.as_ref());
         rounds.chain(self.waits.callers())
-    }
-
-    /// Takes what has happened to one node's session.
-    fn collect(&mut self, now: Time, node: Node) {
-        while let Some(event) = self.sessions[node.index()].poll() {
-            self.take(now, node, event);
-        }
-    }
-
-    // It is not inlined, so that nothing is saved and restored where nothing has happened.
-    #[inline(never)]
-    fn take(&mut self, now: Time, node: Node, event: SessionEvent) {
-        match event {
-            SessionEvent::Greeted => {
-                self.compare_servers(now, node);
-                self.note_greeting(node);
-                self.note_reached(now, node);
-            }
-            SessionEvent::Answer(answer) => {
-                self.note_answer(node, &answer);
-                self.count(now, node, answer);
-            }
-            SessionEvent::Told(waiter, hint) => self.told(now, node, &waiter, hint),
-            SessionEvent::Queue(support) => self.note_news(node, NodeState::Queue(support)),
-            SessionEvent::NewReign { age, left } => {
-                self.note_news(node, NodeState::NewReign { age, left });
-            }
-            SessionEvent::Down { was_ready } => {
-                self.note_loss(node);
-                if was_ready {
-                    self.withdraw_claims(now, node);
-                }
-            }
-        }
     }
 
     fn count(&mut self, now: Time, node: Node, answer: Answer) {

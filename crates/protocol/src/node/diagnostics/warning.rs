@@ -294,8 +294,8 @@ impl NodeWarning {
                  no on all servers, or in old ones cluster-migration-barrier to 100",
             ),
             Self::WaitRefused => f.write_str(
-                "WAIT is refused, and ?replicas= is named, so no vote counts: give the user +wait on \
-                 all servers",
+                "WAIT is refused, and ?replicas= is named, so no vote counts: give the user +wait \
+                 on all servers",
             ),
             Self::BacklogEnds { after } => write!(
                 f,

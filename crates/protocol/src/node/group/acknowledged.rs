@@ -1,4 +1,5 @@
-//! Groups whose replicas acknowledge each vote: what a session makes of [`history`](super::history).
+//! Groups whose replicas acknowledge each vote: what a session makes of the arithmetic of
+//! [`history`](super::history).
 //!
 //! The age of a reign counts from its first vote that was acknowledged: from then on, too few
 //! replicas are left to the master before. Whoever has seen one writes the clock into the marker.

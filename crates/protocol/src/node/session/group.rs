@@ -34,6 +34,8 @@ pub(super) struct Group {
     /// Votes that were checked, and wait until the clock is set from which the reign counts: when
     /// nobody waits, nobody writes the question or reads the answer.
     pub(super) unconfirmed: VecDeque<(Answer, SharedRequest)>,
+    /// Why no vote of this connection counts, if it stays in use even so.
+    pub(super) refusal: Option<NodeError>,
     /// Since when each server that was greeted was a replica, and heard its master.
     pub(super) replica_since: Option<Time>,
     /// The reign that was greeted last, on whatever connection.

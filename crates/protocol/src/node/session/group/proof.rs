@@ -13,8 +13,8 @@ use std::time::Duration;
 /// How often they are asked at first: replicas follow a promoted master within a second or two.
 const OFTEN: Duration = Duration::from_millis(200);
 
-/// So often, and then seldom: a replica that copies everything anew proves nothing, and neither does
-/// one that is down.
+/// So often, and then seldom: a replica that copies everything anew proves nothing, and neither
+/// does one that is down.
 const OFTEN_MAX: u32 = 50;
 const SELDOM: Duration = Duration::from_secs(2);
 

@@ -5,6 +5,7 @@ use super::LeastUptime;
 use crate::engine::{Command, ReignStep, Request, Vote};
 use crate::node::command::{NoReply, NodeReply};
 use crate::node::flight::InFlight;
+use crate::node::group::history::Standing;
 use crate::node::group::{Reign, ReignAnswer};
 use crate::node::session::Session;
 use crate::node::wrong_server::WrongServer;
@@ -76,11 +77,13 @@ impl Session {
             },
         };
         let Some(answer) = said.as_ref().and_then(|said| said.get::<ReignAnswer>()) else {
-            // The marker is no text, as that of clients is whose votes replicas acknowledge.
-            return Err(NodeError::ModeDiffers {
+            // The marker is not a text, as that of clients whose votes replicas acknowledge.
+            let problem = NodeError::ModeDiffers {
                 named: None,
                 found: None,
-            });
+            };
+            self.refuse_votes(now, problem);
+            return Ok(());
         };
         self.connection
             .scripts
@@ -92,8 +95,33 @@ impl Session {
                 self.trust.group.first = Some(Ok(standing.clone()));
                 Ok(())
             }
-            _ => self.greeted_in(now, command, step, answer),
+            _ => match self.greeted_in(now, command, step, answer) {
+                Err(problem @ NodeError::ModeDiffers { .. }) => {
+                    self.refuse_votes(now, problem);
+                    Ok(())
+                }
+                result => result,
+            },
         }
+    }
+
+    /// No vote counts on this connection, which stays in use for who may change that: the operator.
+    fn refuse_votes(&mut self, now: Time, problem: NodeError) {
+        self.lose_unchecked(now, &problem);
+        self.problem = Some(problem.clone());
+        self.trust.group.refusal = Some(problem);
+    }
+
+    /// The answer to a check on a connection on which no reign was greeted.
+    fn checked_unseen(&mut self, now: Time, answer: &ReignAnswer) -> Result<(), NodeError> {
+        let is_so_still = matches!(answer, ReignAnswer::Standing(Standing::OtherMode(_)));
+        match self.trust.group.refusal.clone() {
+            Some(problem) if is_so_still => self.refuse_votes(now, problem),
+            // Somebody has renewed the marker.
+            Some(_) => return Err(NodeError::ReignChanged),
+            None => {}
+        }
+        Ok(())
     }
 
     /// A question whose script the server does not know is asked in another form. Of several behind
@@ -219,7 +247,7 @@ impl Session {
         let first = self.trust.group.first.take();
         let (Some(options), Some(reign)) = (&self.options.group, &mut self.trust.group.reign)
         else {
-            return Ok(());
+            return self.checked_unseen(now, answer);
         };
         let judged = match (answer, first) {
             (ReignAnswer::Checked(answer), _) => reign.check(options, sent_at, answer),

@@ -20,8 +20,8 @@ pub(in crate::node::session::tests) fn standing(
     let listed = replicas.len();
     let replicas = replicas.iter().map(|offset| format!(":{offset}\r\n"));
     format!(
-        "*8\r\n:{number}\r\n${}\r\n{marker}\r\n${}\r\n{ID}\r\n:1000000\r\n:{offset}\r\n:{listed}\r\n\
-         *{listed}\r\n{}$1\r\n0\r\n",
+        "*8\r\n:{number}\r\n${}\r\n{marker}\r\n${}\r\n{ID}\r\n:1000000\r\n:{offset}\r\n\
+         :{listed}\r\n*{listed}\r\n{}$1\r\n0\r\n",
         marker.len(),
         ID.len(),
         replicas.collect::<String>()
@@ -255,45 +255,59 @@ fn a_reign_without_a_vote_is_acknowledged_behind_whatever_is_asked() {
     assert!(talk.written().contains("confirm"));
 }
 
+/// The session with a group whose marker is of another mode, as this answer says.
+fn greeted_in_other_mode(answer: &str) -> (ScriptedSession, String) {
+    let mut talk = connected(Some(2));
+    let sent = talk.written();
+    let other = |number: &str| format!("*2\r\n:{number}\r\n${}\r\n{answer}\r\n", answer.len());
+    let asked = numbers(&sent);
+    talk.hear(other(asked[0]) + &other(asked[1]) + ":0\r\n" + &other(asked[3]));
+    talk.send(1, Verb::Acquire);
+    let sent = talk.written();
+    let asked = numbers(&sent);
+    talk.hear(format!("+OK\r\n{}:0\r\n", other(asked[1])));
+    let check = asked[3].to_owned();
+    (talk, check)
+}
+
+/// The connection stays in use for the operator, who may renew the marker.
 #[test]
 fn other_clients_that_count_otherwise_are_told_of() {
-    let of = |answer: &str| {
-        let mut talk = connected(Some(2));
-        let sent = talk.written();
-        let number = numbers(&sent)[0];
+    let three = text("0", "0 0").replace(" n 2 ", " n 3 ");
+    for (answer, found) in [("string", None), (&*three, Some(3))] {
+        let (mut talk, check) = greeted_in_other_mode(answer);
         talk.hear(format!(
-            "*2\r\n:{number}\r\n${}\r\n{answer}\r\n",
+            "*2\r\n:{check}\r\n${}\r\n{answer}\r\n",
             answer.len()
         ));
-        assert!(talk.session.is_down());
-        last_error(&talk)
-    };
-    let plain = NodeError::ModeDiffers {
-        named: Some(2),
-        found: None,
-    };
-    assert_eq!(of("string"), plain);
-    let three = of(&text("0", "0 0").replace(" n 2 ", " n 3 "));
-    let differs = NodeError::ModeDiffers {
-        named: Some(2),
-        found: Some(3),
-    };
-    assert!(three.is_permanent() && three == differs, "{three:?}");
-    let text = three.to_string();
-    assert!(
-        text.contains("replicas=3") && text.contains("replicas=2"),
-        "{text}"
-    );
+        let problem = outcome(&mut talk).unwrap_err();
+        let named = Some(2);
+        let expected = NodeError::ModeDiffers { named, found };
+        assert!(problem.is_permanent() && problem == expected, "{problem:?}");
+        assert!(problem.to_string().contains("replicas=2"), "{problem}");
+        assert_eq!(last_error(&talk), problem);
+        assert!(!talk.session.is_down());
+    }
+    // It is renewed.
+    let (mut talk, check) = greeted_in_other_mode("string");
+    talk.hear(standing(&check, &text("0", "0 0"), 100, &[100]));
+    assert_eq!(outcome(&mut talk), Err(NodeError::ReignChanged));
+    assert!(talk.session.is_down(), "it is greeted");
 
+    let wrong_type = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n";
     let mut talk = connected(None);
+    talk.written();
+    talk.hear(wrong_type);
+    talk.send(1, Verb::Acquire);
     let sent = talk.written();
-    assert!(sent.contains("greet"));
-    talk.hear("-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
+    // Behind an error, a script proves the order of replies.
+    talk.hear(format!(":{}\r\n+OK\r\n{wrong_type}", numbers(&sent)[0]));
     let unknown = NodeError::ModeDiffers {
         named: None,
         found: None,
     };
-    assert_eq!(last_error(&talk), unknown);
+    assert_eq!(outcome(&mut talk), Err(unknown));
+    assert!(!talk.session.is_down());
 }
 
 /// As on a server that was started a moment ago, or promoted: the whole question is asked again.
