@@ -4,11 +4,10 @@
 #![expect(clippy::unwrap_used, reason = "an error fails the test")]
 
 use redlatch::embedded::Nodes;
-use redlatch_protocol::node::script::{CHECK, KEEP, REIGN, Script};
+use redlatch_protocol::node::script::{CHECK, REIGN, REIGN_ACKNOWLEDGED, Script};
 use support::cli::{Client, Value, encode};
-use support::locks::{LIMIT, LONG};
+use support::locks::LIMIT;
 use support::redis::Server;
-use support::sentinel::replicated;
 use support::servers::Servers;
 use support::{eventually, needs};
 
@@ -207,6 +206,36 @@ fn a_restart_ends_a_reign() {
     server.restart();
     let (after, other, _) = Node::on(&server).greet("0", "ann", "greet");
     assert!(before != after && id != other, "{before} {after}");
+}
+
+/// Until its former connection has timed out, a replica that has connected again is listed twice.
+#[test]
+fn a_replica_that_is_listed_twice_counts_once() {
+    needs!(Shares);
+    let server = Server::start(&["--repl-diskless-sync-delay", "0"]);
+    let mut replicas = [("7001", "500"), ("7001", "900"), ("7002", "700")].map(|(port, offset)| {
+        let mut replica = server.client();
+        replica.command(&["REPLCONF", "listening-port", port, "capa", "eof"]);
+        replica.send(&encode(&["PSYNC", "?", "-1"])).unwrap();
+        (replica, offset)
+    });
+    let mut node = Node::on(&server);
+    let mut are_listed = || {
+        for (replica, offset) in &mut replicas {
+            replica.send(&encode(&["REPLCONF", "ACK", offset])).unwrap();
+        }
+        let lines = (0..3)
+            .map(|index| node.info(&format!("slave{index}")))
+            .collect::<Vec<_>>();
+        lines.iter().all(|line| line.contains("online")) && lines[0].contains("offset=500")
+    };
+    assert!(eventually(LIMIT, &mut are_listed));
+    let check = ["", "0", "", "check", "", "2", "1000"];
+    let answer = list(node.run(REIGN_ACKNOWLEDGED, &check));
+    let [.., listed, offsets, _] = <[Value; 8]>::try_from(answer).unwrap();
+    let mut offsets: Vec<_> = list(offsets).iter().map(Value::integer).collect();
+    offsets.sort_unstable();
+    assert_eq!((listed, offsets), (Value::Integer(2), vec![700, 900]));
 }
 
 fn follow(replica: &Server, master: &Server) {
