@@ -2,8 +2,8 @@
 //! and in order. A replica that is promoted lacks the last of them.
 //!
 //! A replaced master goes on for a while, with the clients and the replicas that it has. It stops
-//! within the bound, also if it was frozen meanwhile; if replicas must acknowledge each vote, it goes
-//! on for as long as it likes. Its successor may die before it has learned so, and
+//! within the bound, also if it was frozen meanwhile; if replicas must acknowledge each vote, it
+//! goes on for as long as it likes. Its successor may die before it has learned so, and
 //! then it is elected again in the same reign. The clocks of a group's servers agree.
 
 use super::Simulation;
