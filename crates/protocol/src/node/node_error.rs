@@ -1,7 +1,7 @@
 //! Why a node's answer does not count in a round, reported to the user for each node.
 
 use super::server_error::{ServerError, ServerErrorKind, presentable};
-use super::wrong_server::WrongServer;
+use super::wrong_server::{WrongServer, show_mode};
 use crate::engine::NoVote;
 use crate::resp::ProtocolError;
 use std::sync::Arc;
@@ -224,26 +224,6 @@ fn right_url(kind: ServerErrorKind) -> &'static str {
         }
         _ => "",
     }
-}
-
-fn show_mode(named: Option<u32>, found: Option<u32>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let others = match (named, found) {
-        (_, Some(found)) => format!("other clients of the group have replicas={found} in its URL"),
-        (None, None) => "other clients of the group have replicas= in its URL".to_owned(),
-        (Some(_), None) => {
-            "other clients of the group have no replicas= in its URL, or are of an earlier version"
-                .to_owned()
-        }
-    };
-    let own = match named {
-        Some(named) => format!("this one has replicas={named}"),
-        None => "this one has not".to_owned(),
-    };
-    write!(
-        f,
-        "{others}, and {own}: write the same into the URLs of all; to change it, stop all clients, \
-         and run redlatch renew --yes with the new URL"
-    )
 }
 
 impl error::Error for NodeError {

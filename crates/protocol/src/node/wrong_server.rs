@@ -119,6 +119,32 @@ impl fmt::Display for WrongServer {
     }
 }
 
+/// That the URLs of a group's clients have different numbers of replicas, and what to write. `None`
+/// of others is none, or not known.
+pub(super) fn show_mode(
+    named: Option<u32>,
+    found: Option<u32>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let others = match (named, found) {
+        (_, Some(found)) => format!("other clients of the group have replicas={found} in its URL"),
+        (None, None) => "other clients of the group have replicas= in its URL".to_owned(),
+        (Some(_), None) => {
+            "other clients of the group have no replicas= in its URL, or are of an earlier version"
+                .to_owned()
+        }
+    };
+    let own = match named {
+        Some(named) => format!("this one has replicas={named}"),
+        None => "this one has not".to_owned(),
+    };
+    write!(
+        f,
+        "{others}, and {own}: write the same into the URLs of all; to change it, stop all clients, \
+         and run redlatch renew --yes with the new URL"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

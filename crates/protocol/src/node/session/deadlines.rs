@@ -57,6 +57,12 @@ impl Session {
         self.looks_in_group_at()
     }
 
+    /// When the servers of a group are to be asked about their histories.
+    pub fn inquires_at(&self) -> Option<Time> {
+        self.options.group.as_ref()?;
+        self.inquires_in_group_at()
+    }
+
     /// Closes a connection that has been silent for too long. Pass all bytes that have arrived to
     /// [`received`](Self::received) first: otherwise a node that did answer counts as silent.
     pub fn tick(&mut self, now: Time) {

@@ -67,7 +67,7 @@ impl Session {
         None
     }
 
-    pub fn inquires_at(&self) -> Option<Time> {
+    pub(super) fn inquires_in_group_at(&self) -> Option<Time> {
         None
     }
 

@@ -32,8 +32,9 @@ pub(in crate::node::session) struct Inquiry {
 }
 
 impl Session {
-    /// When the servers of the group are to be asked about their histories.
-    pub fn inquires_at(&self) -> Option<Time> {
+    /// When the servers are to be asked: as long as the reign may be proven, and new locks do not
+    /// count in it.
+    pub(in crate::node::session) fn inquires_in_group_at(&self) -> Option<Time> {
         let group = &self.trust.group;
         let quarantine = self.options.quarantine?;
         let reign = group.reign.as_ref().filter(|reign| reign.is_provable())?;
