@@ -5,6 +5,7 @@
 //! the proof writes it into the marker: then they count at once, for all clients.
 
 use crate::engine::ReignStep;
+use crate::node::group::Reign;
 use crate::node::group::history::{History, Proof, Replicas, Testimony};
 use crate::node::session::Session;
 use crate::time::Time;
@@ -93,6 +94,6 @@ impl Session {
 
     fn is_provable(&self) -> bool {
         let reign = self.trust.group.reign.as_ref();
-        reign.is_some_and(|reign| reign.is_provable())
+        reign.is_some_and(Reign::is_provable)
     }
 }
