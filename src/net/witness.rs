@@ -19,6 +19,8 @@ use crate::resp::{Reply, encode_command};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
 
 /// How many inquiries of one group there are at most: all but the last hang in the operating
@@ -29,16 +31,24 @@ const INQUIRIES_MAX: usize = 8;
 /// How many replicas of a master are asked: as many as a URL may say that there are.
 const REPLICAS_MAX: usize = 100;
 
-/// The inquiries of one group that have threads.
+/// How many inquiries of one group have threads.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Inquiries(Arc<Arc<()>>);
+pub(crate) struct Inquiries(Arc<AtomicUsize>);
+
+/// One of them, which its threads share.
+struct Inquiry(Inquiries);
 
 impl Inquiries {
-    /// What the threads of one more share.
-    fn begin(&self) -> Option<Arc<Arc<()>>> {
-        let each: &Arc<()> = &self.0;
-        let running = Arc::strong_count(each) - 1;
-        (running < INQUIRIES_MAX).then(|| Arc::new(Arc::clone(each)))
+    fn begin(&self) -> Option<Arc<Inquiry>> {
+        let one_more = |running| (running < INQUIRIES_MAX).then_some(running + 1);
+        let counted = self.0.fetch_update(SeqCst, SeqCst, one_more);
+        counted.ok().map(|_| Arc::new(Inquiry(self.clone())))
+    }
+}
+
+impl Drop for Inquiry {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, SeqCst);
     }
 }
 
