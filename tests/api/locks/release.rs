@@ -149,6 +149,38 @@ fn a_removal_that_could_not_be_written_is_sent_on_the_next_connection() {
     assert!(eventually(LIMIT, paid));
 }
 
+/// Ends all connections of clients, as a server's `timeout` does.
+fn end_connections(servers: &Servers) {
+    for server in servers.iter() {
+        server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    }
+}
+
+#[test]
+fn a_lock_whose_connections_have_ended_is_removed_over_new_ones() {
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let released = take(&client, "released", LONG);
+    end_connections(&servers);
+    assert_eq!(released.release(), Ok(()));
+    assert!(gone(&servers, "released"));
+
+    // A drop waits for nothing, so the next call connects.
+    let dropped = take(&client, "dropped", LONG);
+    end_connections(&servers);
+    drop(dropped);
+    take(&client, "next", LONG).release().unwrap();
+    assert!(gone(&servers, "dropped"));
+
+    // An I/O thread needs no call.
+    let builder = with_long_timeout(servers.urls()).io_thread(true);
+    let client = builder.build().expect("the settings are good");
+    let dropped = take(&client, "dropped", LONG);
+    end_connections(&servers);
+    drop(dropped);
+    assert!(gone(&servers, "dropped"));
+}
+
 #[test]
 fn dropping_thousands_of_guards_at_once_releases_all() {
     let server = Server::start(&[]);
