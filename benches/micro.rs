@@ -67,7 +67,7 @@ fn encoding(bench: &Bench) {
     let mut out = Vec::new();
     bench.run("encode SET", || {
         out.clear();
-        encode(black_box(&request), Form::Digest, 12_345, b"", &mut out);
+        encode(black_box(&request), Form::Digest, 12_345, None, &mut out);
         assert!(out.starts_with(b"*6\r\n$3\r\nSET\r\n") && out.ends_with(b"$5\r\n10000\r\n"));
     });
     let Command::Claim(Claim { lock, ttl, .. }) = request.command.clone() else {
@@ -85,7 +85,7 @@ fn encoding(bench: &Bench) {
     });
     bench.run("encode EVALSHA", || {
         out.clear();
-        encode(black_box(&release), Form::Digest, 12_345, b"", &mut out);
+        encode(black_box(&release), Form::Digest, 12_345, None, &mut out);
         assert!(out.starts_with(b"*6\r\n$7\r\nEVALSHA\r\n$40\r\n"));
     });
 }

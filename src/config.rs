@@ -180,6 +180,25 @@ impl Builder {
         self
     }
 
+    /// How far apart the clocks of two servers of a [replicated group](crate::guide::groups) are at
+    /// most: 0 to 60 s, by default 1 s. All clients that share locks must set the same. It has no
+    /// effect on nodes that are single servers.
+    ///
+    /// From Redis 7 on, and in Valkey, a master tells its replicas the time at which a key ends,
+    /// and not how long it lasts. If one of them is promoted whose clock is ahead, the key ends too
+    /// soon by that, and another client could get a lock that is held. So on a group each key lives
+    /// longer than its lock by this time: a lock whose holder is gone is free that much later, and
+    /// one that is released is free at once. Older servers tell how long a key lasts, and need no
+    /// more than 0.
+    ///
+    /// The default is much more than NTP leaves between two servers (some milliseconds; leap
+    /// seconds and a clock that is slewed, less than a second), and little beside a failover.
+    /// `redlatch doctor` compares the clocks.
+    pub fn clock_skew(mut self, skew: Duration) -> Self {
+        self.settings.clock_skew = Some(skew);
+        self
+    }
+
     /// How long the counters of [fencing tokens](crate::LockRequest::fenced) live after the last
     /// grant; extensions do not count. From [`max_ttl`](Self::max_ttl) to 365 days, by default 7
     /// days, or `max_ttl` if that is more.

@@ -285,21 +285,35 @@ fn label(value: &[u8]) -> Option<Label> {
 }
 
 fn remaining(snapshot: &KeySnapshot) -> Option<Duration> {
-    u64::try_from(snapshot.left).ok().map(Duration::from_millis)
+    lock_left(snapshot, snapshot.left)
+}
+
+/// How long a lock lasts whose key, or whose share, is kept for so many milliseconds. `None` for
+/// one without a ttl.
+fn lock_left(snapshot: &KeySnapshot, key_left: i64) -> Option<Duration> {
+    let kept = Duration::from_millis(u64::try_from(key_left).ok()?);
+    // A key of another program lives no longer than its lock.
+    let value = snapshot.value.as_deref().unwrap_or_default();
+    let is_other = !shares::is_shared(snapshot) && OtherProgram::of(value).is_some();
+    let skew = if is_other {
+        Duration::ZERO
+    } else {
+        snapshot.skew
+    };
+    Some(kept.saturating_sub(skew))
 }
 
 /// How long until fewer than `needed` of these keys are left.
 fn remaining_of_majority(holders: &[&KeySnapshot], needed: usize) -> Option<Duration> {
     // A key without a ttl outlives all others.
-    let mut left: Vec<u64> = holders
+    let mut left: Vec<Duration> = holders
         .iter()
-        .map(|holder| u64::try_from(holder.left).unwrap_or(u64::MAX))
+        .map(|holder| remaining(holder).unwrap_or(Duration::MAX))
         .collect();
     left.sort_unstable_by(|one, other| other.cmp(one));
     left.get(needed - 1)
         .copied()
-        .filter(|left| *left < u64::MAX)
-        .map(Duration::from_millis)
+        .filter(|left| *left < Duration::MAX)
 }
 
 /// Whether a lock is free or held, as a majority of the nodes reports it.

@@ -213,9 +213,7 @@ impl Redlock {
 
     /// What each node has under this key.
     fn look(&self, key: &Arc<[u8]>) -> (Vec<Option<KeySnapshot>>, Vec<NodeReport>) {
-        let look = Command::Custom(Arc::new(Look {
-            key: Arc::clone(key),
-        }));
+        let look = Command::Custom(Arc::new(Look::new(Arc::clone(key))));
         let request = Request::to_all(&self.rules, clock::now(), look);
         let RoundOutcome { said, reports, .. } = self.net.submit(request);
         (said.iter().map(snapshot).collect(), reports)

@@ -127,6 +127,9 @@ typedef struct redlatch_options {
      * bytes. A null pointer: `host:pid` of this process; redlatch_text(""): none. Whoever may read
      * the nodes' keys reads it. */
     redlatch_bytes owner;
+    /* Of groups with replicas: how far apart the clocks of two servers are at most; 0: 1000. The
+     * same in all programs. */
+    uint64_t clock_skew_ms;
 } redlatch_options;
 
 #define REDLATCH_FOREVER UINT64_MAX

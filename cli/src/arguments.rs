@@ -57,6 +57,10 @@ pub(crate) struct NodeArguments {
     /// must set the same [default: 15s; not used with ?replicas=].
     #[arg(long, global = true, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) failover_bound: Option<Duration>,
+    /// How far apart the clocks of two servers of a node with replicas are at most; all clients
+    /// must set the same [default: 1s].
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) clock_skew: Option<Duration>,
     /// How long a round over all nodes may take [default: 50ms; on ZooKeeper, how long a request
     /// may take: a third of the session timeout].
     #[arg(long, global = true, value_name = "TIME", value_parser = duration::parse)]

@@ -51,7 +51,7 @@ const FILES: [(&str, &str); 2] = [
     (
         "$XDG_CONFIG_HOME/redlatch.conf or ~/.config/redlatch.conf",
         "Nodes and settings in TOML, if neither --node, --config nor REDLATCH_NODES names any: \
-         nodes = [\"redis://10.0.0.1\"], and max_ttl, failover_bound, node_timeout, \
+         nodes = [\"redis://10.0.0.1\"], and max_ttl, failover_bound, clock_skew, node_timeout, \
          session_timeout, key_prefix, restart_guard and the other settings of the library; \
          tls.ca_files, tls.client_certificate.file and .key, tls.bundled_roots; and lock.ttl, \
          lock.wait and lock.owner. Times are texts such as \"30s\".",

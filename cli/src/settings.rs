@@ -128,6 +128,7 @@ fn settings_of(arguments: &NodeArguments) -> Result<Settings, Failure> {
     tls.apply(&mut client)?;
     client.max_ttl = arguments.max_ttl.or(client.max_ttl);
     client.failover_bound = arguments.failover_bound.or(client.failover_bound);
+    client.clock_skew = arguments.clock_skew.or(client.clock_skew);
     client.node_timeout = arguments.node_timeout.or(client.node_timeout);
     if let Some(timeout) = arguments.session_timeout {
         ensemble::set_session_timeout(&mut client, timeout)?;

@@ -384,6 +384,10 @@ mod tests {
                 of(|builder| builder.failover_bound(Duration::ZERO)),
                 "failover_bound",
             ),
+            (
+                of(|builder| builder.clock_skew(Duration::from_millis(60_001))),
+                "clock_skew",
+            ),
         ] {
             assert!(
                 refused.as_ref().is_err_and(|text| text.contains(name)),

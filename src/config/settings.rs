@@ -61,6 +61,9 @@ pub struct ClientSettings {
     /// [`Builder::failover_bound`].
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
     pub failover_bound: Option<Duration>,
+    /// [`Builder::clock_skew`].
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
+    pub clock_skew: Option<Duration>,
     /// [`Builder::max_hold`].
     #[cfg_attr(feature = "serde", serde(deserialize_with = "file::period"))]
     pub max_hold: Option<Duration>,
@@ -147,6 +150,12 @@ const RETRY_BASE_MIN: Duration = Duration::from_micros(100);
 
 pub(super) const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
+/// How far apart the clocks of a group's servers are at most, unless it is set: much more than NTP
+/// leaves, and little beside the time of a failover. And the most that can be set, which is more
+/// than any server is off that keeps its time.
+const CLOCK_SKEW: Duration = Duration::from_secs(1);
+const CLOCK_SKEW_MAX: Duration = Duration::from_secs(60);
+
 /// How long fencing counters live, unless locks may live for longer.
 const FENCING_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
@@ -191,6 +200,11 @@ impl ClientSettings {
                 "a replaced master does not stop at once",
             ));
         }
+        let skew = self.clock_skew.unwrap_or(CLOCK_SKEW);
+        if skew > CLOCK_SKEW_MAX {
+            let reason = format!("{skew:?} is more than 60 s: set the servers' clocks");
+            return Err(refused("clock_skew", reason));
+        }
         let factor = self.drift_factor.unwrap_or(0.01);
         let Some(drift) = Drift::from_factor(factor) else {
             let reason = format!("{factor} is not between 0 and {}", Drift::FACTOR_MAX);
@@ -200,6 +214,9 @@ impl ClientSettings {
         rules.node_timeout = self
             .node_timeout
             .unwrap_or_else(|| nodes.default_node_timeout());
+        if nodes.group().is_some() {
+            rules.skew = skew;
+        }
         rules.min_validity = self.min_validity.unwrap_or_default();
         (rules.retry_base, rules.retry_cap) = self.retry.unwrap_or(RETRY);
         rules.hold_max = self.max_hold;

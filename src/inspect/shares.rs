@@ -1,6 +1,6 @@
 //! Who has a share of a lock, from the sets of holders of all nodes.
 
-use super::{Holder, LockState, is_reserved, label};
+use super::{Holder, LockState, is_reserved, label, lock_left};
 use crate::engine::{PERMITS_MAX, Token};
 use crate::node::command::{SHARED, read_member};
 use redlatch_protocol::inspect::{HolderSnapshot, KeySnapshot, LISTED_MAX, SHOWN_MAX};
@@ -16,7 +16,7 @@ pub(super) fn is_shared(snapshot: &KeySnapshot) -> bool {
 pub(super) fn on_node(snapshot: &KeySnapshot) -> Vec<Holder> {
     let holders = snapshot.holders.iter().filter(|_| is_shared(snapshot));
     holders
-        .filter_map(|holder| read(&holder.member, holder.left))
+        .filter_map(|holder| read(&holder.member, lock_left(snapshot, holder.left)))
         .collect()
 }
 
@@ -33,13 +33,16 @@ pub(super) fn members(snapshot: &KeySnapshot) -> impl Iterator<Item = Vec<u8>> {
 
 /// The state of a lock that a majority of the nodes shares: the holders that a majority has.
 pub(super) fn state(snapshots: &[Option<KeySnapshot>], needed: usize) -> LockState {
-    let mut found: BTreeMap<&[u8], Vec<i64>> = BTreeMap::new();
+    let mut found: BTreeMap<&[u8], Vec<Option<Duration>>> = BTreeMap::new();
     let shared = snapshots
         .iter()
         .flatten()
         .filter(|snapshot| is_shared(snapshot));
-    for HolderSnapshot { member, left } in shared.flat_map(|snapshot| &snapshot.holders) {
-        found.entry(member).or_default().push(*left);
+    for snapshot in shared {
+        for HolderSnapshot { member, left } in &snapshot.holders {
+            let left = lock_left(snapshot, *left);
+            found.entry(member).or_default().push(left);
+        }
     }
     let mut holders = Vec::new();
     for (member, mut left) in found {
@@ -74,11 +77,10 @@ pub(super) fn count(snapshots: &[Option<KeySnapshot>], state: &LockState) -> usi
         .max(shown)
 }
 
-fn read(member: &[u8], left: i64) -> Option<Holder> {
+fn read(member: &[u8], remaining: Option<Duration>) -> Option<Holder> {
     let (slot, value) = read_member(member)?;
     // Where another client was given this slot, the member has a number that is larger by that.
     let slot = slot.map(|number| number % PERMITS_MAX);
-    let remaining = u64::try_from(left).ok().map(Duration::from_millis);
     Some(Holder {
         owner: label(value),
         slot,

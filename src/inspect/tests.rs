@@ -235,6 +235,41 @@ fn a_quarantine_ends_when_a_majority_can_grant() {
 }
 
 #[test]
+fn a_lock_ends_sooner_than_its_key_where_that_lives_longer() {
+    let remaining = |value: &[u8], left, skew| {
+        let node = KeySnapshot {
+            skew: Duration::from_millis(skew),
+            ..string(value.to_vec(), left)
+        };
+        let snapshots = [Some(node.clone()), Some(node)];
+        let report = || NodeReport::new(Arc::from("node"), NodeKind::Group, NodeAnswer::Answered);
+        let key = Arc::from(&b"key"[..]);
+        let seen = Inspection::of(key, &snapshots, vec![report(), report()]);
+        let seen = seen.unwrap_or_else(|_| panic!("a majority answered"));
+        let LockState::Held(holder) = seen.state else {
+            panic!("{:?}", seen.state)
+        };
+        let on_node = seen.nodes[0]
+            .holder
+            .clone()
+            .expect("an answer")
+            .expect("a holder");
+        assert_eq!(on_node.remaining, holder.remaining);
+        holder.remaining.map(|left| left.as_millis())
+    };
+    let ours = [0x80; Token::LEN];
+    assert_eq!(remaining(&ours, 3_000, 0), Some(3_000));
+    assert_eq!(remaining(&ours, 3_000, 1_000), Some(2_000));
+    assert_eq!(
+        remaining(&ours, 400, 1_000),
+        Some(0),
+        "nobody else has it yet"
+    );
+    let of_redis_py = b"d0f7eeeae93a11f1a51e02fc00000001";
+    assert_eq!(remaining(of_redis_py, 3_000, 1_000), Some(3_000));
+}
+
+#[test]
 fn a_grant_is_the_same_while_a_majority_has_its_value() {
     let seen = |nodes| inspection(nodes).expect("a majority answers");
     let first = seen("a10 a10 b30");

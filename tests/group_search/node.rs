@@ -228,7 +228,7 @@ impl Node {
     /// The answer to a command as the library sends it, to scripts that may be changed.
     fn send(&mut self, request: &engine::Request, now: u8) -> Answer {
         let mut bytes = Vec::new();
-        encode(request, Form::Digest, PROOF, b"", &mut bytes);
+        encode(request, Form::Digest, PROOF, None, &mut bytes);
         let mut words = words(&bytes);
         if words[0] == b"EVALSHA" {
             words[1] = &self.digests[words[1]];

@@ -234,7 +234,7 @@ impl Node {
     fn ask(&mut self, command: Command, now: u8) -> Answer {
         let request = self.request(command);
         let mut bytes = Vec::new();
-        encode(&request, Form::Digest, PROOF as u64, b"", &mut bytes);
+        encode(&request, Form::Digest, PROOF as u64, None, &mut bytes);
         let mut words = words(&bytes);
         if words[0] == b"EVALSHA" {
             words[1] = self.digests[words[1]].as_slice();

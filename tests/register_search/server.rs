@@ -185,7 +185,7 @@ impl Server {
 
     pub(crate) fn command(&mut self, asked: Asked) -> Command {
         let mut bytes = Vec::new();
-        encode(&request(&asked, 0), Form::Digest, PROOF, b"", &mut bytes);
+        encode(&request(&asked, 0), Form::Digest, PROOF, None, &mut bytes);
         let number = self.commands.number(bytes);
         if number as usize == self.asked.len() {
             self.asked.push(asked);
@@ -273,7 +273,7 @@ impl Server {
     fn send(&mut self, command: Command, run: u8, joins: u8) -> RegisterReply {
         let request = request(&self.asked[command as usize], run);
         let mut bytes = Vec::new();
-        encode(&request, Form::Digest, PROOF, b"", &mut bytes);
+        encode(&request, Form::Digest, PROOF, None, &mut bytes);
         let mut words = words(&bytes);
         words[1] = &self.digests[words[1]];
         let now = NOW.after(Duration::from_millis(joins.into()));

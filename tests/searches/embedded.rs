@@ -135,6 +135,6 @@ impl Embedded {
 
 fn bytes(request: &engine::Request) -> Vec<u8> {
     let mut bytes = Vec::new();
-    encode(request, Form::Digest, PROOF, b"", &mut bytes);
+    encode(request, Form::Digest, PROOF, None, &mut bytes);
     bytes
 }

@@ -70,6 +70,7 @@ pub struct Options {
     session_timeout_ms: u64,
     drift_factor: f64,
     owner: Bytes,
+    clock_skew_ms: u64,
 }
 
 // SAFETY: it has only numbers and pointers, and its size first.
@@ -90,11 +91,12 @@ impl Options {
             builder = builder.restart_guard(false);
         }
         // As in the header: 0 is the default.
-        let times: [(u64, Setter); 6] = [
+        let times: [(u64, Setter); 7] = [
             (self.node_timeout_ms.into(), Builder::node_timeout),
             (self.max_ttl_ms, Builder::max_ttl),
             (self.connect_timeout_ms, Builder::connect_timeout),
             (self.failover_bound_ms, Builder::failover_bound),
+            (self.clock_skew_ms, Builder::clock_skew),
             (self.fencing_expiry_ms, Builder::fencing_expiry),
             (self.session_timeout_ms, Builder::session_timeout),
         ];
@@ -310,7 +312,7 @@ pub fn layout() -> String {
         "bytes" Bytes: data size,
         "options" Options: size flags node_timeout_ms max_ttl_ms key_prefix client_name ca_file
             certificate key connect_timeout_ms failover_bound_ms fencing_expiry_ms
-            session_timeout_ms drift_factor owner,
+            session_timeout_ms drift_factor owner clock_skew_ms,
         "request" Request: size flags one_of name ttl_ms wait_ms max_hold_ms owner more more_count
     );
     let statuses = {

@@ -438,6 +438,7 @@ int main(int argc, char **argv) {
     options.failover_bound_ms = 12000;
     options.fencing_expiry_ms = 100000;
     options.drift_factor = 0.02;
+    options.clock_skew_ms = 2000;
     EXPECT(REDLATCH_OK, redlatch_client_new(urls, count, &options, &client));
     null_pointers();
     wrong_clients();

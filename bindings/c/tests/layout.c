@@ -10,7 +10,7 @@ int main(void) {
     MEMBER(options, ca_file), MEMBER(options, certificate), MEMBER(options, key);
     MEMBER(options, connect_timeout_ms), MEMBER(options, failover_bound_ms);
     MEMBER(options, fencing_expiry_ms), MEMBER(options, session_timeout_ms);
-    MEMBER(options, drift_factor), MEMBER(options, owner);
+    MEMBER(options, drift_factor), MEMBER(options, owner), MEMBER(options, clock_skew_ms);
     SIZE(request), MEMBER(request, size), MEMBER(request, flags), MEMBER(request, one_of);
     MEMBER(request, name), MEMBER(request, ttl_ms), MEMBER(request, wait_ms);
     MEMBER(request, max_hold_ms), MEMBER(request, owner), MEMBER(request, more);

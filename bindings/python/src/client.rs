@@ -362,6 +362,7 @@ fn set(
         "max_hold" => builder.max_hold(given.time()?),
         "min_validity" => builder.min_validity(given.time()?),
         "failover_bound" => builder.failover_bound(given.time()?),
+        "clock_skew" => builder.clock_skew(given.time()?),
         "waiter_lease" => builder.waiter_lease(given.time()?),
         "fencing_expiry" => builder.fencing_expiry(given.time()?),
         "drift_factor" => builder.drift_factor(given.number("a number, such as 0.01,")?),

@@ -208,3 +208,21 @@ fn a_waiter_says_whether_it_waits_for_a_share() {
         assert_eq!(found, [is_for_share]);
     }
 }
+
+#[test]
+fn a_share_ends_sooner_than_its_key_where_that_lives_longer() {
+    let node = on_node("a3000").map(|it| KeySnapshot {
+        skew: Duration::from_secs(1),
+        ..it
+    });
+    let report = NodeReport::new(Arc::from("node"), NodeKind::Group, NodeAnswer::Answered);
+    let seen = Inspection::of(Arc::from(&b"key"[..]), &[node], vec![report]);
+    let seen = seen.expect("it has answered");
+    let LockState::Shared(holders) = &seen.state else {
+        panic!("{:?}", seen.state)
+    };
+    for holder in holders.iter().chain(&seen.nodes[0].shares) {
+        assert_eq!(holder.remaining, Some(Duration::from_secs(2)));
+    }
+    assert_eq!((holders.len(), seen.nodes[0].shares.len()), (1, 1));
+}

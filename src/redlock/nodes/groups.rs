@@ -17,9 +17,6 @@ const FAILOVER_BOUND: Duration = Duration::from_secs(15);
 /// Sentinels take longer for two elections, of which each waits for `down-after-milliseconds`.
 const NAMED_WITHIN: Duration = Duration::from_secs(3);
 
-/// By how much the clocks of two servers of a group may differ.
-const CLOCK_SKEW: Duration = Duration::from_secs(1);
-
 /// How long the others have who know the master, after the first answer.
 const SOON: Duration = Duration::from_secs(1);
 
@@ -89,7 +86,7 @@ pub(super) fn adapt(options: &mut SessionOptions, url: &NodeUrl, settings: &Sett
         named_within: named_within(failover, settings),
         max_ttl: settings.max_ttl,
         replicas: failover.replicas,
-        skew: CLOCK_SKEW,
+        skew: settings.rules.skew,
     };
     options.quarantine = Some(group.quarantine());
     options.group = Some(Arc::new(group));

@@ -86,9 +86,7 @@ impl Operator {
 
     /// The look at the key.
     fn look(&self, now: Time) -> Request {
-        let look = Look {
-            key: Arc::clone(&self.key),
-        };
+        let look = Look::new(Arc::clone(&self.key));
         Request::to_all(&self.rules, now, Command::Custom(Arc::new(look)))
     }
 

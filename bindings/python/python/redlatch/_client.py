@@ -51,8 +51,9 @@ class Client:
     first call.
 
     The settings are keywords, and times are seconds or ``timedelta``. All programs that share locks
-    set the same ``key_prefix``, ``max_ttl``, ``failover_bound``, ``fencing_expiry`` and
-    ``restart_guard``. ``None`` is the default, whose reason the guide of the library gives.
+    set the same ``key_prefix``, ``max_ttl``, ``failover_bound``, ``clock_skew``,
+    ``fencing_expiry`` and ``restart_guard``. ``None`` is the default, whose reason the guide of the
+    library gives.
 
     * ``nodes_from_env``: the name of an environment variable with URLs, commas between them.
     * ``node_timeout``: for how long a node may be silent before others decide without it; 0.05.
@@ -65,6 +66,7 @@ class Client:
     * ``min_validity``: the least time that a lock must be valid for when it is granted; 0.
     * ``failover_bound``: of a replicated group: for how long a master that was replaced may still
       answer; 15. Not used with ``?replicas=`` in the URL.
+    * ``clock_skew``: of a replicated group: how far apart the clocks of its servers are at most; 1.
     * ``waiter_lease``: for how long a waiter may be silent before others pass it by; 1.5, or four
       times ``node_timeout`` if that is more.
     * ``fencing_expiry``: how long the counters of fencing tokens live after a grant; 7 days.
@@ -101,6 +103,7 @@ class Client:
         max_hold: Seconds | None = None,
         min_validity: Seconds | None = None,
         failover_bound: Seconds | None = None,
+        clock_skew: Seconds | None = None,
         waiter_lease: Seconds | None = None,
         fencing_expiry: Seconds | None = None,
         drift_factor: float | None = None,

@@ -71,8 +71,9 @@ pub trait CustomCommand: fmt::Debug + Send + Sync {
         false
     }
 
-    /// The command on a node whose keys stand behind this tag, if not only its keys differ there.
-    fn for_tag(&self, _tag: &Arc<[u8]>) -> Option<Arc<dyn CustomCommand>> {
+    /// The command on a node that is a group, if more than its keys differs there: these stand
+    /// behind this tag, and live longer than locks by so much.
+    fn for_group(&self, _tag: &Arc<[u8]>, _skew: Duration) -> Option<Arc<dyn CustomCommand>> {
         None
     }
 

@@ -72,7 +72,7 @@ impl HeldLock {
     /// When its key will have expired on every node that applied the latest request in time.
     pub fn expires_at(&self, rules: &Rules) -> Time {
         let margin = self.ttl_longest.as_duration() - rules.drift.validity(self.ttl_longest);
-        self.valid_until.after(margin)
+        self.valid_until.after(margin).after(rules.skew)
     }
 
     /// Until when it stays taken if it is left to its ttl now. A lock that its session keeps alive
@@ -286,6 +286,17 @@ mod tests {
             panic!()
         };
         assert_eq!(held.valid_until, Time::from_millis(500 + 988));
+    }
+
+    #[test]
+    fn a_key_expires_later_where_it_lives_longer_than_its_lock() {
+        let held = held_lock(0, 1_000);
+        let later = Rules {
+            skew: Duration::from_millis(250),
+            ..(*rules(5)).clone()
+        };
+        assert_eq!(held.expires_at(&rules(5)), Time::from_millis(1_000));
+        assert_eq!(held.expires_at(&later), Time::from_millis(1_250));
     }
 
     #[test]

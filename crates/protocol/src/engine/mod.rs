@@ -76,6 +76,8 @@ pub struct Rules {
     /// How long it may take if a majority has yet to answer for the first time on new connections.
     pub connect_timeout: Duration,
     pub drift: Drift,
+    /// How much longer than its ttl a key lives on a node. Zero if no node is a group.
+    pub skew: Duration,
     /// A lock that is granted with less validity left than this is not returned to the caller.
     pub min_validity: Duration,
     /// The ceiling of the first pause between two attempts.
@@ -100,6 +102,7 @@ impl Rules {
             node_timeout: Duration::from_millis(50),
             connect_timeout: Duration::from_secs(2),
             drift,
+            skew: Duration::ZERO,
             min_validity: Duration::ZERO,
             retry_base: Duration::from_millis(1),
             retry_cap: Duration::from_millis(100),

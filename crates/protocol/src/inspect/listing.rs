@@ -5,6 +5,7 @@ use crate::node::script::{OF_SHARES, REMOVE, SCAN, elements_of_parts, list, vote
 use crate::resp::Reply;
 use std::iter;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Lists some of the keys that match a pattern. What is said is a [`KeyPage`]. Sent to one node at
 /// a time, since each continues where it stopped.
@@ -39,7 +40,7 @@ impl CustomCommand for Listing {
         SCAN
     }
 
-    fn for_tag(&self, tag: &Arc<[u8]>) -> Option<Arc<dyn CustomCommand>> {
+    fn for_group(&self, tag: &Arc<[u8]>, _: Duration) -> Option<Arc<dyn CustomCommand>> {
         Some(Arc::new(Self {
             tag: Arc::clone(tag),
             ..self.clone()

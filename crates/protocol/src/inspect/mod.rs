@@ -19,6 +19,15 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Look {
     pub key: Arc<[u8]>,
+    /// How much longer than its lock a key lives on the node. Zero at first.
+    pub skew: Duration,
+}
+
+impl Look {
+    pub fn new(key: Arc<[u8]>) -> Self {
+        let skew = Duration::ZERO;
+        Self { key, skew }
+    }
 }
 
 impl CustomCommand for Look {
@@ -30,6 +39,11 @@ impl CustomCommand for Look {
         INSPECT
     }
 
+    fn for_group(&self, _: &Arc<[u8]>, skew: Duration) -> Option<Arc<dyn CustomCommand>> {
+        let key = Arc::clone(&self.key);
+        Some(Arc::new(Self { key, skew }))
+    }
+
     fn call(&self, run: &mut RunScript<'_>) {
         let [queue, holders] =
             [QUEUE_SUFFIX, HOLDERS_SUFFIX].map(|suffix| [&self.key, suffix].concat());
@@ -37,7 +51,9 @@ impl CustomCommand for Look {
     }
 
     fn read(&self, number: i64, reply: &Reply<'_>) -> Option<Result<(Vote, Said), NoVote>> {
-        snapshot(number, reply).map(|seen| Ok((Vote::Granted, Said::new(seen))))
+        let seen = snapshot(number, reply)?;
+        let skew = self.skew;
+        Some(Ok((Vote::Granted, Said::new(KeySnapshot { skew, ..seen }))))
     }
 
     fn in_quarantine(&self, said: Said, left: Duration) -> Said {
@@ -92,6 +108,7 @@ fn snapshot(number: i64, reply: &Reply<'_>) -> Option<KeySnapshot> {
         holders: pairs(holders, holder)?,
         holder_count: usize::try_from(*holder_count).ok()?,
         quarantine: None,
+        skew: Duration::ZERO,
     })
 }
 
@@ -150,6 +167,8 @@ pub struct KeySnapshot {
     pub holder_count: usize,
     /// For how long the node's grants do not count, as far as the client knows.
     pub quarantine: Option<Duration>,
+    /// How much longer than its lock a key lives on the node.
+    pub skew: Duration,
 }
 
 /// The holder of a share of a lock on one node.

@@ -48,22 +48,14 @@ fn page(bytes: &str) -> Option<KeyPage> {
 }
 
 fn snapshot(bytes: &str) -> Option<KeySnapshot> {
-    read(
-        &Look {
-            key: Arc::from(&b"key"[..]),
-        },
-        bytes,
-    )
-    .map(|(_, seen)| seen)
+    read(&Look::new(Arc::from(&b"key"[..])), bytes).map(|(_, seen)| seen)
 }
 
 #[test]
 fn each_command_has_its_script() {
     let key = Arc::from(&b"key"[..]);
     let seen = Arc::from([]);
-    let look = Look {
-        key: Arc::clone(&key),
-    };
+    let look = Look::new(Arc::clone(&key));
     let commands: [&dyn CustomCommand; 3] =
         [&ForcedRemoval { key, seen }, &look, &listing(0, true)];
     assert_eq!(commands.map(CustomCommand::script), [REMOVE, INSPECT, SCAN]);
@@ -165,9 +157,7 @@ fn no_other_reply_is_a_snapshot() {
 
 #[test]
 fn a_snapshot_says_for_how_long_the_grants_of_the_node_do_not_count() {
-    let look = Look {
-        key: Arc::from(&b"key"[..]),
-    };
+    let look = Look::new(Arc::from(&b"key"[..]));
     let left = Duration::from_secs(9);
     let seen = KeySnapshot::default();
     let said = look.in_quarantine(Said::new(seen), left);

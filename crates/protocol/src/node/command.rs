@@ -1,9 +1,9 @@
 //! The encoding of requests, and the meaning of replies as votes. No other module knows either.
 
-use super::SharedRequest;
 use super::node_error::NodeError;
 use super::script::ScriptCall;
 use super::server_error::{ServerError, ServerErrorKind, quoted, refuses};
+use super::{GroupOptions, SharedRequest};
 use crate::engine::{
     Channel, LockAttributes, LockId, QueueView, Request, Said, Share, Token, Vote,
 };
@@ -164,20 +164,29 @@ pub(in crate::node) fn is_plain(lock: &LockId) -> bool {
 }
 
 /// Appends `request` to `out`. A script repeats `number` in its answer, as proof that the answer
-/// belongs to this command. `tag` stands before each key.
-pub fn encode(request: &Request, form: Form, number: u64, tag: &[u8], out: &mut Vec<u8>) {
-    encode_without_number(request, form, tag, out);
+/// belongs to this command. `group` is set if the node is one.
+pub fn encode(
+    request: &Request,
+    form: Form,
+    number: u64,
+    group: Option<&GroupOptions>,
+    out: &mut Vec<u8>,
+) {
+    encode_without_number(request, form, group, out);
     if script_of(request).is_some() {
         encode_number(out, number);
     }
 }
 
 /// The same, but the number does not follow yet.
-pub(super) fn encode_without_number(request: &Request, form: Form, tag: &[u8], out: &mut Vec<u8>) {
-    request
-        .command
-        .of_node()
-        .encode(ScriptCall { form, tag }, out);
+pub(super) fn encode_without_number(
+    request: &Request,
+    form: Form,
+    group: Option<&GroupOptions>,
+    out: &mut Vec<u8>,
+) {
+    let command = request.command.of_node();
+    command.encode(ScriptCall { form, group }, out);
 }
 
 /// The value of this lock's keys.

@@ -1,7 +1,7 @@
 //! The commands in flight at one node: written and not yet answered.
 
 use super::command::Form;
-use super::{SharedRequest, Ticket};
+use super::{GroupOptions, SharedRequest, Ticket};
 use crate::engine::Request;
 use crate::time::Time;
 use crate::write_buffer::WriteBuffer;
@@ -37,17 +37,17 @@ pub(super) struct Flight {
     /// The number of the last command. It continues from one connection to the next, so that an
     /// answer proves nothing on another connection.
     number: u64,
-    /// What stands before each key.
-    tag: Arc<[u8]>,
+    /// Set if the node is a replicated group.
+    group: Option<Arc<GroupOptions>>,
     output: WriteBuffer,
 }
 
 impl Flight {
-    /// No commands yet. The first gets the number `number + 1`. `tag` stands before each key.
-    pub(super) fn after(number: u64, tag: Arc<[u8]>) -> Self {
+    /// No commands yet. The first gets the number `number + 1`. `group` is set if the node is one.
+    pub(super) fn after(number: u64, group: Option<Arc<GroupOptions>>) -> Self {
         Self {
             number,
-            tag,
+            group,
             ..Self::default()
         }
     }
@@ -76,7 +76,7 @@ impl Flight {
         let start = output.len();
         self.number += 1;
         let number = self.number;
-        request.encode(form, number, &self.tag, output);
+        request.encode(form, number, self.group.as_deref(), output);
         let size = output.len() - start;
         self.command_bytes += size;
         self.commands.push_back(InFlight {
@@ -91,7 +91,7 @@ impl Flight {
 
     /// What stands before each key.
     pub(super) fn tag(&self) -> &[u8] {
-        &self.tag
+        self.group.as_ref().map_or(&[], |group| group.tag())
     }
 
     /// The number of the next command.

@@ -65,13 +65,18 @@ pub struct GroupOptions {
     pub max_ttl: Duration,
     /// How many replicas the master has, if a majority of the group must acknowledge each vote.
     pub replicas: Option<u32>,
-    /// By how much the clocks of two of its servers may differ.
+    /// By how much the clocks of two of its servers may differ. What is written with a ttl lives
+    /// longer by that: its end is a time that the next master's clock judges.
     pub skew: Duration,
 }
 
 impl GroupOptions {
-    pub(super) fn tag(&self) -> Arc<[u8]> {
-        Arc::clone(&self.tag)
+    pub(super) fn tag(&self) -> &Arc<[u8]> {
+        &self.tag
+    }
+
+    pub(super) fn skew(&self) -> Duration {
+        self.skew
     }
 
     pub(super) fn named_server(&self) -> NamedServer {

@@ -2,13 +2,18 @@
 
 use super::wrong_server::NamedServer;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a client assumes of a group. There is none, and so no value of this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GroupOptions {}
 
 impl GroupOptions {
-    pub(super) fn tag(&self) -> Arc<[u8]> {
+    pub(super) fn tag(&self) -> &Arc<[u8]> {
+        match *self {}
+    }
+
+    pub(super) fn skew(&self) -> Duration {
         match *self {}
     }
 

@@ -69,9 +69,18 @@ pub(super) struct PendingReleases {
     peak: (usize, usize),
     /// No key expires by itself before this time.
     expires_at: Time,
+    /// How much longer than its ttl a key lives on the node.
+    skew: Duration,
 }
 
 impl PendingReleases {
+    pub(super) fn new(skew: Duration) -> Self {
+        Self {
+            skew,
+            ..Self::default()
+        }
+    }
+
     /// Keeps a removal until the key's ttl has passed. Returns the tickets of removals that were
     /// dropped for it and will not get an answer. As long as the node `is_well` none is dropped:
     /// there is at most one for each lock that its callers held.
@@ -83,7 +92,7 @@ impl PendingReleases {
         is_well: bool,
     ) -> Vec<Ticket> {
         let lifetime = request.ttl().map_or(Duration::ZERO, Ttl::as_duration);
-        let until = now.after(lifetime);
+        let until = now.after(lifetime).after(self.skew);
         self.expires_at = if self.queue.is_empty() {
             until
         } else {
@@ -181,6 +190,18 @@ mod tests {
         while pending_releases.take().is_some() {}
         add(&mut pending_releases, more, false);
         assert_eq!(pending_releases.queue.len(), PENDING_BYTES_MAX / 1_000);
+    }
+
+    #[test]
+    fn a_release_is_pending_for_as_long_as_the_key_may_live() {
+        let mut pending_releases = PendingReleases::new(Duration::from_millis(500));
+        let mut removal = removal(1);
+        removal.removal_mut().ttl = ttl(1_000);
+        pending_releases.add(at(0), None, removal.into(), true);
+        pending_releases.expire(at(1_499));
+        assert_eq!(pending_releases.queue.len(), 1);
+        pending_releases.expire(at(1_500));
+        assert_eq!(pending_releases.queue.len(), 0);
     }
 
     #[test]

@@ -76,6 +76,7 @@ mod removal;
 mod sha1;
 mod share;
 
+use super::GroupOptions;
 use super::command::{Form, NodeReply};
 use super::node_error::NodeError;
 pub use crate::engine::Script;
@@ -86,6 +87,7 @@ pub use listen::is_subscribed;
 pub use reign::MarkerChange;
 pub use sha1::{hex as sha1, stripped};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The table of a crate's scripts: each with its name and the files that it consists of, whose
 /// paths are relative to the file with the table. They are numbered from the first number on, and
@@ -198,13 +200,25 @@ impl Command {
 
 /// How a script is called.
 #[derive(Clone, Copy)]
-pub(super) struct ScriptCall<'t> {
+pub(super) struct ScriptCall<'g> {
     pub(super) form: Form,
-    /// What stands before each key, so that all of a node's keys are in one slot of a cluster.
-    pub(super) tag: &'t [u8],
+    /// Set if the node is a replicated group.
+    pub(super) group: Option<&'g GroupOptions>,
 }
 
-impl ScriptCall<'_> {
+impl<'g> ScriptCall<'g> {
+    /// What stands before each key, so that all of a node's keys are in one slot of a cluster.
+    pub(super) fn tag(self) -> &'g [u8] {
+        self.group.map_or(&[], |group| group.tag())
+    }
+
+    /// For how many milliseconds the node keeps what is to last for this time: in a group, longer
+    /// by as much as the clock of its next master may be ahead.
+    pub(super) fn kept_for(self, ttl: Ttl) -> u64 {
+        let skew = self.group.map_or(Duration::ZERO, GroupOptions::skew);
+        ttl.as_millis() + skew.as_millis() as u64
+    }
+
     /// Appends the call with the keys of a lock, those that end with each of these suffixes, and
     /// these arguments.
     fn run(
@@ -253,7 +267,7 @@ impl ScriptCall<'_> {
             .into_iter();
         let words = words.chain([Word::Number(count as u64)]);
         let all = 4 + count + arguments.len();
-        encode_words(out, all, self.tag, words.chain(keys).chain(arguments));
+        encode_words(out, all, self.tag(), words.chain(keys).chain(arguments));
     }
 }
 
@@ -284,9 +298,9 @@ fn of_fenced<'a, 'b>(lock: &LockId, suffixes: &'a [&'b [u8]]) -> &'a [&'b [u8]] 
     &suffixes[usize::from(lock.counters_ttl().is_none())..]
 }
 
-/// The ttl of the counters, in milliseconds.
-fn ttl_of_counters(lock: &LockId) -> u64 {
-    lock.counters_ttl().map_or(0, Ttl::as_millis)
+/// The ttl of the counters, in milliseconds. They end no sooner than a lock.
+fn ttl_of_counters(lock: &LockId, call: ScriptCall<'_>) -> u64 {
+    lock.counters_ttl().map_or(0, |ttl| call.kept_for(ttl))
 }
 
 /// The answer of a script that says yes with its number and no with its negative.

@@ -79,13 +79,6 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// What stands before each key on this node.
-    fn tag(&self) -> Arc<[u8]> {
-        self.group
-            .as_ref()
-            .map_or_else(Arc::default, |group| group.tag())
-    }
-
     /// Is this node a slot of a cluster?
     fn is_slot(&self) -> bool {
         self.named_server() == NamedServer::Slot
@@ -179,10 +172,14 @@ enum State {
 impl Session {
     pub fn new(options: SessionOptions) -> Self {
         let (base, cap) = options.reconnect;
+        let skew = options
+            .group
+            .as_ref()
+            .map_or(Duration::ZERO, |group| group.skew());
         Self {
             backoff: Backoff::new(base, cap, Jitter::from_seed(options.seed)),
             // Far enough from the numbers of any other client, and from what a script can count.
-            flight: Flight::after(options.seed >> 24, options.tag()),
+            flight: Flight::after(options.seed >> 24, options.group.clone()),
             options,
             state: State::Down {
                 retry_at: Time::ZERO,
@@ -192,7 +189,7 @@ impl Session {
             trust: Trust::default(),
             notifications: Notifications::default(),
             waiting: RequestQueue::default(),
-            pending_releases: PendingReleases::default(),
+            pending_releases: PendingReleases::new(skew),
             answers: VecDeque::new(),
             answered_at: Time::ZERO,
             is_silent: false,

@@ -1,5 +1,6 @@
 //! A request that all sessions share.
 
+use super::GroupOptions;
 use super::command::{Form, encode_without_number, script_of};
 use super::flight::IN_FLIGHT_MAX;
 use crate::engine::Request;
@@ -17,8 +18,8 @@ struct Inner {
     request: Request,
     /// The number of the script that carries it out, if it takes one.
     script: Option<u32>,
-    /// What is written to each node that knows the script and has no tag, all but the number of the
-    /// command. Empty if the request is for one node only.
+    /// What is written to each node that knows the script and is not a group, all but the number of
+    /// the command. Empty if the request is for one node only.
     text: Vec<u8>,
 }
 
@@ -42,11 +43,17 @@ impl SharedRequest {
     }
 
     /// As [`encode`](super::command::encode).
-    pub(super) fn encode(&self, form: Form, number: u64, tag: &[u8], out: &mut Vec<u8>) {
-        if form == Form::Digest && tag.is_empty() && !self.0.text.is_empty() {
+    pub(super) fn encode(
+        &self,
+        form: Form,
+        number: u64,
+        group: Option<&GroupOptions>,
+        out: &mut Vec<u8>,
+    ) {
+        if form == Form::Digest && group.is_none() && !self.0.text.is_empty() {
             out.extend_from_slice(&self.0.text);
         } else {
-            encode_without_number(self, form, tag, out);
+            encode_without_number(self, form, group, out);
         }
         if self.has_proof() {
             encode_number(out, number);
@@ -112,7 +119,7 @@ impl Inner {
     fn new(request: Request, mut text: Vec<u8>) -> Self {
         text.clear();
         if request.nodes.len() > 1 {
-            encode_without_number(&request, Form::Digest, b"", &mut text);
+            encode_without_number(&request, Form::Digest, None, &mut text);
         }
         Self {
             script: script_of(&request),

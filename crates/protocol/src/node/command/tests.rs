@@ -1,6 +1,7 @@
 //! The encoding of every verb, and the meaning of every kind of reply to each.
 
 mod fencing;
+mod groups;
 mod handoff;
 mod queue;
 mod shares;
@@ -19,7 +20,7 @@ const NUMBER: u64 = 57;
 
 fn encoded(request: &Request, form: Form) -> Vec<u8> {
     let mut out = Vec::new();
-    encode(request, form, NUMBER, b"", &mut out);
+    encode(request, form, NUMBER, None, &mut out);
     out
 }
 

@@ -33,9 +33,9 @@ impl Claim {
             Number(lock.keys().count() as u64),
             Bytes(&before),
             Bytes(&value),
-            Number(ttl.as_millis()),
+            Number(call.kept_for(*ttl)),
             Number(*fence),
-            Number(ttl_of_counters(lock)),
+            Number(ttl_of_counters(lock, call)),
             Bytes(name_of(waiter)),
         ];
         let keys = [COUNTER_SUFFIX, QUEUE_SUFFIX];
@@ -81,7 +81,7 @@ impl NodeCommand for Claim {
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
         match self.lock.share() {
             Some(share) => self.encode_share(share, call, out),
-            None if self.is_set() => self.encode_set(call.tag, out),
+            None if self.is_set() => self.encode_set(call, out),
             None => self.encode_claim(call, out),
         }
     }

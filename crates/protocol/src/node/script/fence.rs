@@ -15,7 +15,12 @@ impl NodeCommand for Fence {
         let member = member_of(&self.lock);
         let locks = Number(lock.keys().count() as u64);
         let first = Number(self.fence);
-        let arguments = [locks, Bytes(&member), first, Number(ttl_of_counters(lock))];
+        let arguments = [
+            locks,
+            Bytes(&member),
+            first,
+            Number(ttl_of_counters(lock, call)),
+        ];
         let suffixes: &[&[u8]] = match lock.share() {
             Some(_) => &[COUNTER_SUFFIX, HOLDERS_SUFFIX],
             None => &[COUNTER_SUFFIX],

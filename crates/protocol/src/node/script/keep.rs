@@ -21,7 +21,7 @@ impl NodeCommand for Keep {
     fn encode(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
         let of_lock = value_of(&self.lock);
         let value = Bytes(&of_lock);
-        let ttl = Number(self.ttl.as_millis());
+        let ttl = Number(call.kept_for(self.ttl));
         let mode = Bytes(if self.sets() { b"restore" } else { b"" });
         match self.lock.share().map(requested_permit) {
             Some(permit) => {

@@ -26,7 +26,7 @@ impl NodeCommand for Listen {
                 } else {
                     b"SUBSCRIBE"
                 };
-                encode_command(out, &[subscribe, &name_of_channel(channel, call.tag)]);
+                encode_command(out, &[subscribe, &name_of_channel(channel, call.tag())]);
             }
             ListenStep::Enable => encode_command(out, &[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]),
             ListenStep::OptIn => encode_command(out, &[b"CLIENT", b"CACHING", b"YES"]),

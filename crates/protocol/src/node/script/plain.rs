@@ -8,11 +8,11 @@ use crate::resp::{Reply, encode_command, encode_words};
 
 impl Claim {
     /// Sets the key of a lock with one key and no counter, if the key does not exist.
-    pub(super) fn encode_set(&self, tag: &[u8], out: &mut Vec<u8>) {
+    pub(super) fn encode_set(&self, call: ScriptCall<'_>, out: &mut Vec<u8>) {
         let Self { lock, ttl, .. } = self;
         let key = Key(&lock.key);
         let value = value_of(lock);
-        let ttl = Number(ttl.as_millis());
+        let ttl = Number(call.kept_for(*ttl));
         let words = [
             Bytes(b"SET"),
             key,
@@ -21,7 +21,7 @@ impl Claim {
             Bytes(b"PX"),
             ttl,
         ];
-        encode_words(out, 6, tag, words);
+        encode_words(out, 6, call.tag(), words);
     }
 
     pub(super) fn read_set(reply: &Reply<'_>) -> Option<NodeReply> {

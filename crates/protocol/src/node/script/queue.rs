@@ -25,7 +25,7 @@ impl NodeCommand for QueueEntry {
         } = self;
         let waiter = waiter.as_bytes();
         let value = value_of(lock);
-        let entry = value_of_entry(self, call.tag);
+        let entry = value_of_entry(self, call.tag());
         let number = Number(*number);
         let lease = Number(lease.as_millis());
         let arguments = [Bytes(waiter), number, Bytes(&value), Bytes(&entry), lease];

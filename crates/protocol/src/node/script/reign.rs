@@ -55,7 +55,7 @@ impl NodeCommand for ReignQuestion {
             ReignStep::Touch => reign(["", "0", "", "touch", ""]),
             ReignStep::Wait { replicas, millis } => {
                 let words = [Bytes(b"WAIT"), Number(*replicas as u64), Number(*millis)];
-                encode_words(out, 3, call.tag, words);
+                encode_words(out, 3, call.tag(), words);
             }
             ReignStep::Check if self.acknowledged.is_none() => {
                 call.run_on(CHECK, &[&self.key], &[], out);

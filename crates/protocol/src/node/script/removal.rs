@@ -35,7 +35,7 @@ impl NodeCommand for Removal {
         let waiter = Bytes(name_of(self.waiter.as_ref()));
         let keep_for = self
             .keep_for
-            .map_or(Bytes(b""), |time| Number(time.as_millis()));
+            .map_or(Bytes(b""), |time| Number(call.kept_for(time)));
         let mut run = |script, keys: &[_], arguments: &[_]| {
             call.run(script, &self.lock, keys, arguments, out);
         };

@@ -26,12 +26,12 @@ impl Claim {
         let value = value_of(lock);
         let arguments = [
             Bytes(&value),
-            Number(ttl.as_millis()),
+            Number(call.kept_for(*ttl)),
             Number(permits.into()),
             first.map_or(Bytes(b""), Number),
             Bytes(name_of(waiter)),
             Number(*fence),
-            Number(ttl_of_counters(lock)),
+            Number(ttl_of_counters(lock, call)),
         ];
         let keys = [
             COUNTER_SUFFIX,

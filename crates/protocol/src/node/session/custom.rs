@@ -36,7 +36,9 @@ impl Session {
             }
         }
         if let Some(group) = &self.options.group {
-            if let Some(adapted) = request.custom().and_then(|it| it.for_tag(&group.tag())) {
+            let custom = request.custom();
+            let adapted = custom.and_then(|it| it.for_group(group.tag(), group.skew()));
+            if let Some(adapted) = adapted {
                 request.change(|request| request.command = Command::Custom(adapted));
             }
         }

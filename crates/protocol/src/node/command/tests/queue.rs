@@ -1,5 +1,6 @@
 //! The queue: the encoding of its requests, and the meaning of their answers.
 
+use super::groups::group;
 use super::*;
 use crate::engine::{
     Channel, Command, Listen, ListenStep, PermitSet, QueueView, WAITER_NUMBER_MAX,
@@ -164,7 +165,8 @@ fn being_notified_takes_four_commands() {
     };
     let subscribe = listen(ListenStep::Subscribe(channel));
     let mut of_shard = Vec::new();
-    encode(&subscribe, Form::Source, 0, b"{fjl}", &mut of_shard);
+    let group = group("{fjl}", 0);
+    encode(&subscribe, Form::Source, 0, Some(&group), &mut of_shard);
     assert_eq!(
         of_shard,
         words(&[b"SSUBSCRIBE", b"redlatch:{fjl}00000000000000ab"])
