@@ -71,6 +71,8 @@ use std::{io, thread};
 pub(crate) use stream::TlsTarget;
 #[cfg(feature = "tls")]
 pub use stream::{Received, TlsSession, TlsTarget, UNSENT_MAX};
+#[cfg(feature = "groups")]
+pub(crate) use witness::ask_clocks;
 
 /// With an I/O thread, a caller waits for its round until the deadline of the round and this much
 /// longer. An I/O thread that is not stopped ends the round at its deadline; the margin is for the

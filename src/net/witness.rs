@@ -1,22 +1,24 @@
 //! What the servers of a group say about their histories: its master, and the replicas that it
-//! lists. A session proves from these that a new reign lacks nothing of the one before.
+//! lists. A session proves from these that a new reign lacks nothing of the one before. They are
+//! asked for the time too, which an operator compares.
 //!
 //! Each is asked on a thread of its own, over a connection of its own, within a limit in time that
 //! all share; only the resolver of the operating system may take longer. Who answers is not
 //! believed: a history counts only as far as it fits the marker of the group. One that cannot be
 //! asked is left out, with the reason.
 
-use super::MARGIN;
 use super::addresses::{Finding, Reporter};
+use super::locate::locate;
 use super::masters::{LookupAuth, decode_all, leads_astray};
 use super::probe::ProbeConnection;
+use super::{Endpoint, MARGIN};
 use crate::clock::{self, Time};
 use crate::node::handshake::auth;
 use crate::node::history::History;
-use crate::node::{NodeError, Phase, ServerError, WrongServer};
+use crate::node::{ClockReading, NodeError, Phase, ServerClock, ServerError, WrongServer};
 use crate::node_url::{HostPort, Login};
 use crate::resp::{Reply, encode_command};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -30,6 +32,9 @@ const INQUIRIES_MAX: usize = 8;
 
 /// How many replicas of a master are asked: as many as a URL may say that there are.
 const REPLICAS_MAX: usize = 100;
+
+/// The name of the threads.
+const NAME: &str = "redlatch-witness";
 
 /// How many inquiries of one group have threads.
 #[derive(Clone, Debug, Default)]
@@ -62,9 +67,20 @@ pub(crate) struct MasterPlace {
 
 /// What a server has said about its history, or why it has not.
 #[derive(Debug)]
-pub(crate) struct Told {
-    pub(crate) place: HostPort,
-    pub(crate) history: Result<History, NodeError>,
+struct Told {
+    place: HostPort,
+    history: Result<History, NodeError>,
+    clock: Option<ClockReading>,
+}
+
+impl Told {
+    fn nothing(place: HostPort, why: NodeError) -> Self {
+        Self {
+            place,
+            history: Err(why),
+            clock: None,
+        }
+    }
 }
 
 /// Asks all servers of a group on threads, which report to the event loop what they hear.
@@ -74,11 +90,14 @@ pub(super) fn inquire(
     until: Time,
     reporter: Reporter,
 ) -> io::Result<()> {
+    let Some(inquiry) = auth.inquiries.begin() else {
+        return Err(ErrorKind::WouldBlock.into());
+    };
     let auth = auth.clone();
-    let thread = thread::Builder::new().name("redlatch-witness".to_owned());
+    let thread = thread::Builder::new().name(NAME.to_owned());
     thread.spawn(move || {
         let mut of_master: Option<Arc<History>> = None;
-        ask_histories(&master, &auth, until, |told| {
+        ask_all(&master, &auth, until, &inquiry, |told| {
             let Ok(server) = told.history else { return };
             // It answers first, and without it nobody else is asked.
             let master = of_master.get_or_insert_with(|| Arc::new(server.clone()));
@@ -92,54 +111,85 @@ pub(super) fn inquire(
     Ok(())
 }
 
+/// Asks all servers of a group what their clocks show, if the node is one. What is returned waits
+/// until all have answered or failed, or the time is over.
+pub(crate) fn ask_clocks(
+    endpoint: &Endpoint,
+    until: Time,
+) -> Option<impl FnOnce() -> Vec<ServerClock> + use<>> {
+    let inquiry = endpoint.auth.inquiries.begin()?;
+    let endpoint = endpoint.clone();
+    let (sender, clocks) = crossbeam_channel::unbounded();
+    let thread = thread::Builder::new().name(NAME.to_owned());
+    // Without a thread there is no answer.
+    let _ = thread.spawn(move || {
+        let Ok(found) = locate(&endpoint, until.since(clock::now())) else {
+            return;
+        };
+        let Some(address) = found.addresses.first() else {
+            return;
+        };
+        let master = MasterPlace {
+            host: found.host,
+            address: *address,
+        };
+        let password = endpoint.auth.servers.password.as_deref();
+        ask_all(&master, &endpoint.auth, until, &inquiry, |told| {
+            let place = ServerError::parse(told.place.to_string().as_bytes(), password).text;
+            let clock = told.clock.map(|reading| ServerClock {
+                place: place.into(),
+                reading,
+            });
+            // It fails if nobody waits any more.
+            let _ = clock.map(|clock| sender.send(clock));
+        });
+    });
+    Some(move || {
+        let mut all = Vec::new();
+        while let Ok(clock) = clocks.recv_timeout(until.since(clock::now())) {
+            all.push(clock);
+        }
+        all
+    })
+}
+
 /// Asks the master, and then all replicas that it lists, at the same time. Each is told of as soon
 /// as it has answered or failed, the master first.
-pub(crate) fn ask_histories(
+fn ask_all(
     master: &MasterPlace,
     auth: &LookupAuth,
     until: Time,
+    inquiry: &Arc<Inquiry>,
     mut tell: impl FnMut(Told),
 ) {
     let place = HostPort {
         host: master.host.clone(),
         port: master.address.port(),
     };
-    let Some(inquiry) = auth.inquiries.begin() else {
-        let text = "too many lookups hang".to_owned();
-        return tell(Told {
-            place,
-            history: Err(NodeError::Unresolved(text)),
-        });
+    let answer = match ask_master(master, auth, until) {
+        Ok(answer) => answer,
+        Err(problem) => return tell(Told::nothing(place, problem)),
     };
-    let answer = ask_master(master, auth, until);
-    let (history, replicas) = match answer {
-        Ok(answer) => (answer.history, answer.replicas),
-        Err(problem) => (Err(problem), Vec::new()),
-    };
-    tell(Told { place, history });
+    let replicas = answer.replicas.clone();
+    tell(answer.of(place));
     let (sender, answers) = crossbeam_channel::unbounded();
     for replica in &replicas {
         let place = replica.clone();
         let auth = auth.clone();
-        let inquiry = Arc::clone(&inquiry);
+        let inquiry = Arc::clone(inquiry);
         let by = master.address.ip();
         let told = sender.clone();
-        let thread = thread::Builder::new().name("redlatch-witness".to_owned());
-        let started = thread.spawn(move || {
-            let history = ask_replica(&place, by, &auth, until);
+        let thread = thread::Builder::new().name(NAME.to_owned());
+        // Without a thread there is no answer of this one.
+        let _ = thread.spawn(move || {
+            let answer = match ask_replica(&place, by, &auth, until) {
+                Ok(answer) => answer.of(place),
+                Err(problem) => Told::nothing(place, problem),
+            };
             // It fails if nobody waits any more.
-            let _ = told.send(Told { place, history });
+            let _ = told.send(answer);
             drop(inquiry);
         });
-        if let Err(error) = started {
-            tell(Told {
-                place: replica.clone(),
-                history: Err(NodeError::Unreachable {
-                    kind: error.kind(),
-                    text: error.to_string(),
-                }),
-            });
-        }
     }
     drop(sender);
     let mut silent = replicas;
@@ -148,10 +198,7 @@ pub(crate) fn ask_histories(
         tell(told);
     }
     for place in silent {
-        tell(Told {
-            place,
-            history: Err(NodeError::TimedOut(Phase::Resolving)),
-        });
+        tell(Told::nothing(place, NodeError::TimedOut(Phase::Resolving)));
     }
 }
 
@@ -161,6 +208,18 @@ struct ServerAnswer {
     history: Result<History, NodeError>,
     /// Where the replicas are that it lists.
     replicas: Vec<HostPort>,
+    clock: Option<ClockReading>,
+}
+
+impl ServerAnswer {
+    /// The same of the server at this place.
+    fn of(self, place: HostPort) -> Told {
+        Told {
+            place,
+            history: self.history,
+            clock: self.clock,
+        }
+    }
 }
 
 fn ask_master(
@@ -181,12 +240,12 @@ fn ask_replica(
     named_by: IpAddr,
     auth: &LookupAuth,
     until: Time,
-) -> Result<History, NodeError> {
+) -> Result<ServerAnswer, NodeError> {
     if leads_astray(place, Some(named_by)) {
         return Err(NodeError::WrongServer(WrongServer::Loopback));
     }
     let probe = ProbeConnection::connect((&place.host, place.port), auth.tls.as_ref(), until)?;
-    ask(probe, &auth.servers)?.history
+    ask(probe, &auth.servers)
 }
 
 fn ask(mut probe: ProbeConnection, login: &Login) -> Result<ServerAnswer, NodeError> {
@@ -200,13 +259,15 @@ fn ask(mut probe: ProbeConnection, login: &Login) -> Result<ServerAnswer, NodeEr
     for section in [&b"server"[..], b"replication"] {
         encode_command(&mut question, &[b"INFO", section]);
     }
-    let count = 2 + usize::from(auth.is_some());
+    encode_command(&mut question, &[b"TIME"]);
+    let count = QUESTIONS + usize::from(auth.is_some());
     let mut answer = None;
+    let sent_at = clock::now();
     probe.ask(&question, |bytes| {
         // From the beginning each time: few answers come in parts.
         answer = decode_all(bytes, count)
             .map_err(NodeError::Protocol)
-            .map(|replies| replies.map(|replies| read(&replies, password)))
+            .map(|replies| replies.map(|it| read(&it, (sent_at, clock::now()), password)))
             .transpose();
         answer.is_some()
     })?;
@@ -216,14 +277,21 @@ fn ask(mut probe: ProbeConnection, login: &Login) -> Result<ServerAnswer, NodeEr
     })
 }
 
-/// Reads the answers: to `AUTH`, if it was needed, and to both questions.
-fn read(replies: &[Reply<'_>], password: Option<&[u8]>) -> ServerAnswer {
+/// Both sections of `INFO`, and the time.
+const QUESTIONS: usize = 3;
+
+/// Reads the answers, which were given between these two times: to `AUTH`, if there was one, and to
+/// the questions.
+fn read(replies: &[Reply<'_>], between: (Time, Time), password: Option<&[u8]>) -> ServerAnswer {
     let text_of = |reply: &Reply<'_>| match reply {
         Reply::Bulk(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
         _ => None,
     };
-    let behind_auth = replies.len().saturating_sub(2);
-    let info: Option<String> = replies[behind_auth..].iter().map(text_of).collect();
+    let answers = &replies[replies.len().saturating_sub(QUESTIONS)..];
+    let clock = answers
+        .last()
+        .and_then(|it| ClockReading::read(it, between));
+    let info: Option<String> = answers.iter().take(2).map(text_of).collect();
     let Some(info) = info else {
         // The first error says why: behind a wrong password, all else is refused too.
         let error = replies.iter().find_map(|reply| match reply {
@@ -234,6 +302,7 @@ fn read(replies: &[Reply<'_>], password: Option<&[u8]>) -> ServerAnswer {
         return ServerAnswer {
             history: Err(problem),
             replicas: Vec::new(),
+            clock,
         };
     };
     ServerAnswer {
@@ -243,6 +312,7 @@ fn read(replies: &[Reply<'_>], password: Option<&[u8]>) -> ServerAnswer {
             .filter_map(replica)
             .take(REPLICAS_MAX)
             .collect(),
+        clock,
     }
 }
 

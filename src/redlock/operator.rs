@@ -75,10 +75,7 @@ impl Operator for Redlock {
     }
 
     fn statuses(&self) -> Vec<NodeStatus> {
-        let add_answers = self
-            .diagnostics
-            .groups
-            .ask_sentinels(self.rules.node_timeout);
+        let add_answers = self.diagnostics.groups.ask_others(self.rules.node_timeout);
         let mut statuses = self.examine(NodeSet::all(self.rules.nodes));
         add_answers(&mut statuses);
         #[cfg(feature = "registers")]

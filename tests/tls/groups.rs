@@ -5,13 +5,14 @@
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, TlsErrorKind};
-use redlatch::{Builder, Error, LockClient, NodeError, TlsSettings};
+use redlatch::{Builder, Error, LockClient, NodeError, NodeWarning, TlsSettings};
 use support::certificates::{Authority, INTERNAL, Purpose};
 use support::cluster::Cluster;
 use support::eventually;
 use support::locks::{LIMIT, connected};
 use support::redis::Server;
 use support::sentinel::{NAME, Sentinel, SentinelGroup};
+use support::shim::{Shim, set_clock};
 use support::transport::{between_servers, trusting};
 
 const TTL: Duration = Duration::from_secs(5);
@@ -174,4 +175,28 @@ fn a_node_of_a_cluster_whose_certificate_has_another_name_is_not_believed() {
         text.contains("TLS: ") && text.contains("another name"),
         "{text}"
     );
+}
+
+#[test]
+fn the_servers_of_a_group_are_asked_for_the_time() {
+    let master = Server::start(between_servers());
+    let port = master.client_port().to_string();
+    let follows = ["--replicaof", "127.0.0.1", &port];
+    let shim = Shim::clock();
+    set_clock(&shim.orders(), 200_000_000_000);
+    let ahead = shim.environment("REDLATCH_CLOCK");
+    let other = Server::start_in(&ahead, &[between_servers(), &follows].concat());
+    let url = format!("rediss://127.0.0.1:{port}?failover=true");
+    let client = settings(&url)
+        .clock_skew(Duration::from_secs(9))
+        .build()
+        .unwrap();
+    let place = format!("127.0.0.1:{}", other.client_port());
+    assert!(eventually(LIMIT, || {
+        let status = client.nodes().remove(0);
+        status
+            .warnings()
+            .iter()
+            .any(|it| matches!(it, NodeWarning::ClocksApart { ahead, .. } if *ahead == place))
+    }));
 }

@@ -1,4 +1,4 @@
-//! Servers that are asked for their histories.
+//! Servers that answer what a test says, and one after another.
 
 use super::*;
 use std::io::{Read, Write};
@@ -15,8 +15,11 @@ fn info(run: &str, role: &str, replicas: &[String]) -> String {
         replicas.len(),
     );
     let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
-    bulk(&server) + &bulk(&replication)
+    bulk(&server) + &bulk(&replication) + TIME
 }
+
+/// A second after 1970, and five microseconds.
+const TIME: &str = "*2\r\n$1\r\n1\r\n$1\r\n5\r\n";
 
 fn line(number: usize, at: SocketAddr) -> String {
     format!(
@@ -26,7 +29,7 @@ fn line(number: usize, at: SocketAddr) -> String {
     )
 }
 
-/// A server that reads both questions, and then does this.
+/// A server that reads all questions, and then does this.
 fn server(then: impl FnOnce(TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
@@ -34,7 +37,7 @@ fn server(then: impl FnOnce(TcpStream) + Send + 'static) -> SocketAddr {
         let (mut socket, _) = listener.accept().expect("it is asked");
         let mut question = Vec::new();
         let mut part = [0; 256];
-        while !question.ends_with(b"replication\r\n") {
+        while !question.ends_with(b"TIME\r\n") {
             let count = socket.read(&mut part).expect("a question");
             assert!(count > 0, "the whole question");
             question.extend_from_slice(&part[..count]);
@@ -67,9 +70,9 @@ fn told(master: SocketAddr, auth: &LookupAuth, limit: Duration) -> Vec<Told> {
         address: master,
     };
     let mut all = Vec::new();
-    ask_histories(&place, auth, clock::now().after(limit), |told| {
-        all.push(told);
-    });
+    let inquiry = auth.inquiries.begin().expect("there is no other");
+    let until = clock::now().after(limit);
+    ask_all(&place, auth, until, &inquiry, |told| all.push(told));
     all
 }
 
@@ -96,14 +99,20 @@ fn the_master_is_told_of_first_and_then_each_server_that_it_lists() {
     let of_master = told[0].history.as_ref().expect("it has answered");
     assert!(of_master.is_master && of_master.run_id == "m");
     assert_eq!(of_master.former, Some(("bb".to_owned(), 100)));
+    let clocks: Vec<_> = told.iter().filter_map(|told| told.clock).collect();
+    assert_eq!(clocks.len(), 3);
+    for clock in clocks {
+        assert_eq!(clock.micros, 1_000_005);
+        assert!(clock.between.0 <= clock.between.1 && clock.between.1 <= clock::now());
+    }
     assert_eq!(run_at(&told, some.port()), Ok("r1".to_owned()));
     assert_eq!(run_at(&told, other.port()), Ok("r2".to_owned()));
 }
 
 #[test]
 fn who_cannot_be_asked_is_left_out_with_the_reason_and_delays_nobody() {
-    let refusing = answering("-NOPERM no\r\n-NOPERM no\r\n".to_owned());
-    let hiding = answering("$9\r\n# Server\n\r\n$0\r\n\r\n".to_owned());
+    let refusing = answering("-NOPERM no\r\n".repeat(3));
+    let hiding = answering(format!("$9\r\n# Server\n\r\n$0\r\n\r\n{TIME}"));
     let ending = server(drop);
     let silent = silent();
     let good = answering(info("r", "slave", &[]));
@@ -131,7 +140,7 @@ fn who_cannot_be_asked_is_left_out_with_the_reason_and_delays_nobody() {
 #[test]
 fn without_the_master_nobody_else_is_asked() {
     let told = told(
-        answering("-LOADING data\r\n-LOADING data\r\n".to_owned()),
+        answering("-LOADING data\r\n".repeat(3)),
         &LookupAuth::default(),
         LONG,
     );
@@ -148,8 +157,8 @@ fn a_wrong_password_is_the_reason_and_one_that_is_not_needed_is_none() {
         },
         ..LookupAuth::default()
     };
-    let refused = "-WRONGPASS no hush\r\n-NOAUTH first\r\n-NOAUTH first\r\n";
-    let told_of = told(answering(refused.to_owned()), &auth, LONG);
+    let refused = format!("-WRONGPASS no hush\r\n{}", "-NOAUTH first\r\n".repeat(3));
+    let told_of = told(answering(refused), &auth, LONG);
     let reason = run_at(&told_of, told_of[0].place.port).expect_err("it is refused");
     assert!(
         reason.contains("WRONGPASS") && !reason.contains("hush"),
@@ -168,7 +177,8 @@ fn an_address_that_is_another_server_on_each_machine_is_not_asked() {
         port: silent().port(),
     };
     let asked = ask_replica(&place, elsewhere, &LookupAuth::default(), clock::now());
-    assert_eq!(asked, Err(NodeError::WrongServer(WrongServer::Loopback)));
+    let problem = asked.expect_err("it is not asked");
+    assert_eq!(problem, NodeError::WrongServer(WrongServer::Loopback));
 }
 
 #[test]
@@ -206,15 +216,13 @@ fn few_inquiries_hang() {
     let mut running: Vec<_> = (0..INQUIRIES_MAX).map(|_| copy.begin()).collect();
     assert!(running.iter().all(Option::is_some));
     assert!(inquiries.begin().is_none());
-    let auth = LookupAuth {
-        inquiries: inquiries.clone(),
-        ..LookupAuth::default()
-    };
-    let told = told(silent(), &auth, LONG);
-    assert!(
-        told.len() == 1 && told[0].history.is_err(),
-        "nobody is asked"
-    );
     running.pop();
     assert!(inquiries.begin().is_some());
+}
+
+#[test]
+fn a_server_that_does_not_tell_the_time_tells_its_history() {
+    let hidden = info("m", "master", &[]).replace(TIME, "-NOPERM no\r\n");
+    let told = told(answering(hidden), &LookupAuth::default(), LONG);
+    assert!(told[0].history.is_ok() && told[0].clock.is_none());
 }

@@ -3,15 +3,16 @@
 use crate::clock;
 use crate::config::RedisNode;
 use crate::engine::{Command, Node, NodeSet, Request};
-use crate::net::{Endpoint, RoundOutcome, ask_sentinels};
+use crate::net::{Endpoint, RoundOutcome, ask_clocks, ask_sentinels};
 use crate::node::script::MarkerChange;
 use crate::node::{NodeReport, NodeStatus};
 use crate::redlock::Redlock;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long Sentinels have to answer, if that is longer than `node_timeout`: no lock waits for it.
-const SENTINELS_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long Sentinels and servers have to answer over connections of their own, if that is longer
+/// than `node_timeout`: no lock waits for it.
+const ASKING_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What is known of the nodes that are groups.
 pub(super) struct Groups {
@@ -29,22 +30,32 @@ impl Groups {
         }
     }
 
-    /// Asks the Sentinels of all groups. What is returned waits for their answers, and adds them to
-    /// the statuses of all nodes.
-    pub(super) fn ask_sentinels(
+    /// Asks the Sentinels of all groups, and all their servers for the time. What is returned waits
+    /// for their answers, and adds them to the statuses of all nodes.
+    pub(super) fn ask_others(
         &self,
         node_timeout: Duration,
     ) -> impl FnOnce(&mut [NodeStatus]) + use<> {
-        let until = clock::now().after(node_timeout.max(SENTINELS_TIMEOUT));
+        let until = clock::now().after(node_timeout.max(ASKING_TIMEOUT));
+        let nodes = self.nodes;
         let asked: Vec<_> = self
             .endpoints
             .iter()
-            .map(|at| ask_sentinels(&at.address, &at.auth, until))
+            .enumerate()
+            .map(|(index, at)| {
+                let is_group = nodes.contains(Node::new(index));
+                let sentinels = ask_sentinels(&at.address, &at.auth, until);
+                let clocks = is_group.then(|| ask_clocks(at, until)).flatten();
+                (sentinels, clocks)
+            })
             .collect();
         |statuses| {
-            for (status, asked) in statuses.iter_mut().zip(asked) {
-                if let Some(wait) = asked {
+            for (status, (sentinels, clocks)) in statuses.iter_mut().zip(asked) {
+                if let Some(wait) = sentinels {
                     status.set_sentinels(wait());
+                }
+                if let Some(wait) = clocks {
+                    status.set_server_clocks(wait());
                 }
             }
         }

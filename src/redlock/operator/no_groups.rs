@@ -12,7 +12,7 @@ impl Groups {
         Self
     }
 
-    pub(super) fn ask_sentinels(&self, _: Duration) -> impl FnOnce(&mut [NodeStatus]) + use<> {
+    pub(super) fn ask_others(&self, _: Duration) -> impl FnOnce(&mut [NodeStatus]) + use<> {
         |_| {}
     }
 }

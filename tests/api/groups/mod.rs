@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what a test cannot do fails it")]
 
+mod clocks;
 mod clusters;
 mod crowd;
 mod findings;

@@ -36,7 +36,7 @@ pub use diagnostics::{
     NodeStatus, NodeWarning, Persistence, Role, Standards, add_warnings,
 };
 #[cfg(feature = "groups")]
-pub use diagnostics::{SentinelAnswer, SentinelAnswers};
+pub use diagnostics::{SentinelAnswer, SentinelAnswers, ServerClock};
 pub use driver::{Conversation, Driver, Next, Sockets, Whereabouts};
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use group::GroupOptions;

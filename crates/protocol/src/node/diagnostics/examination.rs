@@ -75,10 +75,8 @@ impl Examination {
                 let moves = setting("cluster-allow-replica-migration")?;
                 read.failover.replica_migration = Some(moves != Some(b"no"));
             }
-            (Question::Time, Reply::Array(list)) => {
-                let micros = time(list)?;
-                let between = (Time::ZERO, Time::ZERO);
-                read.clock = Some(ClockReading { micros, between });
+            (Question::Time, Reply::Array(_)) => {
+                read.clock = Some(ClockReading::read(reply, (Time::ZERO, Time::ZERO))?);
             }
             (Question::Wait, Reply::Integer(_)) => read.failover.may_wait = Some(true),
             (Question::Time | Question::Wait, _) => return None,
@@ -432,11 +430,45 @@ impl NodeStatus {
 }
 
 impl ClockReading {
+    /// Reads the answer to `TIME`, which the server gave between these two times.
+    pub fn read(reply: &Reply<'_>, between: (Time, Time)) -> Option<Self> {
+        let Reply::Array(list) = reply else {
+            return None;
+        };
+        let micros = time(list)?;
+        Some(Self { micros, between })
+    }
+
+    /// How far this clock is from another one.
+    #[cfg(feature = "groups")]
+    pub(super) fn difference_from(self, other: Self) -> ClockDifference {
+        let ahead = self.ahead() - other.ahead();
+        let micros = u64::try_from(ahead.unsigned_abs()).unwrap_or(u64::MAX);
+        ClockDifference {
+            by: Duration::from_micros(micros),
+            is_ahead: ahead > 0,
+            error: self.error().saturating_add(other.error()),
+        }
+    }
+
+    /// By how many microseconds it is ahead of the clock by which it was read.
+    #[cfg(feature = "groups")]
+    fn ahead(self) -> i128 {
+        let middle = self.between.0.after(self.error());
+        i128::from(self.micros) - middle.since(Time::ZERO).as_micros() as i128
+    }
+
+    /// By how much what it shows may be off: half the time that the answer took.
+    fn error(self) -> Duration {
+        let (sent, read) = self.between;
+        read.since(sent) / 2
+    }
+
     /// How far this clock is from a wall clock that shows `wall_micros` at `now`.
     pub(in crate::node) fn difference(self, now: Time, wall_micros: u64) -> ClockDifference {
-        let (sent, read) = self.between;
-        let error = read.since(sent) / 2;
-        let age = u64::try_from(now.since(sent.after(error)).as_micros()).unwrap_or(u64::MAX);
+        let error = self.error();
+        let middle = self.between.0.after(error);
+        let age = u64::try_from(now.since(middle).as_micros()).unwrap_or(u64::MAX);
         let here = wall_micros.saturating_sub(age);
         let by = Duration::from_micros(self.micros.abs_diff(here));
         ClockDifference {

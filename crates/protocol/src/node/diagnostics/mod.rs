@@ -3,6 +3,8 @@
 
 mod durability;
 mod examination;
+#[cfg(feature = "groups")]
+mod group_clocks;
 mod host;
 #[cfg(feature = "groups")]
 mod sentinels;
@@ -13,6 +15,8 @@ pub use durability::Durability;
 pub(super) use examination::Examination;
 pub use examination::{ClockDifference, ClockReading, CrashLoss, Fsync, Memory};
 pub use examination::{Persistence, Role};
+#[cfg(feature = "groups")]
+pub use group_clocks::ServerClock;
 pub use host::Host;
 #[cfg(feature = "groups")]
 pub use sentinels::{SentinelAnswer, SentinelAnswers};

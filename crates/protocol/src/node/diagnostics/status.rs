@@ -1,9 +1,9 @@
 //! What the client knows of the state of each node's server.
 
-#[cfg(feature = "groups")]
-use super::SentinelAnswers;
 use super::examination::FailoverSettings;
 use super::{ClockDifference, ClockReading, Memory, NodeWarning, Persistence, Role};
+#[cfg(feature = "groups")]
+use super::{SentinelAnswers, ServerClock};
 use crate::engine::RegisterMembership;
 use crate::node::{GroupOptions, Host, NodeError, NodeReport, QueueSupport};
 use core::net::IpAddr;
@@ -70,6 +70,9 @@ pub struct NodeStatus {
     /// What its Sentinels say, if it has any and they were asked.
     #[cfg(feature = "groups")]
     pub(in crate::node) sentinels: Option<SentinelAnswers>,
+    /// The clocks of its servers, as far as these were asked and have answered.
+    #[cfg(feature = "groups")]
+    pub(in crate::node) server_clocks: Vec<ServerClock>,
     pub(in crate::node) warnings: Vec<NodeWarning>,
 }
 
@@ -119,6 +122,8 @@ impl NodeStatus {
             failover: FailoverSettings::default(),
             #[cfg(feature = "groups")]
             sentinels: None,
+            #[cfg(feature = "groups")]
+            server_clocks: Vec::new(),
             warnings: Vec::new(),
         }
     }
@@ -135,6 +140,13 @@ impl NodeStatus {
     #[cfg(feature = "groups")]
     pub fn set_sentinels(&mut self, said: SentinelAnswers) {
         self.sentinels = Some(said);
+    }
+
+    /// What the servers of its group say about the time.
+    #[doc(hidden)]
+    #[cfg(feature = "groups")]
+    pub fn set_server_clocks(&mut self, clocks: Vec<ServerClock>) {
+        self.server_clocks = clocks;
     }
 }
 

@@ -116,6 +116,18 @@ pub enum NodeWarning {
         /// How long that is.
         after: Duration,
     },
+    /// The clocks of two servers of a replicated group differ by more than `clock_skew`. A lock
+    /// ends too soon when the one that is ahead becomes the master.
+    ClocksApart {
+        /// Where the server is that is ahead.
+        ahead: String,
+        /// Where the other one is.
+        behind: String,
+        /// The difference.
+        by: Duration,
+        /// `clock_skew`.
+        skew: Duration,
+    },
     /// The server's wall clock differs from this machine's by more than the drift allowance of the
     /// longest ttl. Locks depend on how fast clocks run, not on the time that they show; they break
     /// when the difference is mended in one step.
@@ -148,8 +160,8 @@ pub enum NodeWarning {
 impl NodeWarning {
     /// `evicts`, `memory_short`, `replica`, `has_replicas`, `cluster`, `no_bound`, `bound_short`,
     /// `replicas_differ`, `replicas_move`, `replicas_listed`, `wait_refused`, `sentinels`,
-    /// `sentinels_silent`, `kept_locks_end`, `backlog_ends`, `clock_off`, `same_host`,
-    /// `standalone` or `forgets`: for logs and metrics.
+    /// `sentinels_silent`, `kept_locks_end`, `backlog_ends`, `clocks_apart`, `clock_off`,
+    /// `same_host`, `standalone` or `forgets`: for logs and metrics.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -168,6 +180,7 @@ impl NodeWarning {
             Self::SentinelsSilent { .. } => "sentinels_silent",
             Self::KeptLocksEnd { .. } => "kept_locks_end",
             Self::BacklogEnds { .. } => "backlog_ends",
+            Self::ClocksApart { .. } => "clocks_apart",
             Self::ClockOff { .. } => "clock_off",
             Self::SameHost { .. } => "same_host",
             Self::Standalone => "standalone",
@@ -185,18 +198,7 @@ impl fmt::Display for NodeWarning {
                 "maxmemory-policy is {policy}: when memory runs short, the server removes keys of \
                  locks that are held, and another client can acquire them; set it to noeviction"
             ),
-            Self::MemoryShort { used, max } => {
-                let verb = if used < max {
-                    "soon refuses"
-                } else {
-                    "refuses"
-                };
-                write!(
-                    f,
-                    "{used} of {max} bytes of memory are used: the server {verb} locks; raise \
-                     maxmemory, or remove other data"
-                )
-            }
+            Self::MemoryShort { used, max } => write_memory(f, *used, *max),
             Self::Replica => f.write_str(
                 "the server is a replica: it refuses locks, or if it may be written to, forgets \
                  them; name its group (redis+sentinel://, redis+cluster://, ?failover=true)",
@@ -217,7 +219,8 @@ impl fmt::Display for NodeWarning {
             | Self::ReplicasDiffer { .. }
             | Self::ReplicasMove
             | Self::WaitRefused
-            | Self::BacklogEnds { .. } => self.write_of_group(f),
+            | Self::BacklogEnds { .. }
+            | Self::ClocksApart { .. } => self.write_of_group(f),
             Self::ReplicasListed { .. }
             | Self::Sentinels { .. }
             | Self::SentinelsSilent { .. }
@@ -303,6 +306,18 @@ impl NodeWarning {
                  and when one comes again, new locks wait as after a failover; set it to 0",
                 after.as_secs()
             ),
+            Self::ClocksApart {
+                ahead,
+                behind,
+                by,
+                skew,
+            } => write!(
+                f,
+                "the clock of {ahead} is {by:.1?} ahead of that of {behind}, and clock_skew is \
+                 {skew:?}: if it becomes the master, locks that are held end too soon there, and \
+                 another client can acquire them; synchronize the servers' clocks, or raise \
+                 clock_skew in all clients"
+            ),
             _ => Ok(()),
         }
     }
@@ -353,6 +368,19 @@ impl NodeWarning {
             _ => Ok(()),
         }
     }
+}
+
+fn write_memory(f: &mut fmt::Formatter<'_>, used: u64, max: u64) -> fmt::Result {
+    let verb = if used < max {
+        "soon refuses"
+    } else {
+        "refuses"
+    };
+    write!(
+        f,
+        "{used} of {max} bytes of memory are used: the server {verb} locks; raise maxmemory, or \
+         remove other data"
+    )
 }
 
 fn write_clock(

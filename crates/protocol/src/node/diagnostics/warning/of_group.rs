@@ -1,7 +1,7 @@
 //! What about a replicated group is a cause for a warning.
 
 use super::NodeWarning;
-use crate::node::diagnostics::{NodeStatus, Role, sentinels};
+use crate::node::diagnostics::{NodeStatus, Role, group_clocks, sentinels};
 use std::time::Duration;
 
 /// What about this group, as its servers and its Sentinels say, breaks a promise, or would in a
@@ -9,6 +9,7 @@ use std::time::Duration;
 pub(super) fn warnings(status: &NodeStatus, is_alone: bool) -> Vec<NodeWarning> {
     let mut warnings = of_group(status);
     warnings.extend(sentinels::warnings(status, is_alone));
+    warnings.extend(group_clocks::warning(status));
     warnings
 }
 
