@@ -158,11 +158,9 @@ impl<W> Rounds<W> {
 
     /// The waiters of the open rounds, and the callers that wait in the nodes' queue.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
-        let rounds = self
-            .entries
-            .iter()
-            .filter_map(|entry| entry.waiter.as_ref());
-        rounds.chain(self.waits.callers())
+        let rounds = self.entries.iter();
+        let awaited = rounds.filter_map(|entry| entry.waiter.as_ref());
+        awaited.chain(self.waits.callers())
     }
 
     fn count(&mut self, now: Time, node: Node, answer: Answer) {
@@ -206,6 +204,8 @@ impl<W> Rounds<W> {
         let mut outcome = entry.outcome(now, &self.sessions);
         if let Some(place) = entry.queue_entry() {
             self.waits.not_answered(&place.waiter, entry.tally.failed);
+        }
+        if entry.queue_entry().is_some() || !entry.tally.refused.is_empty() {
             outcome.votes.queue.waiters = self.waits.count();
         }
         if let Some(waiter) = entry.waiter.take() {

@@ -8,7 +8,7 @@
 //! about reservations, they ask soon, and less and less often.
 
 use super::Acquire;
-use crate::engine::{Command, LockId, QueueEntry, QueueState, Request, Ttl, quorum};
+use crate::engine::{Command, LockId, QueueEntry, QueueState, Request, Ttl, Votes, quorum};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -109,17 +109,19 @@ impl Acquire {
         self.rules.waiter_lease.filter(|_| may_queue)
     }
 
-    /// The entry of this caller, named after its first attempt, before it has a number.
-    pub(super) fn entry(&self, lock: &LockId, lease: Ttl, quarantine: Duration) -> QueueEntry {
+    /// The entry of this caller, named after its first attempt, before it has a number. Its first
+    /// lease is that of a first waiter, whose place it may get.
+    pub(super) fn entry(&self, lock: &LockId, front: Ttl, votes: &Votes) -> QueueEntry {
+        let step = step_of(votes.queue.waiters as u64, WAITERS_PER_STEP);
         QueueEntry {
             lock: lock.clone(),
             ttl: self.ttl,
             waiter: lock.token,
             number: 0,
             since: self.wall,
-            lease,
-            lease_in_front: lease,
-            claim: self.rules.claim_time(quarantine),
+            lease: multiple(front, step),
+            lease_in_front: front,
+            claim: self.rules.claim_time(votes.quarantine),
             channel: None,
         }
     }
@@ -150,12 +152,11 @@ impl Acquire {
         let entry = &mut place.entry;
         // The entry is kept for as long as the request said.
         let kept = interval(entry.lease.as_duration());
-        let longer = match before {
-            0 if listening.len() >= quorum => waiters as u64 / WAITERS_PER_STEP,
-            _ => before / PLACES_PER_STEP,
+        let step = match before {
+            0 if listening.len() >= quorum => step_of(waiters as u64, WAITERS_PER_STEP),
+            _ => step_of(before, PLACES_PER_STEP),
         };
-        let step = (longer + 1).min(STEPS_MAX) as u32;
-        entry.lease = Ttl::from_duration(front.as_duration() * step).unwrap_or(front);
+        entry.lease = multiple(front, step);
         let mut pause = kept
             .min(interval(entry.lease.as_duration()))
             .min(INTERVAL_MAX * step);
@@ -207,6 +208,16 @@ impl Acquire {
             place.renew_at = place.renew_at.min(now.after(pause));
         }
     }
+}
+
+/// How many times as long as in front a lease is, with so many places or waiters of which each
+/// `per_step` make it longer.
+fn step_of(count: u64, per_step: u64) -> u32 {
+    (count / per_step + 1).min(STEPS_MAX) as u32
+}
+
+fn multiple(lease: Ttl, step: u32) -> Ttl {
+    Ttl::from_duration(lease.as_duration() * step).unwrap_or(lease)
 }
 
 /// How long after an entry was renewed it is renewed again.

@@ -91,7 +91,7 @@ impl Acquire {
                 let Some(lease) = lease.filter(|_| is_refused) else {
                     return false;
                 };
-                let entry = self.entry(lock, lease, votes.quarantine);
+                let entry = self.entry(lock, lease, votes);
                 self.place = Some(Place::new(entry, now, now.after(votes.quarantine)));
             }
         }

@@ -321,6 +321,10 @@ fn a_waiter_learns_how_many_its_client_has() {
         (0..3).for_each(|index| answer(&mut nodes, index, 0));
         assert_eq!(nodes.over().votes.queue.waiters, usize::from(waiters));
     }
+    // So does a caller that is refused, and may join them.
+    nodes.open(0, Verb::Acquire, 9);
+    (0..3).for_each(|index| nodes.receive(index, "$-1\r\n"));
+    assert_eq!(nodes.over().votes.queue.waiters, 3);
 }
 
 #[test]

@@ -91,6 +91,27 @@ fn a_first_waiter_renews_less_often_where_its_client_has_very_many_and_no_other_
 }
 
 #[test]
+fn a_waiter_that_joins_a_crowd_is_kept_for_as_long_from_the_first() {
+    // The first waiter alone renews as late as that.
+    for (waiters, place, step, seconds) in [(499, 0, 1, 1), (3_500, 0, 8, 8), (3_500, 1, 8, 1)] {
+        let mut script = Script::new(waiting(Wait::Forever));
+        script.attempt(1_000, draw(0));
+        let mut refused = votes_of("nnn--");
+        refused.queue.waiters = waiters;
+        let request = script.answer(1_005, refused).request();
+        let in_front = entry(&request).lease_in_front;
+        assert_eq!(
+            (entry(&request).lease, in_front),
+            (ttl(1_500 * step), ttl(1_500))
+        );
+        let mut answers = placed(place);
+        answers.queue.waiters = waiters;
+        let until = script.answer(1_010, answers).queue_wait().until;
+        assert_eq!(until, at(1_010 + 1_000 * seconds), "{waiters} {place}");
+    }
+}
+
+#[test]
 fn waiters_of_a_crowd_that_joined_together_do_not_renew_together() {
     let mut pauses = Vec::new();
     for name in [0, 1, 128, 255] {
