@@ -8,7 +8,7 @@
 //! about reservations, they ask soon, and less and less often.
 
 use super::Acquire;
-use crate::engine::{Command, LockId, QueueEntry, QueueState, Request, Ttl, Votes, quorum};
+use crate::engine::{Command, LockId, QueueEntry, QueueState, Request, Token, Ttl, Votes, quorum};
 use crate::time::Time;
 use std::time::Duration;
 
@@ -29,8 +29,11 @@ const STEPS_MAX: u64 = 8;
 /// and not for its lease: the second is told when to ask.
 const WAITERS_PER_STEP: u64 = 500;
 
-/// By what part of that interval those of different waiters differ.
+/// By what part of that interval those of different waiters differ, and at which times some renew
+/// together. Thousands at once would keep requests of their client waiting, and of ten thousand one
+/// after another, each costs the nodes and the client up to twice as much.
 const SPREAD: u32 = 8;
+const TOGETHER: Duration = Duration::from_millis(500);
 
 /// The longest interval of a waiter in front, whatever its lease: a holder that has died after it
 /// took the lock from the queue is noticed with a renewal.
@@ -161,10 +164,7 @@ impl Acquire {
             .min(interval(entry.lease.as_duration()))
             .min(INTERVAL_MAX * step);
         if before == 0 && pause > INTERVAL_MAX {
-            // Waiters that joined together renew at different times by and by: thousands at once
-            // would keep requests of their client waiting.
-            let part = u32::from(entry.waiter.as_bytes()[0]);
-            pause -= pause * part / (256 * SPREAD);
+            pause = pause_in_crowd(now, pause, entry.waiter);
         }
         if let Some(left) = left {
             let behind = before.saturating_sub(PLACES_IN_FRONT);
@@ -214,6 +214,14 @@ impl Acquire {
 /// `per_step` make it longer.
 fn step_of(count: u64, per_step: u64) -> u32 {
     (count / per_step + 1).min(STEPS_MAX) as u32
+}
+
+/// How long a first waiter pauses whose client has very many.
+fn pause_in_crowd(now: Time, longest: Duration, waiter: Token) -> Duration {
+    let part = u32::from(waiter.as_bytes()[0]);
+    let pause = longest - longest * part / (256 * SPREAD);
+    let after_others = now.after(pause).since(Time::ZERO).as_nanos() % TOGETHER.as_nanos();
+    pause - Duration::from_nanos(after_others as u64)
 }
 
 fn multiple(lease: Ttl, step: u32) -> Ttl {
