@@ -1,6 +1,7 @@
 //! The context that clients and nodes share: time, random numbers, the network, and the checker.
 
 use crate::checker::Checker;
+use crate::lineage::Lineage;
 use crate::network::Network;
 use crate::options::Options;
 use crate::queue::Queue;
@@ -19,6 +20,8 @@ pub(crate) struct Context {
     pub(crate) checker: Checker,
     /// The present master of each group, and its epoch, as its failover authority names it.
     pub(crate) named: Vec<(usize, u64)>,
+    /// Of each server of all groups.
+    pub(crate) lineages: Vec<Lineage>,
     /// Unsolicited replies in flight.
     pub(crate) strays: Vec<Stray>,
     /// When the last byte that is held back arrives.
@@ -48,6 +51,7 @@ impl Context {
             network,
             checker,
             named: Vec::new(),
+            lineages: Vec::new(),
             strays: Vec::new(),
             held_until: 0,
             has_faults_ended: false,

@@ -28,6 +28,7 @@ mod checker;
 mod client;
 mod clock;
 mod context;
+mod lineage;
 mod mistake;
 mod network;
 mod node;
@@ -310,6 +311,10 @@ fn no_failover_of_a_group_gives_a_lock_away() {
         assert!(
             tally.reclaimed > histories / 10,
             "nor those where few locks are reclaimed"
+        );
+        assert!(
+            tally.proofs > histories / 10,
+            "nor those with few reigns that are proven"
         );
         assert!(
             tally.moves > histories / 10,

@@ -230,6 +230,9 @@ impl Node {
             None => self.run_other(context, connection, words),
         };
         let reply = self.reign_as_greeted(context, connection, words, reply);
+        if replication::is_proof(words, &reply) {
+            context.tally.proofs += 1;
+        }
         self.note(context, connection, words, &reply);
         let Some(served) = self.served.get(&connection) else {
             return;

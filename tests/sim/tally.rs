@@ -39,6 +39,7 @@ pub(crate) struct Tally {
     /// Of groups: elections of a master, grants and extensions after the first of them, and how
     /// often a server set the key of a lock again that it had lost.
     pub(crate) elections: u64,
+    pub(crate) proofs: u64,
     pub(crate) grants_after: u64,
     pub(crate) extensions_after: u64,
     pub(crate) reclaimed: u64,
@@ -145,6 +146,7 @@ impl Tally {
         self.restored_permits += other.restored_permits;
         self.examined += other.examined;
         self.elections += other.elections;
+        self.proofs += other.proofs;
         self.grants_after += other.grants_after;
         self.extensions_after += other.extensions_after;
         self.reclaimed += other.reclaimed;
@@ -200,8 +202,9 @@ impl fmt::Display for Tally {
         if self.elections > 0 {
             write!(
                 f,
-                "; {} elections, then {} grants, {} extensions, {} reclaimed, {} moves",
+                "; {} elections, {} proofs, then {} grants, {} extensions, {} reclaimed, {} moves",
                 self.elections,
+                self.proofs,
                 self.grants_after,
                 self.extensions_after,
                 self.reclaimed,

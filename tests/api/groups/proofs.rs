@@ -3,8 +3,11 @@
 
 use std::time::{Duration, Instant};
 
+use redlatch::error::NodeAnswer;
 use redlatch::status::GroupStatus;
 use redlatch::{Error, LockClient, LockGuard, NodeError};
+use support::cli::Value;
+use support::cluster::Cluster;
 use support::eventually;
 use support::locks::{LIMIT, can_be_acquired};
 use support::redis::Server;
@@ -33,7 +36,7 @@ fn status(client: &LockClient) -> GroupStatus {
 
 /// Servers that were started a moment ago prove nothing: waits until they were not.
 #[track_caller]
-fn run_for_long(servers: &[Server]) {
+fn run_for_long(servers: &[&Server]) {
     let uptime = |server: &Server| {
         let info = server.command(&["INFO", "server"]);
         info.field("uptime_in_seconds")
@@ -42,7 +45,7 @@ fn run_for_long(servers: &[Server]) {
             .unwrap()
     };
     let is_long = |server: &Server| uptime(server) > QUARANTINE.as_secs() + 1;
-    assert!(eventually(LIMIT, || servers.iter().all(is_long)));
+    assert!(eventually(LIMIT, || servers.iter().all(|it| is_long(it))));
 }
 
 fn has_all(replica: &Server, master: &Server) -> bool {
@@ -65,7 +68,7 @@ fn follow(replica: &Server, master: &Server) {
 /// A group that has been in use for long, and a lock that is kept there.
 fn used(servers: &[Server], url: &str) -> LockGuard {
     adopt_for(&servers[0], "replicas=2");
-    run_for_long(servers);
+    run_for_long(&servers.iter().collect::<Vec<_>>());
     let holder = client(url);
     holder
         .request("kept")
@@ -117,13 +120,35 @@ fn a_master_that_is_restarted_with_all_its_data_is_proven() {
     kept.ensure_held().unwrap();
 }
 
+/// The cluster stops the writes before that, so the others need not copy anything.
+#[test]
+fn a_failover_of_a_cluster_by_command_is_proven() {
+    let cluster = Cluster::start(1, 2);
+    let servers: Vec<&Server> = cluster.servers.iter().map(|it| &**it).collect();
+    let client = client(&format!("{}?nodes=1&replicas=2", cluster.url()));
+    let is_adopted = || {
+        let reports = client.adopt_groups().unwrap();
+        reports[0].answer == NodeAnswer::Answered
+    };
+    assert!(eventually(LIMIT, is_adopted));
+    run_for_long(&servers);
+    let kept = client.request("kept").ttl(TTL).keep_alive();
+    let kept = kept.try_lock_for(LIMIT).unwrap().expect("it is free");
+    let all = || servers[1..].iter().all(|it| has_all(it, servers[0]));
+    assert!(eventually(LIMIT, all));
+    assert_eq!(servers[1].command(&["CLUSTER", "FAILOVER"]), Value::ok());
+    assert!(eventually(LIMIT, || info(servers[1], "role") == "master"));
+    expect_proven(&client, &kept, "cluster");
+    kept.ensure_held().unwrap();
+}
+
 /// The other replica has the lock, and the promoted one has not.
 #[test]
 fn a_server_that_lags_is_promoted_without_proof_and_gives_nothing_away() {
     let mut servers = replicated(2);
     let holder = client(&url(&servers[0]));
     adopt_for(&servers[0], "replicas=2");
-    run_for_long(&servers);
+    run_for_long(&[&servers[0], &servers[1], &servers[2]]);
     // It is stopped, and cannot connect again.
     servers[1].pause();
     servers[0].command(&["CLIENT", "KILL", "TYPE", "replica"]);
@@ -150,7 +175,7 @@ fn a_replica_that_restarts_from_an_old_copy_is_promoted_without_proof() {
     let holder = client(&url(&servers[0]));
     adopt_for(&servers[0], "replicas=2");
     drop(take(&holder, TTL));
-    run_for_long(&servers);
+    run_for_long(&[&servers[0], &servers[2]]);
     assert!(eventually(LIMIT, || has_all(&servers[1], &servers[0])));
     servers[1].command(&["SAVE"]);
     servers[1].kill();
@@ -210,7 +235,7 @@ fn problem(client: &LockClient) -> NodeError {
             return false;
         };
         match &error.reports()[0].answer {
-            redlatch::error::NodeAnswer::Failed(why) => problem = Some(why.clone()),
+            NodeAnswer::Failed(why) => problem = Some(why.clone()),
             other => panic!("{other:?}"),
         }
         problem.as_ref().is_some_and(NodeError::is_permanent)
@@ -238,7 +263,7 @@ fn clients_that_count_in_another_way_are_refused_until_a_person_renews() {
     let two = client(&url(&servers[0]));
     differs(&two, Some(2), None);
     let renewed = two.renew_groups().unwrap();
-    assert_eq!(renewed[0].answer, redlatch::error::NodeAnswer::Answered);
+    assert_eq!(renewed[0].answer, NodeAnswer::Answered);
     drop(take(&two, TTL));
     differs(&plain, None, None);
 }

@@ -89,6 +89,10 @@ impl DrivenSockets for Sockets<'_> {
             rounds.looking(node, now);
             self.look_for_master(rounds, node);
         }
+        if rounds.inquires_at(node).is_some_and(is_due) {
+            rounds.inquiring(node, now);
+            self.inquire(rounds, node);
+        }
         let link = &mut self.links[node.index()];
         let Context {
             network,
@@ -190,6 +194,37 @@ impl Sockets<'_> {
         };
         if rounds.named(node, now, epoch, now, it_is) {
             tally.moves += 1;
+        }
+    }
+
+    /// Asks the servers of the group for their histories. Some do not answer.
+    fn inquire(&mut self, rounds: &mut impl Conversation, node: Node) {
+        let Link::Connected(connection) = self.links[node.index()] else {
+            return;
+        };
+        let now = self.time();
+        let Context {
+            network,
+            queue,
+            random,
+            options,
+            lineages,
+            ..
+        } = &mut *self.context;
+        let (Some(groups), Some(server)) =
+            (&options.groups, network.connections[connection].server)
+        else {
+            return;
+        };
+        let Some(master) = lineages[server].history(queue.now()) else {
+            return;
+        };
+        let group = server / groups.size;
+        for lineage in &lineages[group * groups.size..][..groups.size] {
+            let history = lineage.history(queue.now());
+            if let Some(history) = history.filter(|_| random.chance(700)) {
+                rounds.heard(node, now, &history, &master);
+            }
         }
     }
 }

@@ -39,12 +39,13 @@ impl Node {
         };
     }
 
-    /// Becomes the master, in a reign of this name.
-    pub(crate) fn promote(&mut self, id: String) {
+    /// Becomes the master, in a reign of this name, behind that one.
+    pub(crate) fn promote(&mut self, id: String, former: String) {
         self.replicated = Some(Replicated::default());
         let offset = self.keyspace.replication.offset;
         self.keyspace.replication = Replication {
             id: Some(id),
+            former: Some(former),
             offset,
             ..Replication::default()
         };
@@ -71,6 +72,11 @@ impl Node {
 
     pub(crate) fn is_replica(&self) -> bool {
         self.keyspace.replication.is_replica
+    }
+
+    /// How far it has come.
+    pub(crate) fn offset(&self) -> u64 {
+        self.keyspace.replication.offset
     }
 
     /// What its replicas are to be sent.
@@ -242,7 +248,17 @@ impl Node {
 
 /// Has this written the marker that there was?
 fn is_touch(words: &[&[u8]], reply: &OwnedReply) -> bool {
-    let is_step = matches!(words, [.., b"touch", _, _, _, _]);
+    is_marked(words, b"touch", reply)
+}
+
+/// Does the group say from this on that its reign is proven?
+pub(super) fn is_proof(words: &[&[u8]], reply: &OwnedReply) -> bool {
+    is_marked(words, b"prove", reply)
+}
+
+/// Was a marker told after this step of the script?
+fn is_marked(words: &[&[u8]], wanted: &[u8], reply: &OwnedReply) -> bool {
+    let is_step = matches!(words, [.., step, _, _, _, _] if *step == wanted);
     let OwnedReply::Array(said) = reply else {
         return false;
     };

@@ -9,6 +9,7 @@
 use super::Simulation;
 use crate::clock::{MILLIS, SECONDS};
 use crate::context::Context;
+use crate::lineage::Lineage;
 use crate::node::{Health, Memory, Written};
 use crate::queue::Event;
 use redlatch_protocol::node::MARKER;
@@ -84,6 +85,13 @@ impl Simulation {
             .iter()
             .map(|master| (*master, 0))
             .collect();
+        let masters = &self.groups.masters;
+        let first = |server: usize| {
+            let master = masters[server / size];
+            let id = &self.nodes[master].run_id;
+            Lineage::first(&self.nodes[server].run_id, id, server == master)
+        };
+        self.context.lineages = (0..self.nodes.len()).map(first).collect();
         for server in 0..self.nodes.len() {
             self.nodes[server].replicate(!self.groups.is_master(server));
             self.follow(server);
@@ -177,6 +185,8 @@ impl Simulation {
             return;
         };
         let offset = written.0;
+        let master = self.context.lineages[link.master].clone();
+        self.context.lineages[server].follow(&master, self.nodes[server].offset());
         self.nodes[server].apply(&written);
         let delay = self.lag();
         self.context.queue.after(
@@ -237,6 +247,7 @@ impl Simulation {
             self.context
                 .trace(|| format!("server {server} is a replica from now on"));
             self.nodes[server].demote(&mut self.context, is_closing);
+            self.context.lineages[server].demote();
             self.abandon(server);
         }
         if self.nodes[master].health != Health::Up {
@@ -276,6 +287,7 @@ impl Simulation {
     /// A server of a group has crashed.
     pub(super) fn crashed(&mut self, server: usize) {
         if self.context.options.groups.is_some() {
+            self.context.lineages[server].crash();
             self.unlink(server);
             self.abandon(server);
         }
@@ -290,6 +302,8 @@ impl Simulation {
         let until = self.groups.servers[server].until;
         let goes_on = self.groups.is_master(server) || now < until;
         self.nodes[server].replicate(!goes_on);
+        let run_id = &self.nodes[server].run_id;
+        self.context.lineages[server].restart(now, run_id, goes_on);
         if !self.groups.is_master(server) {
             let at = if goes_on { until } else { now + RETRY };
             self.context.queue.at(at, Event::Follow { server });
@@ -348,7 +362,10 @@ impl Simulation {
         } else {
             self.context.tally.fault("replica promoted");
             let is_closing = self.context.random.chance(groups.closing_permille);
-            self.nodes[server].promote(format!("{}e{}", server, self.groups.epoch));
+            let id = format!("{}e{}", server, self.groups.epoch);
+            let offset = self.nodes[server].offset();
+            let former = self.context.lineages[server].promote(&id, offset);
+            self.nodes[server].promote(id, former);
             if is_closing {
                 self.nodes[server].end_all(&mut self.context);
             }
