@@ -103,15 +103,18 @@ pub(crate) enum Mistake {
     /// Votes count that no replica has acknowledged, of a master that may have been replaced long
     /// ago.
     NothingAcknowledged,
+    /// Servers that were copied anew, or started a moment ago, prove that nothing is missing.
+    CopiesAreWitnesses,
 }
 
 /// Those about replicated groups. Each gives a lock to two clients.
-pub(crate) const OF_GROUPS: [Mistake; 5] = [
+pub(crate) const OF_GROUPS: [Mistake; 6] = [
     Mistake::ReignUnchecked,
     Mistake::ReignNotAwaited,
     Mistake::NoBound,
     Mistake::ReclaimedAtOnce,
     Mistake::NothingAcknowledged,
+    Mistake::CopiesAreWitnesses,
 ];
 
 /// Those about transactions.
@@ -185,7 +188,7 @@ impl Mistake {
             Self::TwinsUnrecognised | Self::ForgetfulNodeVotes => 80,
             Self::ReignUnchecked => 65,
             Self::UndoOnlyWhereGranted => 60,
-            Self::UndoForgotten | Self::OlderStateTrusted => 50,
+            Self::UndoForgotten | Self::OlderStateTrusted | Self::CopiesAreWitnesses => 50,
             Self::CommittedAborted => 30,
             Self::TokenReused => 25,
             Self::ValidityFromReply | Self::TurnAssumed => 15,

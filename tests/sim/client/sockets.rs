@@ -222,7 +222,11 @@ impl Sockets<'_> {
         let group = server / groups.size;
         for lineage in &lineages[group * groups.size..][..groups.size] {
             let history = lineage.history(queue.now());
-            if let Some(history) = history.filter(|_| random.chance(700)) {
+            if let Some(mut history) = history.filter(|_| random.chance(700)) {
+                if options.has(Mistake::CopiesAreWitnesses) {
+                    history.former.clone_from(&master.former);
+                    history.uptime = master.uptime;
+                }
                 rounds.heard(node, now, &history, &master);
             }
         }

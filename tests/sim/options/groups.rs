@@ -102,7 +102,7 @@ impl Options {
         self.greedy_permille = random.pick(&[0, 0, 200]);
         (self.faults_end_at, self.events_max) = (random.between(3, 8) * SECONDS, 8_000);
         let is_acknowledged = match self.mistake {
-            Some(Mistake::NothingAcknowledged) => true,
+            Some(Mistake::NothingAcknowledged | Mistake::CopiesAreWitnesses) => true,
             Some(_) => false,
             None => random.chance(400),
         };
