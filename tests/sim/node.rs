@@ -230,9 +230,7 @@ impl Node {
             None => self.run_other(context, connection, words),
         };
         let reply = self.reign_as_greeted(context, connection, words, reply);
-        if replication::is_proof(words, &reply) {
-            context.tally.proofs += 1;
-        }
+        context.tally.proofs += u64::from(replication::is_proof(words, &reply));
         self.note(context, connection, words, &reply);
         let Some(served) = self.served.get(&connection) else {
             return;

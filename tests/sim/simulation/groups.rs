@@ -362,10 +362,7 @@ impl Simulation {
         } else {
             self.context.tally.fault("replica promoted");
             let is_closing = self.context.random.chance(groups.closing_permille);
-            let id = format!("{}e{}", server, self.groups.epoch);
-            let offset = self.nodes[server].offset();
-            let former = self.context.lineages[server].promote(&id, offset);
-            self.nodes[server].promote(id, former);
+            self.begin_reign(server);
             if is_closing {
                 self.nodes[server].end_all(&mut self.context);
             }
@@ -391,6 +388,14 @@ impl Simulation {
         {
             self.follow_soon(replica);
         }
+    }
+
+    /// A replica becomes the master, in a reign of its own.
+    fn begin_reign(&mut self, server: usize) {
+        let id = format!("{}e{}", server, self.groups.epoch);
+        let offset = self.nodes[server].offset();
+        let former = self.context.lineages[server].promote(&id, offset);
+        self.nodes[server].promote(id, former);
     }
 
     /// Some clients lose their connections to a server that is replaced, and find its successor.
