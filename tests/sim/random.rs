@@ -3,7 +3,7 @@
 use redlatch_protocol::engine::Jitter;
 
 /// Random numbers that follow from a seed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Random(Jitter);
 
 impl Random {

@@ -28,6 +28,7 @@ use crate::tally::Tally;
 use groups::Groups;
 use idle_clients::IdleClient;
 use plain_set_clients::ForeignLock;
+use std::time::Duration;
 
 /// The result of a history.
 #[derive(Debug)]
@@ -67,21 +68,22 @@ impl Simulation {
         let mut context = Context::new(options, random, is_traced);
         context.trace(|| format!("{:#?}", context.options));
         let password = context.options.password;
-        let size = context
-            .options
-            .groups
-            .as_ref()
-            .map_or(1, |groups| groups.size);
+        let groups = context.options.groups.as_ref();
+        let size = groups.map_or(1, |groups| groups.size);
+        let skew = groups.map_or(Duration::ZERO, |groups| groups.skew);
+        let mut ahead = context.random.clone();
         let mut shown = clock(&mut context, false);
         let nodes = (0..context.options.servers())
             .map(|server| {
                 let index = server / size;
-                // The clocks of a group agree.
+                // The clocks of a group differ by no more than that.
                 if server > 0 && server % size == 0 {
                     shown = clock(&mut context, false);
                 }
                 let ability = context.options.queueing.abilities[index];
-                Node::new((index, server), shown, password, ability)
+                let mut own = shown;
+                own.jump(ahead.below(skew.as_nanos() as u64));
+                Node::new((index, server), own, password, ability)
             })
             .collect();
         let mut simulation = Self {

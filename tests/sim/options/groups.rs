@@ -21,6 +21,8 @@ pub(crate) struct Grouping {
     /// How long a write takes to a replica, and how often many times as long.
     pub(crate) lag: (u64, u64),
     pub(crate) late_permille: u64,
+    /// By how much the clocks of its servers differ at most.
+    pub(crate) skew: Duration,
     /// How often a promotion closes the connections of the servers that learn of it.
     pub(crate) closing_permille: u64,
     /// How often a client is led to a replaced master that still goes on, or to a replica.
@@ -34,6 +36,7 @@ impl Options {
             bound,
             is_acknowledged,
             size,
+            skew,
             ..
         }) = self.groups
         else {
@@ -50,7 +53,7 @@ impl Options {
             named_within: bound,
             max_ttl,
             replicas: is_acknowledged.then(|| size as u32 - 1),
-            skew: Duration::ZERO,
+            skew,
         };
         session.quarantine = Some(group.quarantine());
         // Not none: a server that was named a moment ago is greeted.
@@ -65,6 +68,16 @@ impl Options {
             _ => {}
         }
         session.group = Some(Arc::new(group));
+    }
+
+    /// By how much the clocks of a group's servers differ at most. With a mistake they agree: it is
+    /// found in the histories in which it was found. Nothing is drawn for it: the other histories
+    /// are what they were but for the clocks.
+    fn skew(&self, random: &Random) -> Duration {
+        match self.mistake {
+            Some(_) => Duration::ZERO,
+            None => Duration::from_millis(random.clone().pick(&[0, 10, 100])),
+        }
     }
 
     /// Nodes that are replicated groups, of which one server after another becomes the master.
@@ -132,6 +145,7 @@ impl Options {
             is_acknowledged,
             lag: (100 * MICROS, random.pick(&[MILLIS, 5 * MILLIS])),
             late_permille: random.pick(&[0, 100, 300]),
+            skew: self.skew(random),
             closing_permille: random.pick(&[0, 500, 1_000]),
             astray_permille: random.pick(&[0, 100, 300]),
         });

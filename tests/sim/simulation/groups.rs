@@ -3,8 +3,9 @@
 //!
 //! A replaced master goes on for a while, with the clients and the replicas that it has. It stops
 //! within the bound, also if it was frozen meanwhile; if replicas must acknowledge each vote, it
-//! goes on for as long as it likes. Its successor may die before it has learned so, and
-//! then it is elected again in the same reign. The clocks of a group's servers agree.
+//! goes on for as long as it likes. Its successor may die before it has learned so, and then it is
+//! elected again in the same reign. The clocks of a group's servers differ by a little, and the end
+//! of a key is a time that the master of then has set.
 
 use super::Simulation;
 use crate::clock::{MILLIS, SECONDS};
