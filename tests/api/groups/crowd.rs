@@ -21,7 +21,7 @@ use support::program::{end_with_parent, test_process};
 use support::proxy::Proxy;
 use support::sentinel::{SentinelGroup, info};
 
-use super::adopt;
+use super::adopt_for;
 use super::rivals::{Held, Master, Rival};
 
 /// Longer than it takes to promote another server: a lock that was lost is held then.
@@ -192,13 +192,13 @@ impl Drop for Crowd<'_> {
 /// masters were stopped or killed.
 fn storm(way: Way, mut is_enough: impl FnMut(&Claims) -> bool) -> (Claims, Vec<Instant>) {
     let mut group = SentinelGroup::start(2);
-    adopt(&group.servers[0], "");
-    let relay = Proxy::start(group.servers[0].port());
     let has_rule = way == Way::ByTheRule;
+    adopt_for(&group.servers[0], if has_rule { "replicas=2" } else { "" });
+    let relay = Proxy::start(group.servers[0].port());
     let address = if has_rule { group.url() } else { relay.url() };
     let all_claims = Claims::default();
     let mut failovers = Vec::new();
-    // With the rule, there is a lock without a replica for as long as the bound at most.
+    // With the rule, no lock counts without a replica.
     let lost_within = if has_rule { BOUND * 4 / 5 } else { LIMIT };
     thread::scope(|scope| {
         let members = Vec::new();
