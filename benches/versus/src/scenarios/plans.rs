@@ -55,7 +55,7 @@ const PROBE_DROPPED: Row = row("the probe, drop", "probe-drop", "");
 pub const GROUP: Plan = Plan {
     title: "one server, and a replicated group",
     about: "On a group, the client asks behind the votes of each write in whose reign they were \
-            given. The server is the same and has no replica; no majority vouches for it.",
+            given. The server is the same and has no replica; none acknowledges.",
     rows: &[REDLATCH, row("redlatch, on a group", "redlatch-group", "")],
     is_watched: true,
     ..PLAN

@@ -31,7 +31,7 @@ fn of_group(
 }
 
 #[test]
-fn a_group_without_a_bound_is_a_warning_unless_a_majority_vouches() {
+fn a_group_without_a_bound_is_a_warning_unless_replicas_acknowledge() {
     let min = |wanted, lag| FailoverSettings {
         min_replicas: Some(wanted),
         max_lag: Some(Duration::from_secs(lag)),
