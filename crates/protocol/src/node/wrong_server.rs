@@ -127,11 +127,10 @@ pub(super) fn show_mode(
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
     let others = match (named, found) {
-        (_, Some(found)) => format!("other clients of the group have replicas={found} in its URL"),
-        (None, None) => "other clients of the group have replicas= in its URL".to_owned(),
+        (_, Some(found)) => format!("the URLs of the group's other clients have replicas={found}"),
+        (None, None) => "the URLs of the group's other clients have replicas=".to_owned(),
         (Some(_), None) => {
-            "other clients of the group have no replicas= in its URL, or are of an earlier version"
-                .to_owned()
+            "the group's other clients have no replicas= in their URLs, or are older".to_owned()
         }
     };
     let own = match named {
