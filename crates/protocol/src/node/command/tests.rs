@@ -1,6 +1,7 @@
 //! The encoding of every verb, and the meaning of every kind of reply to each.
 
 mod fencing;
+#[cfg(feature = "groups")]
 mod groups;
 mod handoff;
 mod queue;

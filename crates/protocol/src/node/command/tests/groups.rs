@@ -1,12 +1,12 @@
 //! What is written to a replicated group, whose keys live longer than their locks.
 
 use super::*;
-use crate::engine::Share;
+use crate::engine::{Channel, Command, Listen, ListenStep, Share};
 use crate::node::fixture::{fenced, fenced_handoff, share};
 use crate::node::shared_request::LastRequests;
 
 /// A group whose keys stand behind this tag, and whose clocks differ by so many milliseconds.
-pub(super) fn group(tag: &str, skew: u64) -> GroupOptions {
+fn group(tag: &str, skew: u64) -> GroupOptions {
     let bound = Duration::from_secs(5);
     GroupOptions {
         tag: tag.as_bytes().into(),
@@ -101,4 +101,26 @@ fn what_is_written_once_for_single_servers_is_not_written_to_a_group() {
     assert_eq!(written(None), longer(&request, Form::Digest, &[]));
     let group = group("", 1_500);
     assert_eq!(written(Some(&group)), to_group(&request, Form::Digest));
+}
+
+#[test]
+fn the_channel_of_a_slot_is_one_of_its_shard() {
+    let channel = Channel {
+        number: 0xab,
+        is_sharded: true,
+    };
+    let mut subscribe = request(Verb::Listen, 7, at(0));
+    subscribe.command = Command::Listen(Listen {
+        key: Arc::from(&b"key"[..]),
+        step: ListenStep::Subscribe(channel),
+    });
+    let mut out = Vec::new();
+    let group = group("{fjl}", 0);
+    encode(&subscribe, Form::Source, 0, Some(&group), &mut out);
+    assert_eq!(
+        out,
+        words(&[b"SSUBSCRIBE", b"redlatch:{fjl}00000000000000ab"])
+    );
+    let subscribed = ">3\r\n$10\r\nssubscribe\r\n$30\r\nredlatch:{fjl}00000000000000ab\r\n:1\r\n";
+    assert_eq!(meaning(&subscribe, subscribed), Ok(yes()));
 }

@@ -1,6 +1,5 @@
 //! The queue: the encoding of its requests, and the meaning of their answers.
 
-use super::groups::group;
 use super::*;
 use crate::engine::{
     Channel, Command, Listen, ListenStep, PermitSet, QueueView, WAITER_NUMBER_MAX,
@@ -159,20 +158,6 @@ fn being_notified_takes_four_commands() {
     ["+OK\r\n", ":57\r\n", ">1\r\n$1\r\nx\r\n"]
         .iter()
         .for_each(|bytes| is_nonsense(&subscribe, bytes));
-    let channel = Channel {
-        is_sharded: true,
-        ..channel
-    };
-    let subscribe = listen(ListenStep::Subscribe(channel));
-    let mut of_shard = Vec::new();
-    let group = group("{fjl}", 0);
-    encode(&subscribe, Form::Source, 0, Some(&group), &mut of_shard);
-    assert_eq!(
-        of_shard,
-        words(&[b"SSUBSCRIBE", b"redlatch:{fjl}00000000000000ab"])
-    );
-    let subscribed = ">3\r\n$10\r\nssubscribe\r\n$30\r\nredlatch:{fjl}00000000000000ab\r\n:1\r\n";
-    assert_eq!(meaning(&subscribe, subscribed), Ok(yes()));
     let enable = listen(ListenStep::Enable);
     let expected = words(&[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]);
     assert_eq!(encoded(&enable, Form::Source), expected);
