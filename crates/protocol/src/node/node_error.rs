@@ -1,7 +1,7 @@
 //! Why a node's answer does not count in a round, reported to the user for each node.
 
 use super::server_error::{ServerError, ServerErrorKind, presentable};
-use super::wrong_server::{WrongServer, show_mode};
+use super::wrong_server::{WrongServer, show_crowd, show_mode};
 use crate::engine::NoVote;
 use crate::resp::ProtocolError;
 use std::sync::Arc;
@@ -82,6 +82,9 @@ pub enum NodeError {
         named: u32,
         /// How many the master lists, in any state.
         listed: usize,
+        /// Has it been so for longer than a master lists a replica that has died, or that has come
+        /// back from another address?
+        is_permanent: bool,
     },
     /// Other clients of the group have another number of `replicas` in its URL, or none: they count
     /// votes in another way.
@@ -132,12 +135,13 @@ impl NodeError {
             | Self::OtherProcess
             | Self::WrongServer(_)
             | Self::LookupRefused(_)
-            | Self::TooManyReplicas { .. }
             | Self::ModeDiffers { .. }
             | Self::HidesReign => true,
             Self::Server(error) => error.kind.is_permanent(),
             Self::Tls(error) => error.kind.is_permanent(),
-            Self::Refused { is_permanent, .. } => *is_permanent,
+            Self::Refused { is_permanent, .. } | Self::TooManyReplicas { is_permanent, .. } => {
+                *is_permanent
+            }
             _ => false,
         }
     }
@@ -184,11 +188,11 @@ impl fmt::Display for NodeError {
                     "{acknowledged} replicas have acknowledged the vote in time, and {wanted} must"
                 )
             }
-            Self::TooManyReplicas { named, listed } => write!(
-                f,
-                "the master has {listed} replicas, and the URL says replicas={named}: write \
-                 replicas={listed} into the URLs of all clients"
-            ),
+            Self::TooManyReplicas {
+                named,
+                listed,
+                is_permanent,
+            } => show_crowd(*named, *listed, *is_permanent, f),
             Self::ModeDiffers { named, found } => show_mode(*named, *found, f),
             Self::NoMaster(text) => write!(f, "no master: {text}"),
             Self::LookupRefused(text) => write!(f, "the master cannot be looked up: {text}"),

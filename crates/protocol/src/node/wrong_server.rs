@@ -119,6 +119,25 @@ impl fmt::Display for WrongServer {
     }
 }
 
+/// That the master of a group lists more replicas than the URL says, and what to write.
+pub(super) fn show_crowd(
+    named: u32,
+    listed: usize,
+    is_permanent: bool,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let unless = if is_permanent {
+        ""
+    } else {
+        ", unless one was just replaced, and is listed until repl-timeout"
+    };
+    write!(
+        f,
+        "the master lists {listed} replicas, and the URL says replicas={named}: write \
+         replicas={listed} into the URLs of all clients{unless}"
+    )
+}
+
 /// That the URLs of a group's clients have different numbers of replicas, and what to write. `None`
 /// of others is none, or not known.
 pub(super) fn show_mode(

@@ -126,6 +126,7 @@ impl Reign {
                 return Err(NodeError::TooManyReplicas {
                     named: replicas.0,
                     listed,
+                    is_permanent: false,
                 });
             }
             Weight::Acknowledged => {}

@@ -38,6 +38,8 @@ pub(super) struct Group {
     pub(super) refusal: Option<NodeError>,
     /// Since when each server that was greeted was a replica, and heard its master.
     pub(super) replica_since: Option<Time>,
+    /// Since when the master lists more replicas than are named.
+    pub(super) crowded_since: Option<Time>,
     /// The reign that was greeted last, on whatever connection.
     pub(super) last: Option<Reign>,
     /// For how long it is known, and how long its grants do not count, if it is another one than
@@ -52,6 +54,7 @@ impl Group {
     pub(super) fn forget(&mut self) {
         let before = std::mem::take(self);
         self.replica_since = before.replica_since;
+        self.crowded_since = before.crowded_since;
         self.last = before.last;
         self.search = before.search;
     }

@@ -17,6 +17,10 @@ use std::time::Duration;
 /// address for a few seconds, and for a minute at most.
 const NAME_MOVES_WITHIN: Duration = Duration::from_secs(60);
 
+/// For how long a master may list a replica that has died, or that has come back from another
+/// address: `repl-timeout`, a minute by default, and some more.
+const LISTED_FOR: Duration = Duration::from_secs(90);
+
 impl LeastUptime {
     /// The lower bound for what is this old now.
     pub(in crate::node::session) fn aged(now: Time, age: Duration) -> Self {
@@ -267,13 +271,19 @@ impl Session {
             _ => Err(NodeError::HidesReign),
         };
         match judged {
-            Ok(()) => {}
+            Ok(()) => self.trust.group.crowded_since = None,
             Err(problem @ NodeError::NotAcknowledged { .. }) => {
                 self.trust.group.search.doubt();
                 self.lose_unchecked(now, &problem);
                 return Ok(());
             }
-            Err(problem @ NodeError::TooManyReplicas { .. }) => {
+            Err(NodeError::TooManyReplicas { named, listed, .. }) => {
+                let since = *self.trust.group.crowded_since.get_or_insert(now);
+                let problem = NodeError::TooManyReplicas {
+                    named,
+                    listed,
+                    is_permanent: now.since(since) >= LISTED_FOR,
+                };
                 self.lose_unchecked(now, &problem);
                 return Ok(());
             }

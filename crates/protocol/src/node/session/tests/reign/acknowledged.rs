@@ -36,16 +36,21 @@ pub(in crate::node::session::tests) fn numbers(sent: &str) -> Vec<&str> {
 /// too: it is acknowledged, unless that is to be seen.
 pub(in crate::node::session::tests) fn greeted_with(marker: &str) -> ScriptedSession {
     let mut talk = connected(Some(2));
+    let passed = if marker.contains(" - ") { 69 } else { 70 };
+    answer_greeting(&mut talk, marker, &[passed, 60]);
+    talk
+}
+
+/// Answers the greeting, and what is asked behind it with these replicas.
+fn answer_greeting(talk: &mut ScriptedSession, marker: &str, replicas: &[u64]) {
     let sent = talk.written();
     let numbers = numbers(&sent);
     assert!(sent.contains("greet") && numbers.len() == 4, "{sent}");
     talk.hear(standing(numbers[0], marker, 60, &[]));
     talk.hear(standing(numbers[1], marker, 70, &[]));
     talk.hear(":0\r\n");
-    let passed = if marker.contains(" - ") { 69 } else { 70 };
-    talk.hear(standing(numbers[3], marker, 90, &[passed, 60]));
+    talk.hear(standing(numbers[3], marker, 90, replicas));
     assert!(!talk.session.is_down());
-    talk
 }
 
 /// Asks for a lock, which the server grants, and answers the questions behind it with these
@@ -121,14 +126,36 @@ fn an_acknowledged_vote_counts_if_both_answers_are_of_the_reign_that_was_greeted
 #[test]
 fn a_group_with_more_replicas_than_are_named_has_no_vote() {
     let marker = text("900000", "0 0");
+    let both = [&*marker, &*marker];
     let mut talk = greeted_with(&marker);
-    let problem = vote(&mut talk, [&*marker, &*marker], 100, &[100, 100, 100]).unwrap_err();
-    let expected = NodeError::TooManyReplicas {
-        named: 2,
-        listed: 3,
+    let crowded = |is_permanent| {
+        Err(NodeError::TooManyReplicas {
+            named: 2,
+            listed: 3,
+            is_permanent,
+        })
     };
-    assert!(problem.is_permanent() && problem == expected, "{problem:?}");
+    let problem = vote(&mut talk, both, 100, &[100, 100, 100]).unwrap_err();
     assert!(problem.to_string().contains("replicas=3"), "{problem}");
+    assert!(problem.to_string().contains("repl-timeout"), "{problem}");
+    // One that has died, or that has come back from another address, is listed for a while.
+    let mut vote_later = |millis, listed: &[u64]| {
+        talk.lose();
+        talk.pass(millis);
+        talk.connect();
+        talk.hear(greeting("a", 1_000));
+        answer_greeting(&mut talk, &marker, listed);
+        vote(&mut talk, both, 100, listed)
+    };
+    let many = &[100, 100, 100];
+    assert_eq!(vote_later(89_999, many), crowded(false));
+    assert_eq!(vote_later(1, many), crowded(true));
+    assert_eq!(vote_later(1_000, &[100, 100]), Ok(()));
+    assert_eq!(vote_later(1_000, many), crowded(false));
+    assert_eq!(vote_later(89_999, many), crowded(false));
+    let problem = vote_later(1, many).unwrap_err();
+    assert_eq!(Err(problem.clone()), crowded(true));
+    assert!(problem.is_permanent() && !problem.to_string().contains("repl-timeout"));
 }
 
 /// The server may have begun another reign since, in which the session was never greeted.
