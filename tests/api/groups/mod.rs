@@ -5,6 +5,7 @@
 mod clocks;
 mod clusters;
 mod crowd;
+mod failovers;
 mod findings;
 mod masters_that_go_on;
 mod names_that_move;
