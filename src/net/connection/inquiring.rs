@@ -10,9 +10,11 @@ use crate::node::Conversation;
 impl NodeConnection {
     /// Begins to ask, if the session wants that now. It does not while the last answers may come.
     pub(super) fn inquire_if_due<C: Conversation>(&mut self, io: &mut Io<'_, C>) {
+        let Some(due_at) = io.conversation.inquires_at(self.node) else {
+            return;
+        };
         let now = clock::now();
-        let due_at = io.conversation.inquires_at(self.node);
-        if due_at.is_none_or(|due_at| now < due_at) {
+        if now < due_at {
             return;
         }
         io.conversation.inquiring(self.node, now);
