@@ -11,7 +11,9 @@ use super::stream::TlsTarget;
 use super::witness::Inquiries;
 use crate::clock::{self, Time};
 use crate::node::handshake::auth;
-use crate::node::{MARKER, NodeError, ServerError, ServerErrorKind, WrongServer, tag_of};
+use crate::node::{
+    MARKER, NodeError, ServerError, ServerErrorKind, WrongServer, presentable, tag_of,
+};
 use crate::node_url::{Address, HostPort, Login};
 use crate::resp::{Decoder, ProtocolError, Reply, decode, encode_command};
 use agreement::expect_one_group;
@@ -62,7 +64,7 @@ impl Answer {
     /// text.
     fn announced(&self, secret: Option<&[u8]>) -> Arc<str> {
         let Self { asked, master, .. } = self;
-        let place = ServerError::parse(master.place.to_string().as_bytes(), secret).text;
+        let place = presentable(master.place.to_string().as_bytes(), secret);
         if master.place == *asked {
             format!("master {place}").into()
         } else {

@@ -15,7 +15,9 @@ use super::{Endpoint, MARGIN};
 use crate::clock::{self, Time};
 use crate::node::handshake::auth;
 use crate::node::history::History;
-use crate::node::{ClockReading, NodeError, Phase, ServerClock, ServerError, WrongServer};
+use crate::node::{
+    ClockReading, NodeError, Phase, ServerClock, ServerError, WrongServer, presentable,
+};
 use crate::node_url::{HostPort, Login};
 use crate::resp::{Reply, encode_command};
 use std::io::{self, ErrorKind};
@@ -135,7 +137,7 @@ pub(crate) fn ask_clocks(
         };
         let password = endpoint.auth.servers.password.as_deref();
         ask_all(&master, &endpoint.auth, until, &inquiry, |told| {
-            let place = ServerError::parse(told.place.to_string().as_bytes(), password).text;
+            let place = presentable(told.place.to_string().as_bytes(), password);
             let clock = told.clock.map(|reading| ServerClock {
                 place: place.into(),
                 reading,

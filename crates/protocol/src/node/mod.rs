@@ -49,7 +49,7 @@ pub use report::{CHANGES_MAX, ChangeRecorder, Changes, NodeAnswer, NodeChange, N
 pub use report::{NodeState, QueueSupport};
 pub use rounds::{Ended, Message, Order, RoundOutcome, Rounds};
 pub use scheme::{NodeKind, Scheme, SchemePlace};
-pub use server_error::{ServerError, ServerErrorKind, is_unseen};
+pub use server_error::{ServerError, ServerErrorKind, is_unseen, presentable};
 pub use session::{Answer, Hint, Session, SessionEvent, SessionOptions};
 pub use shared_request::SharedRequest;
 pub use stale_connections::{STALE_MAX, StaleConnections};

@@ -45,7 +45,7 @@ impl error::Error for ServerError {}
 
 /// A server's text as it may be shown: without the secret, without characters that change how the
 /// text around them is displayed, and not too long. Every text from a server goes through here.
-pub(super) fn presentable(text: &[u8], secret: Option<&[u8]>) -> String {
+pub fn presentable(text: &[u8], secret: Option<&[u8]>) -> String {
     escaped(text, secret, &[])
 }
 
