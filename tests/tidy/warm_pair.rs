@@ -13,7 +13,7 @@ use support::program::cargo;
 use support::servers::Servers;
 
 const FEW: u64 = 50;
-const MANY: u64 = 250;
+const MANY: u64 = 1_050;
 
 /// By how many functions runs differ: some are entered if a node answers late.
 const NOISE: usize = 8;
