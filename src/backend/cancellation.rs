@@ -12,9 +12,9 @@ use crate::clock::{self, Time};
 use crate::engine::Token;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
-use std::cell::Cell;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 type Waiters = BTreeMap<CancelTokenId, BTreeSet<Token>>;
@@ -69,7 +69,7 @@ impl Cancellation {
         CancellableCall {
             client: self,
             own,
-            waiter: Cell::new(None),
+            waiter: Mutex::new(None),
         }
     }
 
@@ -113,7 +113,8 @@ pub(crate) struct CancellableCall<'a> {
     client: &'a Cancellation,
     own: Option<&'a CancelToken>,
     /// Its waiter in the nodes' queue, if that is to be woken by the token of its own.
-    waiter: Cell<Option<Token>>,
+    /// A call that has no thread of its own moves between threads.
+    waiter: Mutex<Option<Token>>,
 }
 
 impl CancellableCall<'_> {
@@ -128,10 +129,12 @@ impl CancellableCall<'_> {
 
     /// Notes the call's waiter in the nodes' queue, before it waits there.
     pub(crate) fn set_waiter(&self, waiter: Option<Token>) {
-        let Some(own) = self.own.filter(|_| waiter != self.waiter.get()) else {
+        let Some(own) = self.own else { return };
+        let mut noted = self.waiter.lock().unwrap_or_else(PoisonError::into_inner);
+        if *noted == waiter {
             return;
-        };
-        let before = self.waiter.replace(waiter);
+        }
+        let before = mem::replace(&mut *noted, waiter);
         let mut waiters = self.client.lock();
         if let Some(before) = before {
             forget(&mut waiters, own, before);
