@@ -4,6 +4,8 @@
 //! ensemble has agreed before it answers. What both have in common is above it, in `core`, `guard`
 //! and `client`: settings that are checked, the queues of this process, guards, and their events.
 
+mod blocking;
+mod caller;
 mod cancellation;
 mod events;
 #[cfg(feature = "diagnostics")]
@@ -11,6 +13,8 @@ mod operator;
 #[cfg(feature = "registers")]
 mod quorum;
 
+pub(crate) use blocking::{Blocking, at_once};
+pub(crate) use caller::Caller;
 pub(crate) use cancellation::{CancellableCall, Cancellation};
 pub(crate) use events::{EventRecorder, Events};
 #[cfg(feature = "diagnostics")]

@@ -11,8 +11,8 @@
 //! That costs locks that are free nothing, and those that are held one round a call at most, and
 //! one in five seconds.
 
-use super::Redlock;
-use crate::backend::{EventRecorder, LockSpec};
+use super::call::{Call, NodesCaller};
+use super::{look, snapshot};
 use crate::clock::{self, Time};
 use crate::engine::{Acquire, Acquired, Step, Wait};
 use crate::error::Error;
@@ -73,54 +73,43 @@ fn hash(key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-impl Redlock {
+impl<C: NodesCaller> Call<'_, '_, C> {
     /// May a call that was refused ask, before this step, why? One that waits has its place in the
-    /// queue by then; one that does not is over. `looked` is when it has asked, if it has.
-    pub(super) fn may_look(
-        &self,
-        acquire: &Acquire,
-        step: &Step,
-        spec: &LockSpec<'_>,
-        looked: Option<Time>,
-    ) -> bool {
-        let is_time = match (step, looked) {
+    /// queue by then; one that does not is over.
+    pub(super) fn may_look(&self, acquire: &Acquire, step: &Step) -> bool {
+        let is_time = match (step, self.looked) {
             (Step::Done(Acquired::Contended), None) => true,
-            (Step::Wait(_) | Step::Pause(_), None) => spec.wait != Wait::No,
+            (Step::Wait(_) | Step::Pause(_), None) => self.spec.wait != Wait::No,
             (Step::Wait(_) | Step::Pause(_), Some(looked)) => {
                 acquire.may_last() && clock::now() >= looked.after(BELIEVED)
             }
             (Step::Send(_) | Step::Done(_), _) => false,
         };
-        is_time && !spec.call.is_cancelled() && !self.owner_process.is_known_forked()
+        is_time && !self.spec.call.is_cancelled() && !self.owner_process.is_known_forked()
     }
 
     /// Is it no lock what keeps this call from its own? The listener is told, once for each name;
-    /// the error is for data that never ends by itself. Sets when the nodes were asked, if they
-    /// were.
-    pub(super) fn find_other_data(
-        &self,
-        spec: &LockSpec<'_>,
-        looked: &mut Option<Time>,
-        mut recorder: Option<&mut EventRecorder<'_>>,
-    ) -> Option<Error> {
-        for key in spec.keys() {
+    /// the error is for data that never ends by itself.
+    pub(super) async fn find_other_data(&mut self) -> Option<Error> {
+        for key in self.spec.keys() {
             let now = clock::now();
             if !self.last_looks.is_due(key, now) {
                 continue;
             }
-            *looked = Some(now);
-            let (snapshots, reports) = self.look(key);
+            self.looked = Some(now);
+            let outcome = self.ask(look(self.rules, key)).await;
+            let snapshots: Vec<_> = outcome.said.iter().map(snapshot).collect();
             let Some(found) = OtherData::of(&snapshots) else {
                 self.last_looks
                     .note(key, Look::LockUntil(now.after(BELIEVED)));
                 continue;
             };
             let is_news = self.last_looks.note(key, Look::Other(found.reason));
-            if let Some(recorder) = recorder.as_mut().filter(|_| is_news) {
-                recorder.note_other_data(key, spec.key.len(), found.reason);
+            if let Some(recorder) = self.recorder.as_mut().filter(|_| is_news) {
+                recorder.note_other_data(key, self.spec.key.len(), found.reason);
             }
             if found.is_lasting {
-                let urls = urls(&found, reports);
+                let urls = urls(&found, outcome.reports);
                 return Some(Error::NotALock {
                     key: Arc::clone(key),
                     reason: found.reason,

@@ -245,7 +245,7 @@ const LAYERS: [(&str, &str); 34] = [
     (
         "redlock",
         "backend clock config engine entropy error event inspect net node node_url owner_process \
-         redlatch_registers watchdog",
+         redlatch_registers wait_queue watchdog",
     ),
     (
         "zookeeper",

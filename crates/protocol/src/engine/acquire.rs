@@ -123,6 +123,7 @@ impl Acquire {
     }
 
     /// Takes a lock that has these attributes besides a key and a token.
+    #[inline] // or it moves the machine, in every pair
     pub fn with(mut self, attributes: Option<Arc<LockAttributes>>) -> Self {
         self.attributes = attributes;
         self
