@@ -149,6 +149,7 @@ impl Client {
         let idle = Worker::new(worker);
         let mut running = std::mem::replace(&mut self.workers[worker], idle);
         clock::set_now(self.now(context));
+        clock::set_wall(self.wall(context));
         running.work(self, context);
         // Its round may have been decided at once.
         let mut handed = std::mem::replace(&mut self.workers[worker], running);

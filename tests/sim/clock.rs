@@ -15,6 +15,7 @@ const NEVER: u64 = 600 * SECONDS;
 
 thread_local! {
     static NOW: Cell<Time> = const { Cell::new(Time::ZERO) };
+    static WALL: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The time of the client that runs, for code that reads a clock.
@@ -24,6 +25,15 @@ pub(crate) fn now() -> Time {
 
 pub(crate) fn set_now(now: Time) {
     NOW.set(now);
+}
+
+/// Microseconds since 1970 by the wall clock of the client that runs.
+pub(crate) fn wall_micros() -> u64 {
+    WALL.get()
+}
+
+pub(crate) fn set_wall(micros: u64) {
+    WALL.set(micros);
 }
 
 /// The clock of one client or node, with its own origin and speed.

@@ -23,14 +23,13 @@ mod order;
 mod repair;
 mod running;
 mod shared;
-mod task;
 mod transaction;
 
+use crate::task::{Line, Task};
 pub(crate) use history::{Call, History, Id, Outcome, Seen};
 pub(crate) use ledger::{Ledger, SIDES};
 pub(crate) use order::check;
 pub(crate) use shared::Shared;
-pub(crate) use task::Task;
 pub(crate) use transaction::Participation;
 
 use history::{from_bytes, to_bytes};
@@ -39,7 +38,6 @@ use redlatch_protocol::engine::Node;
 use redlatch_registers::{Draft, Epoch, GROUP_REGISTER, Group, Member, RegisterKeys, Stored};
 use shared::Failure;
 use std::rc::Rc;
-use task::Line;
 
 /// The beginning of the keys of all registers.
 pub(crate) const PREFIX: &[u8] = b"registers/";
@@ -100,14 +98,22 @@ fn from_transaction(number: usize) -> u64 {
 }
 
 /// Begins a call of a thread.
-pub(crate) fn begin(shared: &Rc<Shared>, worker: usize, register: u64, call: Call, id: Id) -> Task {
+pub(crate) fn begin(
+    shared: &Rc<Shared>,
+    worker: usize,
+    register: u64,
+    call: Call,
+    id: Id,
+) -> Task<(Id, Outcome)> {
     let line = Line::default();
     let caller = Caller {
         shared: Rc::clone(shared),
         line: line.clone(),
         worker,
     };
-    Task::new(id, line, operate(caller, register, call, id))
+    Task::new(line, async move {
+        (id, operate(caller, register, call, id).await)
+    })
 }
 
 async fn operate(caller: Caller, register: u64, call: Call, id: Id) -> Outcome {

@@ -1,8 +1,8 @@
-//! A thread of a client: the main loop of `src/redlock.rs` for one operation after another, and the
-//! guard of `src/guard.rs`.
+//! A thread of a client: one operation after another, and the guard of `src/guard.rs`. A call that
+//! acquires a lock is the library's own, which leaves what it waits for in a mailbox.
 //!
-//! The loop is a state machine that stops wherever time would pass: before an attempt, between
-//! reading the clock and writing, while it waits for votes, and after they came.
+//! The thread stops wherever time would pass: before an attempt, between reading the clock and
+//! writing, while it waits for votes, and after they came.
 
 mod checks;
 mod lock;
@@ -181,8 +181,8 @@ impl Worker {
         let is_cancelled = client.is_cancelled || self.is_cancelled;
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => self.begin(client, context),
-            State::Resting if is_cancelled && self.is_acquiring() => {
-                self.abandon(client, context);
+            State::Resting if self.is_acquiring() => {
+                self.end_pause(client, context, is_cancelled);
             }
             State::Resting if self.uses_register() => self.advance(client, context),
             State::Resting => {
@@ -190,7 +190,7 @@ impl Worker {
                 self.handle(now, Input::Attempt(entropy));
                 self.advance(client, context);
             }
-            State::Queueing(_) if is_cancelled => self.abandon(client, context),
+            State::Queueing(_) if is_cancelled => self.end_wait(client, context),
             State::Queueing(wait) => {
                 self.state = State::Waiting;
                 (self.is_queued, self.is_turn, self.is_entering) = (true, false, None);
@@ -206,7 +206,7 @@ impl Worker {
             State::Waiting => self.state = State::Waiting,
             State::Handed(_) if is_cancelled && self.is_queued => {
                 self.is_queued = false;
-                self.abandon(client, context);
+                self.end_wait(client, context);
             }
             State::Handed(result) => {
                 self.take_result(client, context, result);
@@ -249,11 +249,11 @@ impl Worker {
         );
     }
 
-    /// The main loop.
+    /// Goes on with its operation until that has to wait.
     fn advance(&mut self, client: &mut Client, context: &mut Context) {
         while let Some(operation) = &mut self.operation {
             let step = operation.poll();
-            self.after_register_step(client, context);
+            self.after_step(client, context);
             match step {
                 Step::Send(request) if request.is_answered() => {
                     self.note_place(context, &request);

@@ -2,8 +2,9 @@
 
 use super::keys;
 use super::shared::{Failure, Shared};
-use super::task::Line;
 use crate::mistake::Mistake;
+use crate::redlock::NodesCaller;
+use crate::task::Line;
 use redlatch_protocol::engine::{Command, Node, NodeSet, Request};
 use redlatch_protocol::node::{Durability, NodeStatus};
 use redlatch_protocol::time::Time;

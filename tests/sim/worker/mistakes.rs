@@ -22,7 +22,7 @@ impl Worker {
             let first = *self.first_token.get_or_insert(bytes);
             bytes[..20].copy_from_slice(&first[..20]);
         }
-        let draw = Entropy::from_bytes(bytes).at(client.wall(context));
+        let draw = Entropy::from_bytes(bytes);
         context
             .checker
             .drawn(client.name, name(draw.token.as_bytes()));

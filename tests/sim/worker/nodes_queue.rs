@@ -6,8 +6,10 @@ use super::{Running, Worker};
 use crate::checker::{Place, name};
 use crate::client::Client;
 use crate::context::Context;
+use crate::entropy;
 use crate::node::Ability;
-use redlatch_protocol::engine::{Input, Request, Token, Verdict, Votes, quorum};
+use redlatch_protocol::engine::{Request, Token, Verdict, Votes, quorum};
+use redlatch_protocol::node::Ended;
 
 impl Worker {
     /// A failed attempt's token is withdrawn by the request that enters the queue.
@@ -74,15 +76,37 @@ impl Worker {
         self.is_cancelled = true;
         self.token.cancel();
         match &self.operation {
-            Some(Running::Acquire(acquire)) => acquire.waiter(),
+            Some(Running::Acquire(task)) => task.waiter(),
             _ => None,
         }
     }
 
-    /// The call is cancelled: what is on the nodes is removed.
-    pub(super) fn abandon(&mut self, client: &mut Client, context: &mut Context) {
-        if let Some(Running::Acquire(acquire)) = &mut self.operation {
-            acquire.handle(client.now(context), Input::Cancelled);
+    /// Its wait in the nodes' queue has ended so.
+    pub(super) fn answer(&mut self, ended: Ended) {
+        if let Some(Running::Acquire(task)) = &mut self.operation {
+            task.answer(ended);
+        }
+    }
+
+    /// Its call, which waits in the nodes' queue, is cancelled.
+    pub(super) fn end_wait(&mut self, client: &mut Client, context: &mut Context) {
+        if let Some(Running::Acquire(task)) = &mut self.operation {
+            task.cancel();
+            task.answer(Ended::Wait { is_called: false });
+        }
+        self.advance(client, context);
+    }
+
+    /// Its pause is over, or its call is cancelled.
+    pub(super) fn end_pause(&mut self, client: &mut Client, context: &mut Context, is_cut: bool) {
+        if !is_cut {
+            entropy::put(self.draw(client, context));
+        }
+        if let Some(Running::Acquire(task)) = &mut self.operation {
+            if is_cut {
+                task.cancel();
+            }
+            task.end_pause(is_cut);
         }
         self.advance(client, context);
     }

@@ -2,22 +2,19 @@
 
 use super::operator::Operator;
 use crate::checker::{Kind, Name, name};
-use crate::register::{self, Id, Task};
+use crate::register::{self, Id};
 use crate::step::Step;
+use crate::task::Task;
 use redlatch_protocol::engine::{
-    self, Acquire, Acquired, Command, Extended, Extension, HeldLock, Input, NodeSet, Release,
-    Request, Rules, Ttl, Verdict,
+    Acquired, Command, Extended, Extension, HeldLock, Input, NodeSet, Release, Request, Rules, Ttl,
+    Verdict,
 };
 use redlatch_protocol::time::Time;
 use std::sync::Arc;
 
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there are a handful of them in a simulation"
-)]
 pub(super) enum Running {
-    Acquire(Acquire),
+    Acquire(Task<Acquired>),
     /// What is sent, and then its outcome.
     Extend {
         extension: Extension,
@@ -32,7 +29,7 @@ pub(super) enum Running {
     },
     Ping(Option<Request>),
     Operator(Operator),
-    Register(Task),
+    Register(Task<(Id, register::Outcome)>),
 }
 
 /// A request to the nodes about a lock.
@@ -94,12 +91,7 @@ impl Running {
     pub(super) fn poll(&mut self) -> Step<Outcome> {
         const POLLED: &str = "the votes are handled before the next poll";
         match self {
-            Self::Acquire(acquire) => match acquire.poll() {
-                engine::Step::Send(request) => Step::Send(request),
-                engine::Step::Pause(until) => Step::Pause(until),
-                engine::Step::Wait(wait) => Step::Wait(wait),
-                engine::Step::Done(acquired) => Step::Done(Outcome::Acquired(acquired)),
-            },
+            Self::Acquire(task) => task.poll().map(Outcome::Acquired),
             Self::Extend { step, .. } => step.take().expect(POLLED).map(Outcome::Extended),
             Self::Release { step, .. } => step.take().expect(POLLED).map(|_| Outcome::Released),
             Self::Operator(operator) => operator.poll(Outcome::Looked),
@@ -115,7 +107,6 @@ impl Running {
 
     pub(super) fn handle(&mut self, now: Time, input: Input) {
         match (self, input) {
-            (Self::Acquire(acquire), input) => acquire.handle(now, input),
             (
                 Self::Extend {
                     extension,
@@ -141,7 +132,7 @@ impl Running {
                 *step = Some(Step::Done(release.conclude(&votes)));
             }
             (Self::Operator(operator), input) => operator.handle(now, input),
-            (Self::Ping(_) | Self::Register(_), _) => {}
+            (Self::Ping(_) | Self::Register(_) | Self::Acquire(_), _) => {}
             (Self::Extend { .. } | Self::Release { .. }, input) => {
                 panic!("{input:?} in a single round")
             }

@@ -108,12 +108,20 @@ impl Worker {
 
     /// After a step of its call: sends what nobody waits for, and wakes the threads for which it
     /// has made a change.
-    pub(super) fn after_register_step(&mut self, client: &mut Client, context: &mut Context) {
-        let Some(Running::Register(task)) = &mut self.operation else {
-            return;
-        };
-        for request in task.posts() {
-            client.post(context, request);
+    pub(super) fn after_step(&mut self, client: &mut Client, context: &mut Context) {
+        match &mut self.operation {
+            Some(Running::Register(task)) => {
+                for request in task.posts() {
+                    client.post(context, request);
+                }
+            }
+            Some(Running::Acquire(task)) => {
+                for request in task.posts() {
+                    self.undo(client, context, request);
+                }
+                return;
+            }
+            _ => return,
         }
         for worker in client.registers.woken() {
             let delay = context.network.scheduling_delay(&mut context.random);

@@ -5,19 +5,21 @@ use super::operation::Running;
 use super::operator::locks;
 use crate::client::Client;
 use crate::context::Context;
+use crate::entropy;
 use redlatch_protocol::engine::Input;
-use redlatch_protocol::node::Ended;
+use redlatch_protocol::node::{Ended, RoundOutcome};
 
 impl Worker {
     pub(super) fn take_result(&mut self, client: &Client, context: &mut Context, ended: Ended) {
         let now = client.now(context);
         let result = match ended {
             Ended::Round(result) => result,
-            Ended::Wait { is_called: true } => {
-                let entropy = self.draw(client, context);
-                return self.handle(now, Input::Attempt(entropy));
+            Ended::Wait { is_called } => {
+                if is_called {
+                    entropy::put(self.draw(client, context));
+                }
+                return self.answer(ended);
             }
-            Ended::Wait { is_called: false } => return self.handle(now, Input::NotCalled),
         };
         match &mut self.operation {
             Some(Running::Operator(operator)) => {
@@ -25,7 +27,7 @@ impl Worker {
                 let seen = result.said.iter().flatten().filter_map(|said| said.get());
                 operator.inspected(now, seen.flat_map(locks).collect());
             }
-            Some(Running::Register(task)) => task.answer(result),
+            Some(Running::Register(task)) => task.answer(Ended::Round(result)),
             // The operation ends with these.
             Some(Running::Ping(_)) => {
                 let examined = result
@@ -41,6 +43,9 @@ impl Worker {
                 }
                 self.check_votes(context, &votes);
                 self.note_answered(context, &votes);
+                if let Some(Running::Acquire(task)) = &mut self.operation {
+                    return task.answer(Ended::Round(RoundOutcome { votes, ..result }));
+                }
                 self.handle(now, Input::Votes(votes));
             }
         }

@@ -10,6 +10,7 @@ use crate::client::Client;
 use crate::clock::{Clock, MILLIS};
 use crate::context::Context;
 use crate::queue::Event;
+use crate::redlock;
 use crate::taker::Caller;
 use crate::wait_queue::{Joined, WaitQueues};
 use crate::waiting_thread::WaitingCaller;
@@ -60,7 +61,7 @@ impl Worker {
         self.predecessor = None;
         if acquire.is_shared() || !context.options.is_lined {
             // Threads of a client can have shares at the same time.
-            self.start(client, context, Running::Acquire(acquire), limit);
+            self.start_call(client, context, acquire, limit);
             return self.advance(client, context);
         }
         self.token = CancelToken::new();
@@ -92,6 +93,19 @@ impl Worker {
                 self.look(&queues, &client.clock, client.name, context);
             }
         }
+    }
+
+    /// Begins to ask the nodes.
+    fn start_call(
+        &mut self,
+        client: &Client,
+        context: &Context,
+        machine: Acquire,
+        limit: Option<Time>,
+    ) {
+        let rules = Arc::clone(&client.rules);
+        let call = redlock::acquire(machine, None, rules);
+        self.start(client, context, Running::Acquire(call), limit);
     }
 
     /// Looks what has become of it in the queue, in which something may have happened.
@@ -194,7 +208,7 @@ impl Worker {
         // A thread that begins with too little time left still gets one whole attempt.
         let whole = now.after(client.rules.node_timeout * ROUNDS_MAX);
         limit = limit.map(|limit| limit.max(whole));
-        self.start(client, context, Running::Acquire(acquire), limit);
+        self.start_call(client, context, acquire, limit);
         self.advance(client, context);
     }
 
