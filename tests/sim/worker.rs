@@ -190,7 +190,6 @@ impl Worker {
                 self.handle(now, Input::Attempt(entropy));
                 self.advance(client, context);
             }
-            State::Queueing(_) if is_cancelled => self.end_wait(client, context),
             State::Queueing(wait) => {
                 self.state = State::Waiting;
                 (self.is_queued, self.is_turn, self.is_entering) = (true, false, None);
@@ -204,10 +203,6 @@ impl Worker {
                 client.submit(context, self.index, request);
             }
             State::Waiting => self.state = State::Waiting,
-            State::Handed(_) if is_cancelled && self.is_queued => {
-                self.is_queued = false;
-                self.end_wait(client, context);
-            }
             State::Handed(result) => {
                 self.take_result(client, context, result);
                 self.advance(client, context);

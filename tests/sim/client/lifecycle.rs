@@ -59,6 +59,7 @@ impl Client {
     pub(crate) fn cancel(&mut self, context: &mut Context) {
         self.is_cancelled = true;
         self.token.cancel();
+        self.workers.iter_mut().for_each(Worker::note_cancelled);
         self.end_waits(context, None);
         self.look(context);
         let (client, life) = self.name;

@@ -75,9 +75,17 @@ impl Worker {
     pub(crate) fn cancel(&mut self) -> Option<Token> {
         self.is_cancelled = true;
         self.token.cancel();
+        self.note_cancelled();
         match &self.operation {
             Some(Running::Acquire(task)) => task.waiter(),
             _ => None,
+        }
+    }
+
+    /// Its call is cancelled, or all calls of its client are.
+    pub(crate) fn note_cancelled(&mut self) {
+        if let Some(Running::Acquire(task)) = &mut self.operation {
+            task.cancel();
         }
     }
 
@@ -88,24 +96,12 @@ impl Worker {
         }
     }
 
-    /// Its call, which waits in the nodes' queue, is cancelled.
-    pub(super) fn end_wait(&mut self, client: &mut Client, context: &mut Context) {
-        if let Some(Running::Acquire(task)) = &mut self.operation {
-            task.cancel();
-            task.answer(Ended::Wait { is_called: false });
-        }
-        self.advance(client, context);
-    }
-
     /// Its pause is over, or its call is cancelled.
     pub(super) fn end_pause(&mut self, client: &mut Client, context: &mut Context, is_cut: bool) {
         if !is_cut {
             entropy::put(self.draw(client, context));
         }
         if let Some(Running::Acquire(task)) = &mut self.operation {
-            if is_cut {
-                task.cancel();
-            }
             task.end_pause(is_cut);
         }
         self.advance(client, context);

@@ -103,9 +103,13 @@ impl Worker {
         machine: Acquire,
         limit: Option<Time>,
     ) {
+        let head = self.head.as_ref().map(|head| head.handle().clone());
         let rules = Arc::clone(&client.rules);
-        let call = redlock::acquire(machine, None, rules);
+        let call = redlock::acquire(machine, head, rules);
         self.start(client, context, Running::Acquire(call), limit);
+        if client.is_cancelled || self.is_cancelled {
+            self.note_cancelled();
+        }
     }
 
     /// Looks what has become of it in the queue, in which something may have happened.
