@@ -4,7 +4,8 @@ mod acquire;
 mod questions;
 
 use crate::backend::{
-    Backend, EventRecorder, LockSpec, Operator, SessionLimits, SharedParts, Start,
+    Backend, Blocking, EventRecorder, LockSpec, Operator, SessionLimits, SharedParts, Start,
+    at_once,
 };
 use crate::clock::{self, Time};
 use crate::config::{EnsembleSettings, Settings};
@@ -24,6 +25,7 @@ use redlatch_zookeeper::lock_table::{Loss, Outcome};
 use redlatch_zookeeper::message::{Acl, Secret};
 use redlatch_zookeeper::path::{Directory, Layout, PathError, Root};
 use redlatch_zookeeper::session::EnsembleSessionOptions;
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -168,7 +170,16 @@ impl Backend for EnsembleBackend {
         start: &mut Start,
         recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<HeldLock>, Error> {
-        ZooKeeperAcquire::new(self, spec).run(start.held.take(), start.not_before, recorder)
+        let caller = Blocking {
+            net: &*self.net,
+            call: &spec.call,
+        };
+        let acquire = ZooKeeperAcquire::new(self, spec, caller);
+        at_once(pin!(acquire.run(
+            start.held.take(),
+            start.not_before,
+            recorder
+        )))
     }
 
     fn extend(&self, extension: Extension) -> (Extended, Vec<NodeReport>) {

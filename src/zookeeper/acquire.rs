@@ -1,18 +1,19 @@
 //! Acquiring a lock on a ZooKeeper ensemble.
 
 use super::EnsembleBackend;
-use crate::backend::{EventRecorder, LockSpec};
+use crate::backend::{Blocking, Caller, EventRecorder, LockSpec};
 use crate::clock::{self, Time};
 use crate::engine::{Backoff, Entropy, HeldLock, Jitter, NodeSet, Share, Token, Wait};
 use crate::entropy::draw;
 use crate::error::{Error, NoQuorum, TtlError};
 use crate::event::AttemptOutcome;
-use crate::net::{OrderKind, refusal};
+use crate::net::{EnsembleNet, OrderKind, refusal};
 use crate::node::{NodeAnswer, NodeError, NodeReport};
 use crate::watchdog::MAX_HOLD;
 use redlatch_zookeeper::contender::ContenderPlan;
 use redlatch_zookeeper::lock_table::{Grant, Outcome};
 use redlatch_zookeeper::message::{EnsembleError, Remedy};
+use std::future::{Future, ready};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +21,22 @@ use std::time::Duration;
 /// The longest time for which a caller waits without a look around.
 const LOOK_AROUND: Duration = Duration::from_secs(60);
 
-pub(super) struct ZooKeeperAcquire<'a> {
+/// A caller that asks an ensemble.
+pub(super) trait EnsembleCaller: Caller {
+    /// Waits for what becomes of an order, and until this time at most.
+    fn outcome(&self, order: OrderKind, until: Time) -> impl Future<Output = Option<Outcome>>;
+}
+
+impl EnsembleCaller for Blocking<'_, EnsembleNet> {
+    fn outcome(&self, order: OrderKind, until: Time) -> impl Future<Output = Option<Outcome>> {
+        ready(self.net.submit(order, until))
+    }
+}
+
+pub(super) struct ZooKeeperAcquire<'a, C> {
     ensemble: &'a EnsembleBackend,
     spec: &'a LockSpec<'a>,
+    caller: C,
     /// For how long the lock is held if nothing happens: its ttl, or longer if it is kept alive.
     hold: Duration,
     wait: Wait,
@@ -37,8 +51,8 @@ enum AttemptEnd {
     Refused(EnsembleError),
 }
 
-impl<'a> ZooKeeperAcquire<'a> {
-    pub(super) fn new(ensemble: &'a EnsembleBackend, spec: &'a LockSpec<'a>) -> Self {
+impl<'a, C: EnsembleCaller> ZooKeeperAcquire<'a, C> {
+    pub(super) fn new(ensemble: &'a EnsembleBackend, spec: &'a LockSpec<'a>, caller: C) -> Self {
         let hold = if spec.keep_alive {
             spec.max_hold.unwrap_or(MAX_HOLD)
         } else {
@@ -50,23 +64,28 @@ impl<'a> ZooKeeperAcquire<'a> {
         Self {
             ensemble,
             spec,
+            caller,
             hold,
             wait,
         }
     }
 
     /// Takes over a lock that another thread of this client hands over, or contends for it.
-    pub(super) fn run(
+    pub(super) async fn run(
         &self,
         held: Option<HeldLock>,
         not_before: Option<Time>,
         mut recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<HeldLock>, Error> {
-        if not_before.is_some_and(|time| self.spec.call.pause_until(time)) {
-            return Ok(None);
+        if let Some(time) = not_before {
+            if self.caller.pause_until(time).await {
+                return Ok(None);
+            }
         }
-        if let Some(held) = held.and_then(|held| self.take_over(&held)) {
-            return Ok(Some(held));
+        if let Some(held) = held {
+            if let Some(held) = self.take_over(&held).await {
+                return Ok(Some(held));
+            }
         }
         let mut backoff: Option<Backoff> = None;
         let mut refusal = None;
@@ -78,7 +97,7 @@ impl<'a> ZooKeeperAcquire<'a> {
                 recorder.count_attempt();
                 recorder.begin_attempt(clock::now());
             }
-            let result = match self.attempt(entropy, &mut recorder)? {
+            let result = match self.attempt(entropy, &mut recorder).await? {
                 // What a server has said is more than that it then had no time to say it again.
                 AttemptEnd::Over(Err(Error::NoQuorum(error))) => {
                     Err(refusal.map_or(Error::NoQuorum(error), |error| self.refused(error)))
@@ -96,7 +115,7 @@ impl<'a> ZooKeeperAcquire<'a> {
                         .after(backoff.next_delay(Duration::ZERO))
                         .min(end);
                     let is_hopeless = error.remedy() == Remedy::Configure || self.is_over();
-                    if !is_hopeless && !self.spec.call.pause_until(next) && !self.is_over() {
+                    if !is_hopeless && !self.caller.pause_until(next).await && !self.is_over() {
                         continue;
                     }
                     result
@@ -117,7 +136,7 @@ impl<'a> ZooKeeperAcquire<'a> {
         }
     }
 
-    fn attempt(
+    async fn attempt(
         &self,
         entropy: Entropy,
         recorder: &mut Option<&mut EventRecorder<'_>>,
@@ -129,7 +148,7 @@ impl<'a> ZooKeeperAcquire<'a> {
         let mut order = OrderKind::Contend(token, plan, self.hold);
         self.spec.call.set_waiter(Some(token));
         loop {
-            let outcome = self.ensemble.net.submit(order, until);
+            let outcome = self.caller.outcome(order, until).await;
             let now = clock::now();
             return Ok(AttemptEnd::Over(match outcome {
                 Some(Outcome::Granted(grant)) => Ok(Some(self.held(token, &grant))),
@@ -207,13 +226,13 @@ impl<'a> ZooKeeperAcquire<'a> {
     }
 
     /// The lock that another thread hands over, if it is still held.
-    fn take_over(&self, held: &HeldLock) -> Option<HeldLock> {
+    async fn take_over(&self, held: &HeldLock) -> Option<HeldLock> {
         let token = held.token;
         let now = clock::now();
         let order = OrderKind::TakeOver(token, now.after(self.hold));
         // It is decided at once, by the thread alone that drives the connection.
         let until = now.after(Duration::from_secs(1));
-        if let Some(Outcome::Granted(grant)) = self.ensemble.net.submit(order, until) {
+        if let Some(Outcome::Granted(grant)) = self.caller.outcome(order, until).await {
             let left = grant.session.get().since(clock::now());
             if left > self.spec.min_validity {
                 return Some(self.held(token, &grant));
