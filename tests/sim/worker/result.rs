@@ -13,6 +13,7 @@ impl Worker {
     pub(super) fn take_result(&mut self, client: &Client, context: &mut Context, ended: Ended) {
         let now = client.now(context);
         let result = match ended {
+            Ended::Until => unreachable!("no thread of the simulator asks for a time"),
             Ended::Round(result) => result,
             Ended::Wait { is_called } => {
                 if is_called {

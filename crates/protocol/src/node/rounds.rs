@@ -47,6 +47,8 @@ pub enum Order {
     /// The end of a wait in the nodes' queue: a majority reserves the lock, there is something to
     /// ask, or the time has come. It may watch the lock's key, and those replies have no proof.
     Wait(QueueWait),
+    /// This time, or the end of all calls: nothing is asked.
+    Until(Time),
 }
 
 /// What has no outcome.
@@ -55,7 +57,7 @@ pub enum Message {
     /// Send this request.
     Post(Request),
     /// End the waits of one waiter in the nodes' queue, until it leaves or its turn ends; or of
-    /// all, now and from now on, and those of rounds for silent nodes.
+    /// all, now and from now on, and those for a time, and those of rounds for silent nodes.
     EndWaits(Option<Token>),
     /// Forget this waiter, about which no request follows.
     Leave(Token),
@@ -156,7 +158,7 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// The waiters of the open rounds, and the callers that wait in the nodes' queue.
+    /// The waiters of the open rounds, and the callers that wait in the nodes' queue or for a time.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
         let rounds = self.entries.iter();
         let awaited = rounds.filter_map(|entry| entry.waiter.as_ref());
@@ -347,6 +349,7 @@ impl<W> Conversation for Rounds<W> {
         match order {
             Order::Round(request) => self.begin(now, request, waiter),
             Order::Wait(wait) => self.wait(now, &wait, waiter),
+            Order::Until(time) => self.waits.pause(now, time, waiter),
         }
     }
 
@@ -370,7 +373,8 @@ impl<W> Conversation for Rounds<W> {
                 self.sessions[node.index()].must_be_read_before(request)
             }
             Next::Order(Order::Wait(_)) => Some(STRAYS_FOR),
-            Next::Message(Message::EndWaits(_) | Message::Leave(_)) => None,
+            Next::Order(Order::Until(_))
+            | Next::Message(Message::EndWaits(_) | Message::Leave(_)) => None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! How a round, or a wait in the nodes' queue, has ended.
+//! How a round, a wait in the nodes' queue, or one for a time has ended.
 
 use crate::engine::{NodeSet, Said, Tally, Votes};
 #[cfg(feature = "diagnostics")]
@@ -18,6 +18,8 @@ pub enum Ended {
     Wait {
         is_called: bool,
     },
+    /// A wait for a time, which has come, or all calls have ended.
+    Until,
 }
 
 impl Ended {
@@ -25,7 +27,7 @@ impl Ended {
     pub fn into_round(self) -> Option<RoundOutcome> {
         match self {
             Self::Round(outcome) => Some(outcome),
-            Self::Wait { .. } => None,
+            Self::Wait { .. } | Self::Until => None,
         }
     }
 }

@@ -9,6 +9,8 @@
 //! Which nodes reserve the lock for a waiter is kept here and nowhere else, from when it enters
 //! the queue until its turn has ended: what a node answers to it takes the place of what the node
 //! told before, and a node that fails to answer reserves nothing.
+//!
+//! Callers that wait for a time alone are here as well: of both kinds, the next end is known.
 
 use super::{Ended, Rounds};
 use crate::engine::{Command, Node, NodeSet, QueueEntry, QueueWait, Request, Token, quorum};
@@ -28,6 +30,9 @@ pub(super) struct Waits<W> {
     /// The waiters with a caller that waits, in the order in which their waits end: there may be
     /// thousands, and the next end is needed after every read.
     ends: BTreeSet<(Time, Token)>,
+    /// Who waits for a time alone, by that and by the number of such waits before.
+    pauses: BTreeMap<(Time, u64), W>,
+    pauses_so_far: u64,
     /// Do all waits end at once, because the client's calls were cancelled?
     are_over: bool,
     /// The waits that have ended, and how.
@@ -138,6 +143,8 @@ impl<W> Waits<W> {
             quorum: quorum(nodes),
             waiters: BTreeMap::new(),
             ends: BTreeSet::new(),
+            pauses: BTreeMap::new(),
+            pauses_so_far: 0,
             are_over: false,
             finished: VecDeque::new(),
         }
@@ -155,11 +162,16 @@ impl<W> Waits<W> {
         names
             .filter_map(|name| self.waiters.get(name)?.caller.as_ref())
             .map(|caller| &caller.identity)
+            .chain(self.pauses.values().rev())
     }
 
     /// When the next wait ends.
     pub(super) fn next_end(&self) -> Option<Time> {
-        self.ends.first().map(|(end, _)| *end)
+        let in_queue = self.ends.first().map(|(end, _)| *end);
+        let Some(((pause, _), _)) = self.pauses.first_key_value() else {
+            return in_queue;
+        };
+        Some(in_queue.map_or(*pause, |end| end.min(*pause)))
     }
 
     pub(super) fn count(&self) -> usize {
@@ -234,6 +246,16 @@ impl<W> Waits<W> {
         self.settle(&name);
     }
 
+    /// A caller waits for a time alone.
+    pub(super) fn pause(&mut self, now: Time, until: Time, caller: W) {
+        if self.are_over || until <= now {
+            self.finished.push_back((caller, Ended::Until));
+            return;
+        }
+        self.pauses.insert((until, self.pauses_so_far), caller);
+        self.pauses_so_far += 1;
+    }
+
     /// A node has told this about a waiter. Returns whether it calls one in its turn.
     fn told(&mut self, now: Time, node: Node, name: &Token, hint: Hint) -> bool {
         let Some(waiter) = self.waiters.get_mut(name) else {
@@ -287,11 +309,11 @@ impl<W> Waits<W> {
 
     /// Ends the waits whose time has come.
     pub(super) fn end_due(&mut self, now: Time) {
-        while let Some((end, name)) = self.ends.first().copied() {
-            if now < end {
-                return;
-            }
+        while let Some((_, name)) = self.ends.first().copied().filter(|(end, _)| *end <= now) {
             self.finish(&name);
+        }
+        while let Some(pause) = self.pauses.first_entry().filter(|it| it.key().0 <= now) {
+            self.finished.push_back((pause.remove(), Ended::Until));
         }
     }
 

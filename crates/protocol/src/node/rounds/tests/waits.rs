@@ -3,6 +3,7 @@
 mod changes;
 mod custom;
 mod ended;
+mod pauses;
 mod reserved;
 
 use super::{Nodes, set};
@@ -91,7 +92,7 @@ fn reserved(nodes: &Nodes, waiter: u8) -> NodeSet {
 fn is_called(ended: Ended) -> bool {
     match ended {
         Ended::Wait { is_called } => is_called,
-        Ended::Round(round) => panic!("{round:?} is no wait"),
+        other => panic!("{other:?} is no wait in the queue"),
     }
 }
 
