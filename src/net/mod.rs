@@ -16,6 +16,7 @@
 //! | `ensemble` | the connection to a ZooKeeper ensemble, and what is said over it |
 //! | `locate` | where a node is: a name is resolved, or those are asked that know the master |
 //! | `masters` | who is asked for the master of a group, and what these say |
+//! | `orders` | several requests of one thread at a time |
 //! | `probe` | a connection that asks once, of a thread that waits for the answer |
 //! | `stream` | the kinds of socket, and TLS over them |
 //! | `witness` | what the servers of a group say about their histories |
@@ -33,6 +34,7 @@ mod leader_followers;
 mod locate;
 #[cfg_attr(not(feature = "groups"), path = "no_masters.rs")]
 mod masters;
+mod orders;
 #[cfg(any(feature = "groups", feature = "zookeeper"))]
 mod probe;
 mod socket_loop;
@@ -55,13 +57,13 @@ pub(crate) use change_queue::ChangeQueue;
 use crossbeam_channel::{Receiver, bounded};
 #[cfg(feature = "zookeeper")]
 pub(crate) use ensemble::{EnsembleNet, LockMessage, OrderKind, refusal};
-use follower::{Batch, Follower};
+use follower::Follower;
 use leader_followers::{EventLoop, LeaderFollowers};
 pub(crate) use masters::LookupAuth;
 #[cfg(feature = "groups")]
 pub(crate) use masters::ask_sentinels;
+pub(crate) use orders::Requests;
 use socket_loop::{DrainLimits, SocketLoop};
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -240,66 +242,6 @@ impl Drop for Net {
         if self.io_thread.is_some() {
             self.event_loop.close();
         }
-    }
-}
-
-/// Several requests of one thread at a time: begun one after another, and collected as they are
-/// decided.
-#[derive(Debug)]
-pub(crate) struct Requests {
-    net: Arc<Net>,
-    batch: Batch<RoundsLoop>,
-    /// The requests that are not decided, by number: when to stop waiting.
-    limits: HashMap<usize, Time>,
-}
-
-impl Requests {
-    pub(crate) fn new(net: Arc<Net>) -> Self {
-        Self {
-            batch: Batch::new(&net.event_loop),
-            net,
-            limits: HashMap::new(),
-        }
-    }
-
-    /// Sends a request to all nodes, before all later requests of this thread, and returns its
-    /// number. Does not wait. [`collect`](Self::collect) must follow without delay.
-    pub(crate) fn begin(&mut self, request: Request) -> usize {
-        let limit = self.net.limit(&request);
-        let order = Order::Round(request);
-        let number = self.batch.begin(&self.net.event_loop, order);
-        self.limits.insert(number, limit);
-        number
-    }
-
-    /// Waits until a request is decided or its deadline has passed, and calls `each` with the
-    /// number and the outcome of each such request. Must be called again without delay while any
-    /// request is undecided.
-    pub(crate) fn collect(&mut self, mut each: impl FnMut(usize, RoundOutcome)) {
-        let Self { net, batch, limits } = self;
-        let Some(first) = limits.values().copied().min() else {
-            return;
-        };
-        let limit = first.since(clock::now());
-        let is_any = batch.collect(&net.event_loop, limit, |number, ended| {
-            limits.remove(&number);
-            // Only rounds are begun here.
-            let outcome = ended.into_round();
-            each(number, outcome.unwrap_or_else(|| net.undelivered()));
-        });
-        if is_any {
-            return;
-        }
-        // The I/O thread has delivered no outcome in time.
-        let now = clock::now();
-        limits.retain(|&number, limit| {
-            let is_over = *limit <= now;
-            if is_over {
-                batch.abandon(number);
-                each(number, net.undelivered());
-            }
-            !is_over
-        });
     }
 }
 
