@@ -1,5 +1,5 @@
-//! A thread that waits for the outcome of its request, or to be promoted to leader; and a batch of
-//! requests of one thread, which waits for all of them.
+//! A thread that waits for the outcome of its order, or to be promoted to leader; and a batch of
+//! orders of one thread, which waits for all of them.
 
 use super::leader_followers::{EventLoop, Job, LeaderFollowers};
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait_while};
@@ -7,13 +7,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Used by one thread at a time, for one request after another.
+/// Used by one thread at a time, for one order after another.
 pub(super) struct Follower<O> {
     state: Mutex<FollowerState<O>>,
     changed: Condvar,
-    /// The follower to promote instead, for a thread with several requests: it waits at that one
-    /// only.
-    waits_at: Option<Arc<Self>>,
+    /// Of one of several orders of a thread: where that waits.
+    batch: Option<BatchPlace<O>>,
+}
+
+/// Where a thread with several orders waits, and the number of one of them.
+struct BatchPlace<O> {
+    waits_at: Arc<Follower<O>>,
+    number: usize,
 }
 
 struct FollowerState<O> {
@@ -21,6 +26,10 @@ struct FollowerState<O> {
     is_promoted: bool,
     /// Does a thread wait? If not, a wake-up would be a needless system call.
     is_waiting: bool,
+    /// Where a thread with several orders waits: the numbers of those that have an outcome.
+    fulfilled: Vec<usize>,
+    /// Is the thread to look at what it is told elsewhere?
+    is_nudged: bool,
 }
 
 impl<O> Follower<O> {
@@ -29,19 +38,25 @@ impl<O> Follower<O> {
             outcome: None,
             is_promoted: false,
             is_waiting: false,
+            fulfilled: Vec::new(),
+            is_nudged: false,
         };
         Self {
             state: Mutex::new(state),
             changed: Condvar::new(),
-            waits_at: None,
+            batch: None,
         }
     }
 
-    /// The follower for one of several requests of a thread, which waits at `other` for all of
+    /// The follower for the order of this number of a thread, which waits at `waits_at` for all of
     /// them.
-    fn that_waits_at(other: &Arc<Self>) -> Self {
+    fn of_batch(waits_at: &Arc<Self>, number: usize) -> Self {
+        let place = BatchPlace {
+            waits_at: Arc::clone(waits_at),
+            number,
+        };
         Self {
-            waits_at: Some(Arc::clone(other)),
+            batch: Some(place),
             ..Self::new()
         }
     }
@@ -50,12 +65,29 @@ impl<O> Follower<O> {
         let mut state = self.lock();
         state.outcome = Some(outcome);
         self.wake(state);
+        if let Some(BatchPlace { waits_at, number }) = &self.batch {
+            let mut state = waits_at.lock();
+            state.fulfilled.push(*number);
+            state.is_promoted = true;
+            waits_at.wake(state);
+        }
     }
 
     /// Wakes the thread to become the leader. A thread that is promoted although there is a leader
     /// goes on waiting.
     pub(super) fn promote(&self) {
         let mut state = self.lock();
+        state.is_promoted = true;
+        self.wake(state);
+        if let Some(place) = &self.batch {
+            place.waits_at.promote();
+        }
+    }
+
+    /// Wakes the thread of a batch to look at what it is told elsewhere.
+    pub(super) fn nudge(&self) {
+        let mut state = self.lock();
+        state.is_nudged = true;
         state.is_promoted = true;
         self.wake(state);
     }
@@ -67,13 +99,18 @@ impl<O> Follower<O> {
         if is_waiting {
             self.changed.notify_one();
         }
-        if let Some(other) = &self.waits_at {
-            other.promote();
-        }
     }
 
     pub(super) fn take_outcome(&self) -> Option<O> {
         self.lock().outcome.take()
+    }
+
+    /// Exchanges this empty list for the numbers of the orders that have an outcome since the last
+    /// time. Returns whether the thread was nudged since then.
+    fn take_news(&self, fulfilled: &mut Vec<usize>) -> bool {
+        let mut state = self.lock();
+        std::mem::swap(&mut state.fulfilled, fulfilled);
+        std::mem::take(&mut state.is_nudged)
     }
 
     /// Waits for the outcome or a promotion, for at most `limit` if there is one. Returns whether
@@ -139,24 +176,27 @@ impl<O> fmt::Debug for Follower<O> {
     }
 }
 
-// Several requests of one thread at a time. They go through the inbox, so that they are written to
-// each node together, and they are collected as they are decided, so that the thread can begin
+// Several orders of one thread at a time. They go through the inbox, so that they are written to
+// each node together, and they are collected as they are fulfilled, so that the thread can begin
 // others meanwhile.
 //
-// A leader that steps down promotes one follower, and a thread with several requests can wait at
-// one follower only. So each request has a follower of its own, and each of these passes a
-// promotion or an outcome on to the one where the thread waits.
+// A leader that steps down promotes one follower, and a thread with several orders can wait at one
+// follower only. So each order has a follower of its own, and each of these passes a promotion or
+// an outcome on to the one where the thread waits. There may be thousands of orders, most of which
+// wait for long: the thread is told which are fulfilled, and does not look at all.
 
-/// The followers of a thread that has several requests at a time. They are used again.
+/// The followers of a thread that has several orders at a time. They are used again.
 pub(super) struct Batch<E: EventLoop> {
     /// Where the thread waits.
     waits_at: Arc<Follower<E::Outcome>>,
-    /// One for each request. Their index is the number of the request.
+    /// One for each order. Their index is the number of the order.
     followers: Vec<Arc<Follower<E::Outcome>>>,
-    /// The numbers of the requests that are not decided.
-    open: Vec<usize>,
+    /// How many orders are not fulfilled.
+    open: usize,
     /// The numbers that can be used again.
     free: Vec<usize>,
+    /// Empty but while outcomes are taken.
+    fulfilled: Vec<usize>,
 }
 
 impl<E: EventLoop> Batch<E> {
@@ -165,13 +205,20 @@ impl<E: EventLoop> Batch<E> {
         Self {
             waits_at,
             followers: Vec::new(),
-            open: Vec::new(),
+            open: 0,
             free: Vec::new(),
+            fulfilled: Vec::new(),
         }
     }
 
-    /// Puts a request into the inbox and returns its number, which no other open request has. It is
-    /// sent before later requests of this thread, but perhaps only when the thread calls
+    /// Where the thread waits, to [nudge](LeaderFollowers::nudge) it there.
+    #[allow(dead_code, reason = "its first caller is a model")]
+    pub(super) fn waits_at(&self) -> &Arc<Follower<E::Outcome>> {
+        &self.waits_at
+    }
+
+    /// Puts an order into the inbox and returns its number, which no other open order has. It is
+    /// sent before later orders of this thread, but perhaps only when the thread calls
     /// [`collect`](Self::collect), which must follow without delay.
     ///
     /// # Panics
@@ -180,24 +227,25 @@ impl<E: EventLoop> Batch<E> {
     pub(super) fn begin(&mut self, shared: &LeaderFollowers<E>, order: E::Order) -> usize {
         shared.expect_not_poisoned();
         let number = self.free.pop().unwrap_or_else(|| {
-            self.followers
-                .push(Arc::new(Follower::that_waits_at(&self.waits_at)));
-            self.followers.len() - 1
+            let number = self.followers.len();
+            let follower = Follower::of_batch(&self.waits_at, number);
+            self.followers.push(Arc::new(follower));
+            number
         });
         shared.send_to_leader(Job::Open(order, Arc::clone(&self.followers[number])));
-        self.open.push(number);
+        self.open += 1;
         number
     }
 
-    /// Is there a request that is not decided? Then the thread must call
+    /// Is there an order that is not fulfilled? Then the thread must call
     /// [`collect`](Self::collect) again without delay, because it may have been promoted.
     pub(super) fn is_open(&self) -> bool {
-        !self.open.is_empty()
+        self.open > 0
     }
 
-    /// Waits until a request is decided, if any is open, and calls `each` with the number and the
-    /// outcome of each that is. Returns whether there was any. With an I/O thread, it gives up when
-    /// nothing has been delivered for `limit`.
+    /// Waits until an order is fulfilled, if any is open, or until the thread is nudged, and calls
+    /// `each` with the number and the outcome of each order that is. Returns whether either has
+    /// come. With an I/O thread, it gives up when nothing has been delivered for `limit`.
     ///
     /// # Panics
     ///
@@ -216,26 +264,28 @@ impl<E: EventLoop> Batch<E> {
             followers,
             open,
             free,
+            fulfilled,
         } = self;
         let collected = shared.lead_or_follow(waits_at, limit, &mut || {
-            let before = open.len();
-            open.retain(|&number| match followers[number].take_outcome() {
-                Some(outcome) => {
+            let before = *open;
+            let is_nudged = waits_at.take_news(fulfilled);
+            for number in fulfilled.drain(..) {
+                // Without an outcome, it is that of an order that was abandoned.
+                if let Some(outcome) = followers[number].take_outcome() {
+                    *open -= 1;
                     free.push(number);
                     each(number, outcome);
-                    false
                 }
-                None => true,
-            });
-            (open.len() < before).then_some(())
+            }
+            (is_nudged || *open < before).then_some(())
         });
         collected.is_some()
     }
 
-    /// Stops waiting for this request. An outcome that is delivered later is ignored.
+    /// Stops waiting for this order. An outcome that is delivered later is ignored.
     pub(super) fn abandon(&mut self, number: usize) {
-        self.open.retain(|other| *other != number);
-        self.followers[number] = Arc::new(Follower::that_waits_at(&self.waits_at));
+        self.open -= 1;
+        self.followers[number] = Arc::new(Follower::of_batch(&self.waits_at, number));
         self.free.push(number);
     }
 }
@@ -243,7 +293,7 @@ impl<E: EventLoop> Batch<E> {
 impl<E: EventLoop> fmt::Debug for Batch<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Batch")
-            .field("open", &self.open.len())
+            .field("open", &self.open)
             .finish_non_exhaustive()
     }
 }

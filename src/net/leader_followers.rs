@@ -109,6 +109,8 @@ pub(super) enum Job<E: EventLoop> {
     Open(E::Order, Arc<Follower<E::Outcome>>),
     /// Process this message, without an outcome.
     Post(E::Message),
+    /// Wake the thread that waits there for its orders. It may be the leader.
+    Nudge(Arc<Follower<E::Outcome>>),
     /// End the I/O thread.
     Close,
 }
@@ -261,6 +263,17 @@ impl<E: EventLoop> LeaderFollowers<E> {
         }
     }
 
+    /// Has a thread with several orders, which waits for them there or is about to, look at what it
+    /// was told elsewhere before this. Does nothing if the event loop panicked.
+    ///
+    /// It may be the leader, which looks at the inbox before it sleeps, or a follower. So the leader
+    /// tells it, whoever that is. A thread that waits has an order that is not fulfilled: there is a
+    /// leader, or it is about to lead, and then it empties the inbox first.
+    #[allow(dead_code, reason = "its first caller is a model")]
+    pub(super) fn nudge(&self, waits_at: &Arc<Follower<E::Outcome>>) {
+        self.send_to_leader(Job::Nudge(Arc::clone(waits_at)));
+    }
+
     fn lead<T>(&self, mut leader: Leader<'_, E>, done: &mut impl FnMut() -> Option<T>) -> T {
         loop {
             // Emptying the inbox may decide rounds at once, also the leader's own. So `done` must
@@ -296,6 +309,7 @@ impl<E: EventLoop> LeaderFollowers<E> {
             match job {
                 Job::Open(order, follower) => event_loop.open(order, follower),
                 Job::Post(message) => event_loop.post(message),
+                Job::Nudge(waits_at) => waits_at.nudge(),
                 Job::Close => self.is_closed.store(true, Ordering::SeqCst),
             }
         }

@@ -7,7 +7,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `leader_followers` | Leader/Followers: which thread runs the event loop, a trait |
-//! | `follower` | where the other threads wait, with one request or with several |
+//! | `follower` | where the other threads wait, with one order or with several |
 //! | `socket_loop` | the event loop: a conversation over the sockets |
 //! | `sockets` | the poll, the connections to all nodes, and the options of their sockets |
 //! | `connection` | the socket of one node, opened and closed as its session requires |
@@ -16,7 +16,7 @@
 //! | `ensemble` | the connection to a ZooKeeper ensemble, and what is said over it |
 //! | `locate` | where a node is: a name is resolved, or those are asked that know the master |
 //! | `masters` | who is asked for the master of a group, and what these say |
-//! | `orders` | several requests of one thread at a time |
+//! | `orders` | several orders of one thread at a time |
 //! | `probe` | a connection that asks once, of a thread that waits for the answer |
 //! | `stream` | the kinds of socket, and TLS over them |
 //! | `witness` | what the servers of a group say about their histories |
@@ -62,7 +62,7 @@ use leader_followers::{EventLoop, LeaderFollowers};
 pub(crate) use masters::LookupAuth;
 #[cfg(feature = "groups")]
 pub(crate) use masters::ask_sentinels;
-pub(crate) use orders::Requests;
+pub(crate) use orders::Orders;
 use socket_loop::{DrainLimits, SocketLoop};
 use std::convert::Infallible;
 use std::sync::Arc;

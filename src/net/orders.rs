@@ -1,68 +1,103 @@
-//! Several requests of one thread at a time, as the loop that keeps locks alive has them.
+//! Several orders of one thread at a time, as the loop that keeps locks alive has them.
 
 use super::follower::Batch;
-use super::{Net, Order, RoundOutcome, RoundsLoop};
+use super::{MARGIN, Net, RoundsLoop};
 use crate::clock::{self, Time};
-use crate::engine::Request;
-use std::collections::HashMap;
+use crate::node::{Ended, Order};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Several requests of one thread at a time: begun one after another, and collected as they are
-/// decided.
+/// Several orders of one thread at a time: begun one after another, and collected as they are
+/// fulfilled.
 #[derive(Debug)]
-pub(crate) struct Requests {
+pub(crate) struct Orders {
     net: Arc<Net>,
     batch: Batch<RoundsLoop>,
-    /// The requests that are not decided, by number: when to stop waiting.
-    limits: HashMap<usize, Time>,
+    /// The orders that are not fulfilled, by number.
+    limits: HashMap<usize, Limit>,
+    /// Their limits in order.
+    in_order: BTreeSet<(Time, usize)>,
 }
 
-impl Requests {
+/// With an I/O thread, an order is waited for until then.
+#[derive(Debug)]
+struct Limit {
+    at: Time,
+    /// How it ends if nothing has been delivered by then.
+    undelivered: fn(&Net) -> Ended,
+}
+
+impl Orders {
     pub(crate) fn new(net: Arc<Net>) -> Self {
         Self {
             batch: Batch::new(&net.event_loop),
             net,
             limits: HashMap::new(),
+            in_order: BTreeSet::new(),
         }
     }
 
-    /// Sends a request to all nodes, before all later requests of this thread, and returns its
-    /// number. Does not wait. [`collect`](Self::collect) must follow without delay.
-    pub(crate) fn begin(&mut self, request: Request) -> usize {
-        let limit = self.net.limit(&request);
-        let order = Order::Round(request);
+    /// Begins an order before all later orders of this thread, and returns its number. Does not
+    /// wait. [`collect`](Self::collect) must follow without delay.
+    pub(crate) fn begin(&mut self, order: Order) -> usize {
+        let limit = Limit::of(&self.net, &order);
+        let at = limit.at;
         let number = self.batch.begin(&self.net.event_loop, order);
         self.limits.insert(number, limit);
+        self.in_order.insert((at, number));
         number
     }
 
-    /// Waits until a request is decided or its deadline has passed, and calls `each` with the
-    /// number and the outcome of each such request. Must be called again without delay while any
-    /// request is undecided.
-    pub(crate) fn collect(&mut self, mut each: impl FnMut(usize, RoundOutcome)) {
-        let Self { net, batch, limits } = self;
-        let Some(first) = limits.values().copied().min() else {
+    /// Waits until an order is fulfilled or its limit has passed, and calls `each` with the number
+    /// and the outcome of each such order. Must be called again without delay while any order is
+    /// not fulfilled.
+    pub(crate) fn collect(&mut self, mut each: impl FnMut(usize, Ended)) {
+        let Self {
+            net,
+            batch,
+            limits,
+            in_order,
+        } = self;
+        let Some((first, _)) = in_order.first() else {
             return;
         };
         let limit = first.since(clock::now());
-        let is_any = batch.collect(&net.event_loop, limit, |number, ended| {
-            limits.remove(&number);
-            // Only rounds are begun here.
-            let outcome = ended.into_round();
-            each(number, outcome.unwrap_or_else(|| net.undelivered()));
+        let has_come = batch.collect(&net.event_loop, limit, |number, ended| {
+            if let Some(limit) = limits.remove(&number) {
+                in_order.remove(&(limit.at, number));
+            }
+            each(number, ended);
         });
-        if is_any {
+        if has_come {
             return;
         }
-        // The I/O thread has delivered no outcome in time.
+        // The I/O thread has delivered nothing in time.
         let now = clock::now();
-        limits.retain(|&number, limit| {
-            let is_over = *limit <= now;
-            if is_over {
-                batch.abandon(number);
-                each(number, net.undelivered());
+        while let Some((_, number)) = in_order.first().copied().filter(|(at, _)| *at <= now) {
+            in_order.pop_first();
+            batch.abandon(number);
+            if let Some(limit) = limits.remove(&number) {
+                each(number, (limit.undelivered)(net));
             }
-            !is_over
-        });
+        }
+    }
+}
+
+impl Limit {
+    fn of(net: &Net, order: &Order) -> Self {
+        match order {
+            Order::Round(request) => Self {
+                at: net.limit(request),
+                undelivered: |net| Ended::Round(net.undelivered()),
+            },
+            Order::Wait(wait) => Self {
+                at: wait.until.after(MARGIN),
+                undelivered: |_| Ended::Wait { is_called: false },
+            },
+            Order::Until(time) => Self {
+                at: time.after(MARGIN),
+                undelivered: |_| Ended::Until,
+            },
+        }
     }
 }

@@ -12,7 +12,8 @@ use super::schedule::Schedule;
 use crate::clock::{self, Time};
 use crate::engine::{Extended, Extension, Request, Rules, Ttl};
 use crate::error::{Error, LossReason, NoQuorum};
-use crate::net::{Net, Requests, RoundOutcome};
+use crate::net::{Net, Orders};
+use crate::node::{Order, RoundOutcome};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +23,7 @@ use std::time::Duration;
 pub(super) struct KeepAliveLoop {
     inbox: Receiver<KeptLock>,
     rules: Arc<Rules>,
-    requests: Requests,
+    orders: Orders,
     schedule: Schedule<KeptLock>,
     due: Due,
     /// By the numbers of their requests.
@@ -53,7 +54,7 @@ impl KeepAliveLoop {
         Self {
             inbox,
             rules,
-            requests: Requests::new(net),
+            orders: Orders::new(net),
             schedule: Schedule::new(),
             due: Due::default(),
             under_way: HashMap::new(),
@@ -159,9 +160,9 @@ impl KeepAliveLoop {
     fn send_and_collect(&mut self, answered: &mut Vec<(usize, RoundOutcome)>) {
         while let Some(mut extension) = self.due.take(UNDER_WAY_MAX - self.units_under_way) {
             let mut number = None;
-            let requests = &mut self.requests;
+            let orders = &mut self.orders;
             extension.begin(&self.rules, |request| {
-                number = Some(requests.begin(request));
+                number = Some(orders.begin(Order::Round(request)));
             });
             if let Some(number) = number {
                 self.units_under_way += extension.units;
@@ -170,8 +171,12 @@ impl KeepAliveLoop {
                 self.schedule_next(extension.into_lock());
             }
         }
-        self.requests
-            .collect(|number, result| answered.push((number, result)));
+        self.orders.collect(|number, ended| {
+            // Only rounds are begun here.
+            if let Some(outcome) = ended.into_round() {
+                answered.push((number, outcome));
+            }
+        });
     }
 
     fn finish(&mut self, number: usize, votes: RoundOutcome) {

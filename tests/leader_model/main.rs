@@ -21,6 +21,7 @@ mod sync;
 
 mod batches;
 mod io_thread;
+mod nudges;
 mod waits;
 
 use follower::Follower;

@@ -5,7 +5,7 @@
 //! that waits has become the leader.
 
 use super::explore;
-use super::follower::Follower;
+use super::follower::{Batch, Follower};
 use super::leader_followers::{EventLoop, LeaderFollowers};
 use loom::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
@@ -187,5 +187,35 @@ fn cancelled_waits_end_whether_they_began_before_or_after() {
         let waiter = spawn(&shared, &[WAIT]);
         shared.post(END_WAITS);
         waiter.join().unwrap();
+    });
+}
+
+#[test]
+fn a_thread_is_nudged_to_end_its_wait_whoever_leads_and_leaves_meanwhile() {
+    explore(2, || {
+        let (shared, _) = model();
+        let mut batch = Batch::new(&shared);
+        let waits_at = Arc::clone(batch.waits_at());
+        let is_told = Arc::new(Mutex::new(false));
+        let owner = {
+            let shared = Arc::clone(&shared);
+            let is_told = Arc::clone(&is_told);
+            loom::thread::spawn(move || {
+                batch.begin(&shared, WAIT);
+                while batch.is_open() {
+                    if *is_told.lock().unwrap() {
+                        shared.post(END_WAITS);
+                    }
+                    batch.collect(&shared, Duration::MAX, |_, outcome| {
+                        assert_eq!(outcome, WAIT)
+                    });
+                }
+            })
+        };
+        let other = spawn(&shared, &[1]);
+        *is_told.lock().unwrap() = true;
+        shared.nudge(&waits_at);
+        other.join().unwrap();
+        owner.join().unwrap();
     });
 }
