@@ -312,6 +312,10 @@ impl<W> Waits<W> {
         while let Some((_, name)) = self.ends.first().copied().filter(|(end, _)| *end <= now) {
             self.finish(&name);
         }
+        // Most clients have none, and it is asked for after every read.
+        if self.pauses.is_empty() {
+            return;
+        }
         while let Some(pause) = self.pauses.first_entry().filter(|it| it.key().0 <= now) {
             self.finished.push_back((pause.remove(), Ended::Until));
         }
