@@ -176,7 +176,7 @@ fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
         );
         let votes = match ended {
             Ended::Round(votes) => votes,
-            Ended::Wait { .. } => continue,
+            Ended::Wait { .. } | Ended::Until => continue,
         };
         let is_of_all = |count| count == 0 || count == NODES;
         assert!(is_of_all(votes.said.len()) && is_of_all(votes.reports.len()));
