@@ -207,7 +207,7 @@ fn a_thread_is_nudged_to_end_its_wait_whoever_leads_and_leaves_meanwhile() {
                         shared.post(END_WAITS);
                     }
                     batch.collect(&shared, Duration::MAX, |_, outcome| {
-                        assert_eq!(outcome, WAIT)
+                        assert_eq!(outcome, WAIT);
                     });
                 }
             })
