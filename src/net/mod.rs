@@ -48,10 +48,8 @@ use super::clock::{self, Time};
 use super::engine::{QueueWait, Request, Token};
 #[cfg(feature = "diagnostics")]
 use super::node::NodeStatus;
-pub(crate) use super::node::RoundOutcome;
-use super::node::{
-    Ended, Message, NodeAnswer, NodeError, NodeReport, Order, Phase, Rounds, Session,
-};
+use super::node::{Ended, Message, NodeAnswer, NodeError, NodeReport, Phase, Rounds, Session};
+pub(crate) use super::node::{Order, RoundOutcome};
 use super::node_url::Address;
 pub(crate) use change_queue::ChangeQueue;
 use crossbeam_channel::{Receiver, bounded};
