@@ -151,6 +151,8 @@ pub(super) struct Probe {
     pub(super) is_accept: bool,
     /// Is every node waited for?
     pub(super) asks_all: bool,
+    /// Does another one follow on all nodes?
+    pub(super) is_followed: bool,
 }
 
 impl Default for Probe {
@@ -162,6 +164,7 @@ impl Default for Probe {
             is_look: false,
             is_accept: false,
             asks_all: false,
+            is_followed: false,
         }
     }
 }
@@ -219,6 +222,14 @@ impl CustomCommand for Probe {
 
     fn could_end(&self, said: &[Option<Said>]) -> bool {
         said.iter().flatten().count() >= 2
+    }
+
+    fn is_followed(&self) -> bool {
+        self.is_followed
+    }
+
+    fn follow_up(&self, _: &[Option<Said>]) -> Option<Arc<dyn CustomCommand>> {
+        Some(Arc::new(Self::default()))
     }
 }
 

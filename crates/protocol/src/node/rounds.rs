@@ -28,7 +28,7 @@ use super::group::history::History;
 use super::node_error::NodeError;
 use super::report::{ChangeRecorder, NodeChange, NodeState};
 use super::session::{Answer, SameServer, Session};
-use super::shared_request::LastRequests;
+use super::shared_request::{LastRequests, SharedRequest};
 use crate::engine::{Node, QueueWait, Request, Token, Vote};
 use crate::time::Time;
 use entry::Entry;
@@ -81,6 +81,8 @@ pub struct Rounds<W> {
     wait_for_all: bool,
     /// The waiters in the nodes' queues.
     waits: Waits<W>,
+    /// What follows on rounds that are over, while there are others with a waiter: see `custom`.
+    follow_ups: Vec<SharedRequest>,
     /// Records the changes of nodes, if [`watch`](Self::watch) was called.
     watch: Option<ChangeRecorder>,
 }
@@ -99,6 +101,7 @@ impl<W> Rounds<W> {
             has_overtime: false,
             ends_at: Time::ZERO,
             finished: VecDeque::new(),
+            follow_ups: Vec::new(),
             wait_for_all,
             watch: None,
         }
@@ -141,6 +144,9 @@ impl<W> Rounds<W> {
             }
         }
         entry.request = Some(request);
+        if !self.follow_ups.is_empty() {
+            self.send_follow_ups(now);
+        }
         (0..self.nodes()).for_each(|index| self.collect(now, Node::new(index)));
         self.settle(now, round, false);
     }
@@ -155,6 +161,9 @@ impl<W> Rounds<W> {
         for node in request.nodes.iter().take_while(|node| node.index() < nodes) {
             self.sessions[node.index()].send(now, None, request.clone());
             self.collect(now, node);
+        }
+        if !self.follow_ups.is_empty() {
+            self.send_follow_ups(now);
         }
     }
 
@@ -217,6 +226,9 @@ impl<W> Rounds<W> {
         match self.entries[round].is_followed() {
             true => self.follow_on(now, round),
             false => self.propagate(now, round),
+        }
+        if self.awaited == 0 && !self.follow_ups.is_empty() {
+            self.send_follow_ups(now);
         }
     }
 
@@ -420,9 +432,8 @@ impl<W> Conversation for Rounds<W> {
     }
 
     fn is_draining(&mut self, now: Time) -> bool {
-        self.sessions
-            .iter()
-            .any(|session| session.has_removals(now))
+        let mut sessions = self.sessions.iter();
+        sessions.any(|session| session.has_removals(now)) || self.awaits_follow_ups(now)
     }
 }
 

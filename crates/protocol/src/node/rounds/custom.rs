@@ -3,7 +3,7 @@
 
 use super::Rounds;
 use super::entry::Entry;
-use crate::engine::{Command, CustomCommand, Node, NodeSet, Request};
+use crate::engine::{Command, CustomCommand, NodeSet, Request};
 use crate::node::SharedRequest;
 use crate::node::report::NodeAnswer;
 use crate::node::session::Session;
@@ -59,15 +59,35 @@ impl<W> Rounds<W> {
     /// Goes on with a decided round after which something follows. That is sent when all nodes have
     /// carried the request out, and not before: the answers of a majority would not do, since a
     /// node that has not carried it out, and one that has forgotten it, are a majority too.
+    ///
+    /// Nobody waits for it. While somebody waits for another round, who then goes on, it is written
+    /// with what is sent next: a node that syncs its disk for each change does so once for both,
+    /// and what is sent next does not wait until the disk has what follows.
     pub(super) fn follow_on(&mut self, now: Time, round: usize) {
         let entry = &self.entries[round];
-        if let Some(request) = entry.follow_up() {
-            for node in (0..self.sessions.len()).map(Node::new) {
-                self.sessions[node.index()].send(now, None, request.clone());
-            }
-        }
+        self.follow_ups.extend(entry.follow_up());
         if self.entries[round].tally.is_complete() {
             self.end_round(round);
         }
+        if self.awaited == 0 {
+            self.send_follow_ups(now);
+        }
+    }
+
+    pub(super) fn send_follow_ups(&mut self, now: Time) {
+        for request in std::mem::take(&mut self.follow_ups) {
+            for session in &mut self.sessions {
+                session.send(now, None, request.clone());
+            }
+        }
+    }
+
+    /// Is there a round on which something follows when the nodes have answered that are likely to?
+    pub(super) fn awaits_follow_ups(&self, now: Time) -> bool {
+        self.entries.iter().any(|entry| {
+            let deadline = entry.request.as_deref().map(|request| request.deadline);
+            let is_late = deadline.is_none_or(|deadline| now >= deadline);
+            entry.is_followed() && !is_late && entry.awaited(&self.sessions) > 0
+        })
     }
 }
