@@ -1,5 +1,8 @@
 //! Mistakes in the protocol, each of which the search must find.
 
+use crate::{STATES_MAX, Search, both_are_asked_and_forget};
+use models::explore::{self, Order};
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mistake {
     None,
@@ -12,6 +15,7 @@ pub(crate) enum Mistake {
     OnlyStarterDecides,
     CommitAtMajority,
     CommittedIsPrepared,
+    ForgottenBeforeFinished,
     /// Of a process: the following are found only where a side has several.
     DiskNotAskedAgain,
     DiskAskedBefore,
@@ -21,6 +25,7 @@ pub(crate) enum Mistake {
     BegunWithVotes,
     VotesBeforeLast,
     FinishBeforeLast,
+    AllForgottenBeforeFinished,
 }
 
 impl Mistake {
@@ -35,13 +40,18 @@ impl Mistake {
 
     /// Is it one of a process that has all sides?
     pub(crate) fn needs_whole(self) -> bool {
-        use Mistake::{BegunWithVotes, FinishBeforeLast, VotesBeforeLast};
-        matches!(self, BegunWithVotes | VotesBeforeLast | FinishBeforeLast)
+        use Mistake::{
+            AllForgottenBeforeFinished, BegunWithVotes, FinishBeforeLast, VotesBeforeLast,
+        };
+        matches!(
+            self,
+            BegunWithVotes | VotesBeforeLast | FinishBeforeLast | AllForgottenBeforeFinished
+        )
     }
 }
 
 /// All, and what each is.
-pub(crate) const MISTAKES: [(Mistake, &str); 16] = [
+pub(crate) const MISTAKES: [(Mistake, &str); 18] = [
     (
         Mistake::VoteBeforeDisk,
         "a side says that it is prepared before its disk says so",
@@ -76,6 +86,10 @@ pub(crate) const MISTAKES: [(Mistake, &str); 16] = [
         "a disk does not tell committed from prepared",
     ),
     (
+        Mistake::ForgottenBeforeFinished,
+        "a side forgets before it knows that the record has that it has finished",
+    ),
+    (
         Mistake::DiskNotAskedAgain,
         "no record means what the disk said when the call began",
     ),
@@ -103,4 +117,20 @@ pub(crate) const MISTAKES: [(Mistake, &str); 16] = [
         Mistake::FinishBeforeLast,
         "who has all sides finishes all when the first has committed",
     ),
+    (
+        Mistake::AllForgottenBeforeFinished,
+        "who has all sides has them forget before it knows that the record has that they have \
+         finished",
+    ),
 ];
+
+/// What the record has of a side that has finished is for those that are asked late: not only for
+/// whoever cleans up.
+#[test]
+fn a_side_that_has_forgotten_what_the_record_waits_for_commits_it_once_more() {
+    let mut late = Search {
+        mistake: Mistake::ForgottenBeforeFinished,
+        ..both_are_asked_and_forget()
+    };
+    explore::broken("asked late", &mut late, STATES_MAX, Order::Depth);
+}

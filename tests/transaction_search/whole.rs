@@ -81,6 +81,15 @@ impl Whole {
         }
     }
 
+    /// It goes on as if all nodes knew that those that have committed have finished.
+    fn finished(&mut self) {
+        for joining in &mut self.joining {
+            if joining.step() == JoinStep::Finish {
+                joining.done();
+            }
+        }
+    }
+
     /// It hears nothing of what it has sent.
     pub(crate) fn lose_answer(&mut self) {
         if self.awaited.take() == Some(SharedChange::Vote) {
@@ -98,7 +107,12 @@ impl World {
     pub(crate) fn step_whole(&mut self, mistake: Mistake) {
         let whole = self.whole.as_mut().expect("it runs");
         if let Some(change) = whole.next_change(mistake) {
-            whole.awaited = Some(change.clone());
+            let is_finish = matches!(change, SharedChange::Finish(_));
+            if is_finish && mistake == Mistake::AllForgottenBeforeFinished {
+                whole.finished();
+            } else {
+                whole.awaited = Some(change.clone());
+            }
             if !self.shared.contains(&change) {
                 self.shared.push(change);
             }

@@ -219,7 +219,13 @@ impl World {
             }
             JoinStep::Vote => send(Change::Vote),
             JoinStep::Abort => send(Change::Abort),
-            JoinStep::Finish => send(Change::Finish),
+            JoinStep::Finish => {
+                send(Change::Finish);
+                if mistake == Mistake::ForgottenBeforeFinished {
+                    process.awaits = false;
+                    joining.done();
+                }
+            }
             JoinStep::AskDisk => {
                 let said = match mistake {
                     Mistake::DiskNotAskedAgain => Disk::Prepared,
@@ -257,7 +263,7 @@ impl World {
                 side.disk = Disk::Nothing;
                 joining.done();
             }
-            JoinStep::Done(end) => self.ended(at, end),
+            JoinStep::Done(end) => self.ended(at, end, mistake),
         }
     }
 
@@ -267,7 +273,7 @@ impl World {
     }
 
     /// The caller of this process is told how it has ended.
-    fn ended(&mut self, at: Place, end: JoinEnd) {
+    fn ended(&mut self, at: Place, end: JoinEnd, mistake: Mistake) {
         let process = self.process(at);
         let is_aborted = match end {
             JoinEnd::Aborted | JoinEnd::Refused => true,
@@ -276,7 +282,7 @@ impl World {
         };
         process.stop();
         self.is_told_aborted |= is_aborted;
-        if end == JoinEnd::NotPrepared {
+        if end == JoinEnd::NotPrepared && mistake != Mistake::ForgottenBeforeFinished {
             self.wrong = Some("the record has a vote that the disk does not know");
         }
         if end == JoinEnd::Committed && self.sides[at.side].applied == 0 {
