@@ -25,6 +25,20 @@
 //! deletion with a ballot above that of the begin, which the id would have to name: reads of what
 //! is not there would write, and each side that is rolled back would leave a tombstone. The search
 //! has it as a mistake, `BegunWithVotes`.
+//!
+//! A promise above that ballot would do in place of the deletion, as the floor keeps it when it is
+//! collected. But the floor is that of all registers: of two transactions, the one whose sides take
+//! longer to prepare would find its ballot below what the other has left there.
+//!
+//! # Why the answer that they have finished is waited for
+//!
+//! A side forgets behind it. If the message was lost by then, nobody would finish, and the record
+//! would stay for ever. A recovery could finish what is committed and not on its disk. But it would
+//! take a disk that was lost, or one of another process that has the same name by mistake, for one
+//! that has forgotten; and the process that is prepared would find that its side has finished, and
+//! roll back what is committed. And one that is asked late to join would commit once more what its
+//! side has forgotten. The search has these as mistakes, `AllForgottenBeforeFinished` and
+//! `ForgottenBeforeFinished`.
 
 use super::record_register::RecordRegister;
 use super::side::Side;
