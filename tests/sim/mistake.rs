@@ -105,16 +105,19 @@ pub(crate) enum Mistake {
     NothingAcknowledged,
     /// Servers that were copied anew, or started a moment ago, prove that nothing is missing.
     CopiesAreWitnesses,
+    /// Keys live no longer than locks, although the clocks of a group's servers differ.
+    SkewIgnored,
 }
 
 /// Those about replicated groups. Each gives a lock to two clients.
-pub(crate) const OF_GROUPS: [Mistake; 6] = [
+pub(crate) const OF_GROUPS: [Mistake; 7] = [
     Mistake::ReignUnchecked,
     Mistake::ReignNotAwaited,
     Mistake::NoBound,
     Mistake::ReclaimedAtOnce,
     Mistake::NothingAcknowledged,
     Mistake::CopiesAreWitnesses,
+    Mistake::SkewIgnored,
 ];
 
 /// Those about transactions.
@@ -186,7 +189,6 @@ impl Mistake {
             Self::CopiedFromOne => 120,
             Self::EpochKept => 90,
             Self::TwinsUnrecognised | Self::ForgetfulNodeVotes => 80,
-            Self::ReignUnchecked => 65,
             Self::UndoOnlyWhereGranted => 60,
             Self::UndoForgotten | Self::OlderStateTrusted | Self::CopiesAreWitnesses => 50,
             Self::CommittedAborted => 30,

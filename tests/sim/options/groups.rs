@@ -65,16 +65,18 @@ impl Options {
             }
             Some(Mistake::ReclaimedAtOnce) => group.bound = hardly,
             Some(Mistake::NothingAcknowledged) => group.replicas = None,
+            Some(Mistake::SkewIgnored) => group.skew = Duration::ZERO,
             _ => {}
         }
         session.group = Some(Arc::new(group));
     }
 
-    /// By how much the clocks of a group's servers differ at most. With a mistake they agree: it is
-    /// found in the histories in which it was found. Nothing is drawn for it: the other histories
-    /// are what they were but for the clocks.
+    /// By how much the clocks of a group's servers differ at most. With a mistake that is not about
+    /// them they agree: it is found in the histories in which it was found. Nothing is drawn for it:
+    /// the other histories are what they were but for the clocks.
     fn skew(&self, random: &Random) -> Duration {
         match self.mistake {
+            Some(Mistake::SkewIgnored) => Duration::from_millis(100),
             Some(_) => Duration::ZERO,
             None => Duration::from_millis(random.clone().pick(&[0, 10, 100])),
         }
@@ -115,7 +117,9 @@ impl Options {
         self.greedy_permille = random.pick(&[0, 0, 200]);
         (self.faults_end_at, self.events_max) = (random.between(3, 8) * SECONDS, 8_000);
         let is_acknowledged = match self.mistake {
-            Some(Mistake::NothingAcknowledged | Mistake::CopiesAreWitnesses) => true,
+            Some(
+                Mistake::NothingAcknowledged | Mistake::CopiesAreWitnesses | Mistake::SkewIgnored,
+            ) => true,
             Some(_) => false,
             None => random.chance(400),
         };
@@ -135,6 +139,11 @@ impl Options {
             // A lock that is extended at the successor only ends at the replaced master meanwhile.
             (bound, self.greedy_permille, self.extend_permille) = (longest * 3, 0, 900);
         }
+        if self.has(Mistake::ReignUnchecked) {
+            // A server is master again, in another reign, before its clients greet it again: they
+            // do when they had no vote for the longest ttl.
+            self.fault_pause = longest * MILLIS / 2;
+        }
         self.groups = Some(Grouping {
             size: if is_acknowledged {
                 3
@@ -146,7 +155,10 @@ impl Options {
             lag: (100 * MICROS, random.pick(&[MILLIS, 5 * MILLIS])),
             late_permille: random.pick(&[0, 100, 300]),
             skew: self.skew(random),
-            closing_permille: random.pick(&[0, 500, 1_000]),
+            closing_permille: match self.mistake {
+                Some(Mistake::ReignUnchecked) => 0,
+                _ => random.pick(&[0, 500, 1_000]),
+            },
             astray_permille: random.pick(&[0, 100, 300]),
         });
     }
