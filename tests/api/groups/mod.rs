@@ -18,6 +18,7 @@ mod rivals;
 mod scripts;
 mod sentinels;
 mod servers_of_urls;
+mod shapes;
 mod slots_that_move;
 mod waiters;
 mod wrong_servers;
