@@ -257,7 +257,8 @@ pub fn info(server: &Server, name: &str) -> String {
     field.unwrap_or_default().trim_end().to_owned()
 }
 
-fn field(fields: &Value, name: &str) -> Option<String> {
+/// One of the fields that a Sentinel answers in a list, each with its value behind it.
+pub fn field(fields: &Value, name: &str) -> Option<String> {
     let Value::Array(fields) = fields else {
         return None;
     };

@@ -21,6 +21,7 @@ mod servers_of_urls;
 mod shapes;
 mod slots_that_move;
 mod waiters;
+mod wrong_promotions;
 mod wrong_servers;
 
 use std::time::Duration;
