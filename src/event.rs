@@ -255,8 +255,8 @@ events! {
     /// A node that is a [replicated group](crate::guide::groups) has another master than before, or
     /// its master was started again. Reported once for each reign that this client finds, except
     /// for the first one; so a client that looks at its nodes now and then reports each failover.
-    /// `age`: for how long the reign is known, zero if a person has adopted it; `left`:
-    /// for how long no new lock counts there.
+    /// `age`: for how long the reign is known, zero if a person has adopted it; `left`: for how
+    /// long no new lock counts there, unless the servers prove before that nothing is missing.
     NewReign: "new_reign", Warn, "has a new master", { url: &'a str, age: Duration, left: Duration }
 
     /// The client's session on a ZooKeeper ensemble has ended: the ensemble had not heard of the
