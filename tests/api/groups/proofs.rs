@@ -1,4 +1,5 @@
-//! Failovers after which new locks count at once, because the servers prove that nothing is missing.
+//! Failovers after which new locks count at once, because the servers prove that nothing is
+//! missing.
 
 use std::time::{Duration, Instant};
 

@@ -82,6 +82,17 @@ impl Options {
         }
     }
 
+    /// Must replicas acknowledge each vote?
+    fn is_acknowledged(&self, random: &mut Random) -> bool {
+        match self.mistake {
+            Some(
+                Mistake::NothingAcknowledged | Mistake::CopiesAreWitnesses | Mistake::SkewIgnored,
+            ) => true,
+            Some(_) => false,
+            None => random.chance(400),
+        }
+    }
+
     /// Nodes that are replicated groups, of which one server after another becomes the master.
     pub(super) fn focus_on_groups(&mut self, random: &mut Random) {
         self.faults.retain(|fault| {
@@ -116,13 +127,7 @@ impl Options {
         (self.extend_permille, self.patient_permille) = (random.pick(&[600, 900]), 600);
         self.greedy_permille = random.pick(&[0, 0, 200]);
         (self.faults_end_at, self.events_max) = (random.between(3, 8) * SECONDS, 8_000);
-        let is_acknowledged = match self.mistake {
-            Some(
-                Mistake::NothingAcknowledged | Mistake::CopiesAreWitnesses | Mistake::SkewIgnored,
-            ) => true,
-            Some(_) => false,
-            None => random.chance(400),
-        };
+        let is_acknowledged = self.is_acknowledged(random);
         let mut bound = longest / random.pick(&[2, 4, 8]);
         if self.mistake.is_some() {
             (
