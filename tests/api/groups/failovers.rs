@@ -1,8 +1,8 @@
 //! What a failover costs, measured: for how long no new lock is granted, how often the servers
 //! prove that nothing is missing, and that nobody is granted a lock that is held.
 //!
-//! `REDLATCH_FAILOVERS` sets how many of each kind there are (10), and `REDLATCH_FAILOVERS_OF` which
-//! kinds: parts of their names, as `Sentinels Kill,OneShard`.
+//! `REDLATCH_FAILOVERS` sets how many of each kind there are (10), and `REDLATCH_FAILOVERS_OF`
+//! which kinds: parts of their names, as `Sentinels Kill,OneShard`.
 
 use std::env;
 use std::sync::Mutex;

@@ -93,6 +93,24 @@ impl Options {
         }
     }
 
+    /// Little else than promotions, for a mistake. The longest ttl is given in milliseconds.
+    fn focus_on_promotions(&mut self, longest: u64) {
+        (
+            self.nodes,
+            self.clients,
+            self.resources,
+            self.several_permille,
+        ) = (1, 4, 1, 0);
+        (self.faults, self.fault_pause) = (vec![Fault::Promote], 1_500 * MILLIS);
+        (self.ttl.0, self.greedy_permille, self.patient_permille) = (longest, 500, 1_000);
+        self.events_max = 20_000;
+        if self.has(Mistake::ReignUnchecked) {
+            // A server is master again, in another reign, before its clients greet it again: they
+            // do when they had no vote for the longest ttl.
+            self.fault_pause = longest * MILLIS / 2;
+        }
+    }
+
     /// Nodes that are replicated groups, of which one server after another becomes the master.
     pub(super) fn focus_on_groups(&mut self, random: &mut Random) {
         self.faults.retain(|fault| {
@@ -130,24 +148,11 @@ impl Options {
         let is_acknowledged = self.is_acknowledged(random);
         let mut bound = longest / random.pick(&[2, 4, 8]);
         if self.mistake.is_some() {
-            (
-                self.nodes,
-                self.clients,
-                self.resources,
-                self.several_permille,
-            ) = (1, 4, 1, 0);
-            (self.faults, self.fault_pause) = (vec![Fault::Promote], 1_500 * MILLIS);
-            (self.ttl.0, self.greedy_permille, self.patient_permille) = (longest, 500, 1_000);
-            self.events_max = 20_000;
+            self.focus_on_promotions(longest);
         }
         if self.has(Mistake::ReclaimedAtOnce) {
             // A lock that is extended at the successor only ends at the replaced master meanwhile.
             (bound, self.greedy_permille, self.extend_permille) = (longest * 3, 0, 900);
-        }
-        if self.has(Mistake::ReignUnchecked) {
-            // A server is master again, in another reign, before its clients greet it again: they
-            // do when they had no vote for the longest ttl.
-            self.fault_pause = longest * MILLIS / 2;
         }
         self.groups = Some(Grouping {
             size: if is_acknowledged {
