@@ -72,8 +72,8 @@ impl Options {
     }
 
     /// By how much the clocks of a group's servers differ at most. With a mistake that is not about
-    /// them they agree: it is found in the histories in which it was found. Nothing is drawn for it:
-    /// the other histories are what they were but for the clocks.
+    /// them they agree: it is found in the histories in which it was found. Nothing is drawn for
+    /// it: the other histories are what they were but for the clocks.
     fn skew(&self, random: &Random) -> Duration {
         match self.mistake {
             Some(Mistake::SkewIgnored) => Duration::from_millis(100),
