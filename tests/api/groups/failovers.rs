@@ -106,7 +106,7 @@ fn take_again_and_again(client: &LockClient, granted: &Mutex<Vec<Instant>>, is_o
         if is_over.load(Ordering::SeqCst) {
             return;
         }
-        let request = client.request(format!("orders:{number}")).ttl(TTL);
+        let request = client.request(format!("new:{number}")).ttl(TTL);
         if let Ok(Some(guard)) = request.try_lock_for(wait) {
             granted.lock().unwrap().push(Instant::now());
             drop(guard);
