@@ -8,6 +8,8 @@ mod blocking;
 mod caller;
 mod cancellation;
 mod events;
+#[cfg(test)]
+pub(crate) mod fixture;
 #[cfg(feature = "diagnostics")]
 mod operator;
 #[cfg(feature = "registers")]

@@ -281,3 +281,6 @@ fn inspection(key: Arc<[u8]>, outcome: RoundOutcome) -> Result<Inspection, Error
 fn snapshot(said: &Option<Said>) -> Option<KeySnapshot> {
     said.as_ref()?.get().cloned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -188,23 +188,12 @@ fn forget(waiters: &mut Waiters, own: &CancelToken, waiter: Token) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::fixture::cancellation;
     use crate::redlock::Redlock;
-    use crate::wait_queue::HandoffLimit;
 
     #[test]
     fn a_wait_is_ended_once_however_many_others_are_cancelled_after_it() {
-        let client = CancelToken::new();
-        let process = Arc::new(OwnerProcess::here());
-        let queues = || {
-            Arc::new(WaitQueues::new(
-                HandoffLimit::DEFAULT,
-                client.clone(),
-                Arc::clone(&process),
-            ))
-        };
-        let queues = [queues(), queues(), queues()];
-        let client =
-            Cancellation::new(client, queues, Weak::<Redlock>::new(), Arc::clone(&process));
+        let client = cancellation::<Redlock>();
         let tokens = [(); 3].map(|()| CancelToken::new());
         let calls = tokens.each_ref().map(|own| client.call(Some(own)));
         for (number, call) in (1..).zip(&calls) {
