@@ -244,7 +244,8 @@ impl Group {
         door.lead_to(promoted.port());
     }
 
-    /// The server that was the master is a replica from now on.
+    /// The server that was the master is a replica from now on, and so are all others: after
+    /// `FAILOVER`, they still follow the former one.
     pub(super) fn rejoin(&mut self, former: usize, loss: Loss) {
         if loss == Loss::Kill {
             self.server(former).restart();
@@ -253,7 +254,9 @@ impl Group {
         let master = self.master().filter(|master| *master != former);
         if let Some(master) = master.filter(|_| !is_told) {
             let servers = self.servers();
-            follow(servers[former], servers[master]);
+            for replica in (0..servers.len()).filter(|it| *it != master) {
+                follow(servers[replica], servers[master]);
+            }
         }
     }
 }
