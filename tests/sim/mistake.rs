@@ -195,6 +195,7 @@ impl Mistake {
             Self::TokenReused => 25,
             Self::ValidityFromReply | Self::TurnAssumed => 15,
             Self::RolledBackAlone => 10,
+            Self::AppliedAgain => 2,
             _ => 0,
         }
     }
