@@ -60,13 +60,13 @@ fn spawn(
     let mut command = Command::new(program);
     if setpriv_works() {
         command = Command::new("setpriv");
-        // These variables are for the dynamic linker; they must not affect setpriv itself.
-        command.args(["--pdeathsig", "KILL", "env"]);
-        command.args(
-            environment
-                .iter()
-                .map(|(name, value)| format!("{name}={value}")),
-        );
+        command.args(["--pdeathsig", "KILL"]);
+        if !environment.is_empty() {
+            // These variables are for the dynamic linker; they must not affect setpriv itself.
+            command.arg("env");
+            let variables = environment.iter();
+            command.args(variables.map(|(name, value)| format!("{name}={value}")));
+        }
         command.arg(program);
     } else {
         command.envs(environment);
