@@ -66,6 +66,9 @@ impl Group {
             for server in &cluster.servers {
                 // Otherwise all shards refuse while one has no master.
                 server.command(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]);
+                // A replica of another shard would follow a master that has one replica for a
+                // moment, and no vote counts that more replicas follow than the URL says.
+                server.command(&["CONFIG", "SET", "cluster-allow-replica-migration", "no"]);
             }
             Self::Sharded { cluster, shards }
         };
