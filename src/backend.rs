@@ -14,8 +14,10 @@ pub(crate) mod fixture;
 mod operator;
 #[cfg(feature = "registers")]
 mod quorum;
+mod started;
+mod waiting;
 
-pub(crate) use blocking::{Blocking, at_once};
+pub(crate) use blocking::{Blocking, ThisThread, at_once};
 pub(crate) use caller::Caller;
 pub(crate) use cancellation::{CancellableCall, Cancellation};
 pub(crate) use events::{EventRecorder, Events};
@@ -26,8 +28,11 @@ pub(crate) use quorum::{
     CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed, Quorum, RegisterMemory,
     ReportedVotes,
 };
+pub(crate) use started::Started;
+pub(crate) use waiting::Waiting;
 
 use crate::clock::Time;
+use crate::driver::{Driven, Driver};
 use crate::engine::{Extended, Extension, HeldLock, LockAttributes, Share, Token, Ttl, Wait};
 use crate::error::{Error, NoQuorum};
 use crate::event::Released;
@@ -37,6 +42,8 @@ use crate::node::NodeReport;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{GuardedLock, Notifier, Watchdog};
+use std::future::{Future, ready};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -51,6 +58,23 @@ pub(crate) trait Backend: Send + Sync {
         start: &mut Start,
         recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<HeldLock>, Error>;
+
+    /// The same for a call that was started. Only of a backend with a [driver](Self::driver).
+    fn start<'a>(
+        &'a self,
+        caller: &'a Driven,
+        spec: &'a LockSpec<'_>,
+        start: &'a mut Start,
+        recorder: Option<&'a mut EventRecorder<'_>>,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<HeldLock>, Error>> + Send + 'a>> {
+        let _ = (caller, spec, start, recorder);
+        Box::pin(ready(Err(Error::NotStartable)))
+    }
+
+    /// What goes on with calls that were started, if they can be.
+    fn driver(&self) -> Option<&Driver> {
+        None
+    }
 
     /// Extends a lock, with the reports for the error.
     fn extend(&self, extension: Extension) -> (Extended, Vec<NodeReport>);

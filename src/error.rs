@@ -113,8 +113,8 @@ errors! {
         /// Without them a lock is not safe.
         #[text("the operating system has no random numbers")]
         NoEntropy,
-        /// The thread that keeps locks alive, or the one that calls callbacks, could not be
-        /// started.
+        /// The thread that keeps locks alive, the one that calls callbacks, or the one that goes on
+        /// with calls that take no thread could not be started.
         Spawn(error: SpawnError),
         /// With this lock one more, the client could not extend all of them in time. The nodes were
         /// not asked. Use a longer ttl, nearer nodes, or another client, which has connections of
@@ -133,6 +133,13 @@ errors! {
         /// By a [`CancelToken`](crate::CancelToken) of the call, or of the client.
         #[text("the call was cancelled")]
         Cancelled,
+        /// On ZooKeeper, a call that takes no thread cannot be started: call
+        /// [`lock`](crate::LockRequest::lock) in a thread.
+        #[text(
+            "on a ZooKeeper ensemble a call takes a thread: call lock() instead of lock_async(), \
+             in a task by spawn_blocking"
+        )]
+        NotStartable,
         /// Another process cannot resume the lock.
         NotResumable(error: NotResumable),
         /// A text is not a token of a lock.

@@ -153,6 +153,7 @@ mod client;
 mod clock;
 mod config;
 mod core;
+mod driver;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 mod entropy;
@@ -181,6 +182,7 @@ mod name;
 mod net;
 mod node_url;
 mod owner_process;
+mod pending;
 mod redlock;
 #[cfg(feature = "registers")]
 mod registers;
@@ -220,6 +222,7 @@ pub use node::{NodeKind, QueueSupport};
 #[cfg_attr(docsrs, doc(cfg(feature = "diagnostics")))]
 #[doc(inline)]
 pub use node::{NodeStatus, NodeWarning};
+pub use pending::Pending;
 #[cfg(feature = "registers")]
 #[doc(no_inline)]
 pub use register::Register;

@@ -6,14 +6,17 @@ mod nodes;
 #[cfg(feature = "diagnostics")]
 mod operator;
 mod other_data;
+mod started;
 
 use call::{Call, NodesCaller};
 use nodes::{endpoint, session_options};
 use other_data::LastLooks;
+use started::Started;
 
 use crate::backend::{Backend, Blocking, EventRecorder, LockSpec, SharedParts, Start, at_once};
 use crate::clock;
 use crate::config::{RedisNode, Settings};
+use crate::driver::{Driven, Driver};
 use crate::engine::{
     Acquire, Acquired, Command, Extended, Extension, HeldLock, QueueWait, Release, Request, Rules,
     Said, Token, Ttl, Verdict,
@@ -28,7 +31,7 @@ use crate::wait_queue::QueueHead;
 use crate::watchdog::Watchdog;
 use redlatch_protocol::inspect::{KeySnapshot, Look};
 use std::future::{Future, pending, ready};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -36,6 +39,8 @@ use std::task::Poll;
 pub(crate) struct Redlock {
     /// Dropped before the connections, which its thread uses: dropping it ends that thread.
     watchdog: Watchdog,
+    /// As the watchdog.
+    driver: Driver,
     net: Arc<Net>,
     rules: Arc<Rules>,
     owner_process: Arc<OwnerProcess>,
@@ -75,6 +80,7 @@ impl Redlock {
         let net = Arc::new(net.map_err(|error| ConfigError::System(Arc::new(error)))?);
         Ok(Self {
             watchdog: Watchdog::new(&net, &settings.rules, notifier),
+            driver: Driver::new(&net, owner_process),
             net,
             rules: Arc::clone(&settings.rules),
             owner_process: Arc::clone(owner_process),
@@ -105,6 +111,30 @@ impl Redlock {
             acquire = acquire.pausing(time);
         }
         acquire
+    }
+
+    /// Takes a lock for a call, however that waits.
+    async fn acquire_by(
+        &self,
+        caller: &impl NodesCaller,
+        spec: &LockSpec<'_>,
+        start: &mut Start,
+        recorder: Option<&mut EventRecorder<'_>>,
+    ) -> Result<Option<HeldLock>, Error> {
+        let mut acquire = self.machine(spec, start);
+        let mut call = Call {
+            caller,
+            spec,
+            head: start.head.as_ref().map(QueueHead::handle),
+            recorder,
+            rules: &self.rules,
+            owner_process: &self.owner_process,
+            last_looks: &self.last_looks,
+            looked: None,
+            reports: Vec::new(),
+        };
+        let outcome = call.run(&mut acquire).await?;
+        result(outcome, call.reports, spec.ttl)
     }
 }
 
@@ -167,20 +197,25 @@ impl Backend for Redlock {
             net: &*self.net,
             call: &spec.call,
         };
-        let mut acquire = self.machine(spec, start);
-        let mut call = Call {
-            caller: &caller,
-            spec,
-            head: start.head.as_ref().map(QueueHead::handle),
-            recorder,
-            rules: &self.rules,
-            owner_process: &self.owner_process,
-            last_looks: &self.last_looks,
-            looked: None,
-            reports: Vec::new(),
+        at_once(pin!(self.acquire_by(&caller, spec, start, recorder)))
+    }
+
+    fn start<'a>(
+        &'a self,
+        driven: &'a Driven,
+        spec: &'a LockSpec<'_>,
+        start: &'a mut Start,
+        recorder: Option<&'a mut EventRecorder<'_>>,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<HeldLock>, Error>> + Send + 'a>> {
+        let caller = Started {
+            driven,
+            call: &spec.call,
         };
-        let outcome = at_once(pin!(call.run(&mut acquire)))?;
-        result(outcome, call.reports, spec.ttl)
+        Box::pin(async move { self.acquire_by(&caller, spec, start, recorder).await })
+    }
+
+    fn driver(&self) -> Option<&Driver> {
+        Some(&self.driver)
     }
 
     fn extend(&self, extension: Extension) -> (Extended, Vec<NodeReport>) {

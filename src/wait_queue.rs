@@ -25,7 +25,7 @@ mod waiting_thread;
 
 pub(crate) use handoff_limit::HandoffLimit;
 pub(crate) use queue::{HeadHandle, Joined, QueueHead, WaitQueues};
-pub(crate) use taker::{Caller, Taker};
+pub(crate) use taker::{Caller, StartedCaller, Taker};
 
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@ use crate::wait_queue::WaitQueues;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 type Waiters = BTreeMap<CancelTokenId, BTreeSet<Token>>;
@@ -70,6 +71,7 @@ impl Cancellation {
             client: self,
             own,
             waiter: Mutex::new(None),
+            is_dropped: None,
         }
     }
 
@@ -99,6 +101,9 @@ impl WakeCancelled for Cancellation {
         let Some(backend) = self.backend.upgrade() else {
             return;
         };
+        if let Some(driver) = backend.driver() {
+            driver.poll_pausing();
+        }
         if token.id() == self.token.id() {
             return backend.end_waits(None);
         }
@@ -115,11 +120,21 @@ pub(crate) struct CancellableCall<'a> {
     /// Its waiter in the nodes' queue, if that is to be woken by the token of its own.
     /// A call that has no thread of its own moves between threads.
     waiter: Mutex<Option<Token>>,
+    /// Does nobody wait for it any more? Of a call that was started.
+    is_dropped: Option<Arc<AtomicBool>>,
 }
 
 impl CancellableCall<'_> {
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.client.token.is_cancelled() || self.own.is_some_and(CancelToken::is_cancelled)
+        let dropped = self.is_dropped.as_ref();
+        self.client.token.is_cancelled()
+            || self.own.is_some_and(CancelToken::is_cancelled)
+            || dropped.is_some_and(|dropped| dropped.load(Ordering::SeqCst))
+    }
+
+    /// The call was started, and this is set when nobody waits for it any more.
+    pub(crate) fn set_started(&mut self, is_dropped: Option<&Arc<AtomicBool>>) {
+        self.is_dropped = is_dropped.cloned();
     }
 
     /// The token that only this call has, and perhaps others with it.

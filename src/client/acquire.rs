@@ -3,10 +3,10 @@
 
 use super::LockClient;
 use super::request::LockRequest;
-use crate::backend::{EventRecorder, LockSpec, Start};
+use crate::backend::{EventRecorder, LockSpec, Start, ThisThread, Waiting, at_once};
 use crate::clock::{self, Time};
 use crate::config::OWNER_MAX;
-use crate::core::{Core, Granted, ShareMember, name_of_set};
+use crate::core::{Core, Granted, JointShares, ShareMember, name_of_set};
 use crate::engine::{HeldLock, Jitter, LockAttributes, PERMITS_MAX, Share, TTL_LIMIT, Ttl, Wait};
 use crate::entropy::draw;
 use crate::error::{Error, ResourceError, TtlError};
@@ -14,25 +14,40 @@ use crate::event::Event;
 use crate::guard::LockGuard;
 use crate::inspect::OwnHolder;
 use crate::name::Name;
-use crate::wait_queue::{Caller, Joined, QueueHead, WaitQueues};
+use crate::wait_queue::{Joined, QueueHead, WaitQueues};
 use crate::watchdog::{MAX_HOLD, shortest_ttl};
 use std::mem;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 impl LockRequest<'_> {
-    /// All ways to acquire the lock. Emits events if there is a listener.
-    pub(super) fn acquire(mut self, wait: Wait) -> Result<Option<LockGuard>, Error> {
+    /// All ways to acquire the lock in this thread.
+    pub(super) fn acquire(self, wait: Wait) -> Result<Option<LockGuard>, Error> {
+        at_once(pin!(self.acquire_by(&ThisThread, wait)))
+    }
+
+    /// All ways to acquire the lock, whoever waits. Emits events if there is a listener.
+    pub(super) async fn acquire_by(
+        mut self,
+        waiting: &impl Waiting,
+        wait: Wait,
+    ) -> Result<Option<LockGuard>, Error> {
         let attributes = self.attributes().map_err(Error::Resource)?;
-        let spec = self.spec(attributes, wait)?;
+        let mut spec = self.spec(attributes, wait)?;
+        spec.call.set_started(waiting.is_dropped());
         let core = &self.client.core;
-        let acquisition = Acquisition { core, spec };
+        let acquisition = Acquisition {
+            core,
+            spec,
+            waiting,
+        };
         if !core.events.has_listener() {
-            return acquisition.run(None);
+            return acquisition.run(None).await;
         }
         let resource = Name::new(&acquisition.spec.key[core.key_prefix.len()..]);
         let mut recorder = EventRecorder::begin(&core.events, resource);
-        let result = acquisition.run(Some(&mut recorder));
+        let result = acquisition.run(Some(&mut recorder)).await;
         if !matches!(result, Err(Error::Ttl(_) | Error::HeldByThisThread)) {
             recorder.emit_result(result.as_ref().map(Option::as_ref), LockGuard::remaining);
         }
@@ -147,14 +162,20 @@ fn check_hold(
 }
 
 /// A call that acquires a lock.
-pub(super) struct Acquisition<'a> {
+pub(super) struct Acquisition<'a, W = ThisThread> {
     pub(super) core: &'a Arc<Core>,
     pub(super) spec: LockSpec<'a>,
+    /// How it waits.
+    pub(super) waiting: &'a W,
 }
 
-impl Acquisition<'_> {
-    fn run(&self, recorder: Option<&mut EventRecorder<'_>>) -> Result<Option<LockGuard>, Error> {
-        let Self { core, spec } = self;
+impl<W: Waiting> Acquisition<'_, W> {
+    async fn run(
+        &self,
+        recorder: Option<&mut EventRecorder<'_>>,
+    ) -> Result<Option<LockGuard>, Error> {
+        let core = self.core;
+        let spec = &self.spec;
         self.prepare_keeping()?;
         self.check_own_hold()?;
         let start = match spec
@@ -162,26 +183,31 @@ impl Acquisition<'_> {
             .as_ref()
             .filter(|it| !it.more_keys.is_empty())
         {
-            Some(_) => self.enqueue(&core.set_wait_queues, &name_of_set(spec.keys())),
-            None => self.enqueue(&core.wait_queues, &spec.key),
+            Some(_) => {
+                let name = name_of_set(spec.keys());
+                self.enqueue(&core.set_wait_queues, &name).await
+            }
+            None => self.enqueue(&core.wait_queues, &spec.key).await,
         };
         let Some(mut start) = start? else {
             return Ok(None);
         };
-        if let Some(kind) = self
-            .kind_of_share()
-            .filter(|_| !core.events.is_in_callback())
-        {
-            return self.acquire_joint(&kind, recorder);
+        let kind = spec.share().and_then(|_| JointShares::kind(spec));
+        if let Some(kind) = kind.filter(|_| !core.events.is_in_callback()) {
+            return self.acquire_joint(&kind, recorder).await;
         }
-        let result = core.backend.acquire(spec, &mut start, recorder);
+        let backend = &*core.backend;
+        let result = self
+            .waiting
+            .acquire(backend, spec, &mut start, recorder)
+            .await;
         self.conclude(start.head, result)
     }
 
     /// Checks whether the lock can be kept alive, if the request asks for that, and starts the
     /// watchdog. Before anything is sent.
     pub(super) fn prepare_keeping(&self) -> Result<(), Error> {
-        let Self { core, spec } = self;
+        let Self { core, spec, .. } = self;
         if !spec.keep_alive {
             return Ok(());
         }
@@ -226,7 +252,7 @@ impl Acquisition<'_> {
         held: HeldLock,
         head: Option<QueueHead>,
     ) -> Result<LockGuard, Error> {
-        let Self { core, spec } = self;
+        let Self { core, spec, .. } = self;
         let mut guard = LockGuard::new(Arc::clone(core), held, head, spec.max_hold);
         guard.note_taker(spec.thread);
         guard.watch();
@@ -259,10 +285,10 @@ impl Acquisition<'_> {
 /// is reached: other processes ask now and then, and should find the lock free once.
 const PAUSE_AFTER_LIMIT: Duration = Duration::from_millis(20);
 
-impl Acquisition<'_> {
+impl<W: Waiting> Acquisition<'_, W> {
     /// Waits in the queue of this process until this thread is its head. `None` if the deadline
     /// passes first and another thread holds the lock; an error if that thread is this one.
-    fn enqueue(
+    async fn enqueue(
         &self,
         wait_queues: &Arc<WaitQueues>,
         key: &Arc<[u8]>,
@@ -278,8 +304,8 @@ impl Acquisition<'_> {
             return Ok(Some(Start::default()));
         }
         let round = self.core.rules.node_timeout;
-        let caller = self.caller();
-        let (head, held) = match wait_queues.join(key, wait, round, caller) {
+        let joined = self.waiting.stand(wait_queues, key, round, &self.spec);
+        let (head, held) = match joined.await {
             Joined::Head(head, held) => (head, held),
             Joined::NotQueued => return Ok(Some(Start::default())),
             Joined::TimedOut => return Ok(None),
@@ -312,20 +338,13 @@ impl Acquisition<'_> {
         }))
     }
 
-    fn caller(&self) -> Caller<'_> {
-        Caller {
-            token: self.spec.call.own(),
-            thread: self.spec.thread,
-        }
-    }
-
     /// Reports that the thread waits for a lock that it has taken itself.
     ///
     /// # Errors
     ///
     /// No other thread can give that lock up.
     fn check_own_hold(&self) -> Result<(), Error> {
-        let Self { core, spec } = self;
+        let Self { core, spec, .. } = self;
         if spec.wait == Wait::No || core.events.is_in_callback() {
             return Ok(());
         }
@@ -356,10 +375,10 @@ impl Acquisition<'_> {
 
 // Readers of one client that take one share of a lock together.
 
-impl Acquisition<'_> {
+impl<W: Waiting> Acquisition<'_, W> {
     /// Takes part in a share that another thread takes or has taken with the same settings, or
     /// takes one in which others can take part.
-    fn acquire_joint(
+    async fn acquire_joint(
         &self,
         kind: &Arc<[u8]>,
         recorder: Option<&mut EventRecorder<'_>>,
@@ -367,7 +386,6 @@ impl Acquisition<'_> {
         let core = self.core;
         let began = clock::now();
         let least = self.spec.min_validity;
-        let wait = self.spec.wait;
         let call = &self.spec.call;
         let member = ShareMember::enter(core, kind, began, least);
         if let Some(granted) = member.usable(began, least) {
@@ -375,11 +393,14 @@ impl Acquisition<'_> {
         }
         let queues = &core.joint_shares.queues;
         let round = core.rules.node_timeout;
-        let head = match queues.join(member.queue_name(), wait, round, self.caller()) {
+        let joined = self
+            .waiting
+            .stand(queues, member.queue_name(), round, &self.spec);
+        let head = match joined.await {
             Joined::Head(head, _) => head,
             Joined::NotQueued | Joined::HeldByThisThread => {
                 drop(member);
-                return self.acquire_alone(recorder);
+                return self.acquire_alone(recorder).await;
             }
             Joined::TimedOut => return Ok(None),
             Joined::Cancelled => return Err(Error::Cancelled),
@@ -394,13 +415,17 @@ impl Acquisition<'_> {
         if member.is_granted() {
             // It was lost, or less of it is left than this thread needs.
             drop((member, head));
-            return self.acquire_alone(recorder);
+            return self.acquire_alone(recorder).await;
         }
         let mut start = Start {
             head: Some(head),
             ..Start::default()
         };
-        let result = core.backend.acquire(&self.spec, &mut start, recorder);
+        let backend = &*core.backend;
+        let result = self
+            .waiting
+            .acquire(backend, &self.spec, &mut start, recorder)
+            .await;
         let mut guard = self.conclude(None, result)?;
         if let Some(guard) = &mut guard {
             guard.share_with(member);
@@ -410,12 +435,16 @@ impl Acquisition<'_> {
     }
 
     /// Takes a share that no other thread of this client has.
-    fn acquire_alone(
+    async fn acquire_alone(
         &self,
         recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<LockGuard>, Error> {
         let mut start = Start::default();
-        let result = self.core.backend.acquire(&self.spec, &mut start, recorder);
+        let backend = &*self.core.backend;
+        let result = self
+            .waiting
+            .acquire(backend, &self.spec, &mut start, recorder)
+            .await;
         self.conclude(None, result)
     }
 
@@ -425,7 +454,7 @@ impl Acquisition<'_> {
         granted: Granted,
         began: Time,
     ) -> Result<Option<LockGuard>, Error> {
-        let Self { core, spec } = self;
+        let Self { core, spec, .. } = self;
         let mut guard = LockGuard::of_member(core, member, granted, began, spec.max_hold);
         guard.note_taker(spec.thread);
         if spec.keep_alive {
@@ -434,38 +463,5 @@ impl Acquisition<'_> {
             Ok(guard)
         }
         .map(Some)
-    }
-
-    /// What two requests have in common that can take one share together: the lock, and all
-    /// settings that show on the nodes or in how it is extended. `None` for requests that take one
-    /// alone: permits have numbers, and a lock that stays taken after its release does so for its
-    /// own reasons.
-    fn kind_of_share(&self) -> Option<Arc<[u8]>> {
-        let spec = &self.spec;
-        let attributes = spec.attributes.as_ref()?;
-        if attributes.share != Some(Share::Reader) || !spec.hold_at_least.is_zero() {
-            return None;
-        }
-        let max_hold = spec
-            .max_hold
-            .map_or([u8::MAX; 16], |it| it.as_nanos().to_le_bytes());
-        let fence = attributes.fence.map_or(0, Ttl::as_millis).to_le_bytes();
-        let ttl = spec.ttl.as_millis().to_le_bytes();
-        let key_length = spec.key.len().to_le_bytes();
-        let is_kept = [u8::from(spec.keep_alive)];
-        // One that asks for much validity may ask the nodes for longer than others have to wait.
-        let least = spec.min_validity.as_nanos().to_le_bytes();
-        // The key comes first: see `JointShares::waiting_since`.
-        let parts: [&[u8]; 8] = [
-            &key_length,
-            &spec.key,
-            &max_hold,
-            &fence,
-            &ttl,
-            &least,
-            &is_kept,
-            &attributes.owner,
-        ];
-        Some(parts.concat().into())
     }
 }

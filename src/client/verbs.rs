@@ -4,12 +4,15 @@
 use super::LockRequest;
 use super::acquire::Acquisition;
 use super::request::LockKeys;
+use crate::backend::{Started, ThisThread};
 use crate::clock;
 use crate::engine::{Extended, Extension, Wait};
 use crate::error::{Error, LockLost, LossReason, NoQuorum, NotResumable};
 use crate::event::Event;
 use crate::guard::{LockGuard, LockToken};
 use crate::name::Name;
+use crate::pending::{Call, Pending};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl LockRequest<'_> {
@@ -79,6 +82,124 @@ impl LockRequest<'_> {
     }
 }
 
+// The same as calls that take no thread.
+
+impl LockRequest<'_> {
+    /// As [`lock`](Self::lock), without a thread that waits: in a task of any executor, or with a
+    /// callback in a program that has none. See [`Pending`].
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn charge(order: u32) {}
+    /// # async fn example(client: redlatch::LockClient) -> Result<(), redlatch::Error> {
+    /// let lock = client.request("orders:42").keep_alive().lock_async().await?;
+    /// charge(42).await;
+    /// drop(lock); // written to the nodes, and not waited for
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock). [`Error::Spawn`]: the thread that goes on with such calls could not
+    /// be started. [`Error::TooSlow`] also if the lock was granted, and its validity had passed
+    /// before the task was polled.
+    pub fn lock_async(self) -> Pending<LockGuard> {
+        let ttl = self.settings.ttl;
+        self.start(
+            Wait::Forever,
+            |guard| {
+                guard.expect("a call that waits as long as it takes does not end without the lock")
+            },
+            move |guard| still_held(guard, ttl),
+        )
+    }
+
+    /// As [`try_lock`](Self::try_lock), without a thread that waits for the answers. See
+    /// [`lock_async`](Self::lock_async).
+    ///
+    /// # Errors
+    ///
+    /// As [`try_lock`](Self::try_lock), and those that [`lock_async`](Self::lock_async) adds.
+    pub fn try_lock_async(self) -> Pending<Option<LockGuard>> {
+        self.try_start(Wait::No)
+    }
+
+    /// As [`try_lock_for`](Self::try_lock_for), without a thread that waits. The time counts from
+    /// this call, and not from the first poll. See [`lock_async`](Self::lock_async).
+    ///
+    /// # Errors
+    ///
+    /// As [`try_lock_for`](Self::try_lock_for), and those that [`lock_async`](Self::lock_async)
+    /// adds.
+    pub fn try_lock_for_async(self, wait: Duration) -> Pending<Option<LockGuard>> {
+        self.try_start(Wait::Until(clock::now().after(wait)))
+    }
+
+    /// As [`try_lock_until`](Self::try_lock_until), without a thread that waits. See
+    /// [`lock_async`](Self::lock_async).
+    ///
+    /// # Errors
+    ///
+    /// As [`try_lock_until`](Self::try_lock_until), and those that
+    /// [`lock_async`](Self::lock_async) adds.
+    pub fn try_lock_until_async(self, deadline: Instant) -> Pending<Option<LockGuard>> {
+        self.try_start(Wait::Until(clock::at(deadline)))
+    }
+
+    fn try_start(self, wait: Wait) -> Pending<Option<LockGuard>> {
+        let ttl = self.settings.ttl;
+        self.start(
+            wait,
+            |guard| guard,
+            move |guard| guard.map(|guard| still_held(guard, ttl)).transpose(),
+        )
+    }
+
+    /// All ways to acquire the lock without a thread. `fetched` looks at the result when it is
+    /// fetched, which may be long after it came.
+    fn start<T: Send + 'static>(
+        self,
+        wait: Wait,
+        result: fn(Option<LockGuard>) -> T,
+        fetched: impl FnOnce(T) -> Result<T, Error> + Send + 'static,
+    ) -> Pending<T> {
+        let Self {
+            client,
+            keys,
+            mut settings,
+        } = self;
+        // It belongs to no thread.
+        settings.thread = Some(None);
+        let client = client.clone();
+        let core = Arc::clone(&client.core);
+        let call = Box::new(move |driven| {
+            let call: Call<T> = Box::pin(async move {
+                let request = LockRequest {
+                    client: &client,
+                    keys,
+                    settings,
+                };
+                request.acquire_by(&Started(driven), wait).await.map(result)
+            });
+            call
+        });
+        Pending::new(&core, call, Box::new(fetched))
+    }
+}
+
+/// The task may have come late.
+fn still_held(mut guard: LockGuard, ttl: Duration) -> Result<LockGuard, Error> {
+    if guard.check().is_ok() {
+        return Ok(guard);
+    }
+    guard.waive_hold_at_least(); // nothing was done under it
+    Err(Error::TooSlow {
+        took: guard.age(clock::now()),
+        ttl,
+    })
+}
+
 // Running something under a lock: all of it is one implementation, which differs in how long it
 // waits.
 
@@ -112,7 +233,8 @@ impl LockRequest<'_> {
     /// The lock is not re-entrant: a `body` that waits for the same lock, or one of the same set,
     /// with the same client waits for its own end. In the thread that runs it, that is
     /// [`Error::HeldByThisThread`]; in a thread that `body` waits for, it is not detected. A
-    /// `try_lock` in `body` returns `None`.
+    /// `try_lock` in `body` returns `None`. A [`lock_async`](Self::lock_async) belongs to no
+    /// thread: a `body` that waits for it waits for itself, and that is not detected either.
     ///
     /// # Errors
     ///
@@ -290,7 +412,11 @@ impl LockRequest<'_> {
         let spec = self.spec(attributes, Wait::No)?;
         let ttl = spec.ttl;
         let least = spec.min_validity;
-        let acquisition = Acquisition { core, spec };
+        let acquisition = Acquisition {
+            core,
+            spec,
+            waiting: &ThisThread,
+        };
         acquisition.prepare_keeping()?;
         let began = clock::now();
         let held = token.held(&acquisition.spec, began, &core.rules);

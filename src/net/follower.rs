@@ -212,7 +212,6 @@ impl<E: EventLoop> Batch<E> {
     }
 
     /// Where the thread waits, to [nudge](LeaderFollowers::nudge) it there.
-    #[allow(dead_code, reason = "its first caller is a model")]
     pub(super) fn waits_at(&self) -> &Arc<Follower<E::Outcome>> {
         &self.waits_at
     }

@@ -269,7 +269,6 @@ impl<E: EventLoop> LeaderFollowers<E> {
     /// It may be the leader, which looks at the inbox before it sleeps, or a follower. So the
     /// leader tells it, whoever that is. A thread that waits has an order that is not fulfilled:
     /// there is a leader, or it is about to lead, and then it empties the inbox first.
-    #[allow(dead_code, reason = "its first caller is a model")]
     pub(super) fn nudge(&self, waits_at: &Arc<Follower<E::Outcome>>) {
         self.send_to_leader(Job::Nudge(Arc::clone(waits_at)));
     }

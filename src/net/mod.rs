@@ -60,7 +60,7 @@ use leader_followers::{EventLoop, LeaderFollowers};
 pub(crate) use masters::LookupAuth;
 #[cfg(feature = "groups")]
 pub(crate) use masters::ask_sentinels;
-pub(crate) use orders::Orders;
+pub(crate) use orders::{Nudge, Orders};
 use socket_loop::{DrainLimits, SocketLoop};
 use std::convert::Infallible;
 use std::sync::Arc;

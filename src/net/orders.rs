@@ -1,6 +1,7 @@
 //! Several orders of one thread at a time, as the loop that keeps locks alive has them.
 
-use super::follower::Batch;
+use super::follower::{Batch, Follower};
+use super::leader_followers::LeaderFollowers;
 use super::{MARGIN, Net, RoundsLoop};
 use crate::clock::{self, Time};
 use crate::node::{Ended, Order};
@@ -34,6 +35,14 @@ impl Orders {
             net,
             limits: HashMap::new(),
             in_order: BTreeSet::new(),
+        }
+    }
+
+    /// What makes [`collect`](Self::collect) return although nothing is fulfilled.
+    pub(crate) fn nudge(&self) -> Nudge {
+        Nudge {
+            event_loop: Arc::clone(&self.net.event_loop),
+            waits_at: Arc::clone(self.batch.waits_at()),
         }
     }
 
@@ -80,6 +89,19 @@ impl Orders {
                 each(number, (limit.undelivered)(net));
             }
         }
+    }
+}
+
+/// Has the thread of a batch look at what it was told elsewhere before this.
+#[derive(Clone, Debug)]
+pub(crate) struct Nudge {
+    event_loop: Arc<LeaderFollowers<RoundsLoop>>,
+    waits_at: Arc<Follower<Ended>>,
+}
+
+impl Nudge {
+    pub(crate) fn nudge(&self) {
+        self.event_loop.nudge(&self.waits_at);
     }
 }
 

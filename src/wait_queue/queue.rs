@@ -118,7 +118,8 @@ impl WaitQueues {
         if deadline.is_some_and(|deadline| deadline <= now) {
             return ControlFlow::Break(Joined::NotQueued);
         }
-        if queue.is_bound_to_this_thread() {
+        // A call without a thread does not keep this one from giving the lock up.
+        if caller.started.is_none() && queue.is_bound_to_this_thread() {
             return ControlFlow::Break(Joined::HeldByThisThread);
         }
         queues.joined += 1;

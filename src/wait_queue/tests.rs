@@ -45,6 +45,7 @@ fn here() -> Caller<'static> {
     Caller {
         token: None,
         thread: Some(thread::current().id()),
+        started: None,
     }
 }
 

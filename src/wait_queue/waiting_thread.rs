@@ -1,11 +1,13 @@
-//! A thread that waits in a queue, and how it is woken. The simulator compiles this file too: its
-//! threads do not sleep.
+//! A thread that waits in a queue, or a call without one, and how it is woken. The simulator
+//! compiles this file too: its threads do not sleep.
 
 use super::taker::Caller;
 use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
 use crate::engine::HeldLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 use std::thread::ThreadId;
 use std::time::Duration;
 
@@ -13,7 +15,9 @@ pub(super) struct WaitingThread {
     /// No other thread that waits in the same client has it, and those that came before have
     /// smaller ones.
     pub(super) number: usize,
-    wake_up: Condvar,
+    wake_up: WakeUp,
+    /// Does nobody wait for the call any more? Of calls without a thread.
+    is_dropped: Option<Arc<AtomicBool>>,
     /// A token that cancels its wait, besides the client's.
     pub(super) own: Option<CancelToken>,
     pub(super) thread: Option<ThreadId>,
@@ -21,6 +25,21 @@ pub(super) struct WaitingThread {
     pub(super) since: Time,
     /// Read and written only under the mutex of all queues.
     promotion: Mutex<Option<Promotion>>,
+}
+
+enum WakeUp {
+    Thread(Condvar),
+    /// A call without a thread.
+    Call(Waker),
+}
+
+impl WakeUp {
+    fn condvar(&self) -> Option<&Condvar> {
+        match self {
+            Self::Thread(condvar) => Some(condvar),
+            Self::Call(_) => None,
+        }
+    }
 }
 
 /// A caller that waits in a queue.
@@ -48,7 +67,11 @@ impl WaitingThread {
     pub(super) fn new(number: usize, caller: Caller<'_>, since: Time) -> Self {
         Self {
             number,
-            wake_up: Condvar::new(),
+            wake_up: match caller.started {
+                Some(started) => WakeUp::Call(started.waker.clone()),
+                None => WakeUp::Thread(Condvar::new()),
+            },
+            is_dropped: caller.started.map(|it| Arc::clone(it.is_dropped)),
             own: caller.token.cloned(),
             thread: caller.thread,
             since,
@@ -57,7 +80,9 @@ impl WaitingThread {
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
+        let dropped = self.is_dropped.as_ref();
         self.own.as_ref().is_some_and(CancelToken::is_cancelled)
+            || dropped.is_some_and(|dropped| dropped.load(Ordering::SeqCst))
     }
 
     pub(super) fn promote(&self, promotion: Promotion) {
@@ -76,7 +101,10 @@ impl WaitingThread {
 
     /// Has it look at the queue and the clock again.
     pub(super) fn wake(&self) {
-        self.wake_up.notify_one();
+        match &self.wake_up {
+            WakeUp::Thread(condvar) => condvar.notify_one(),
+            WakeUp::Call(waker) => waker.wake_by_ref(),
+        }
     }
 
     pub(super) fn sleep<'a, T>(
@@ -84,14 +112,12 @@ impl WaitingThread {
         queues: MutexGuard<'a, T>,
         until: Option<Time>,
     ) -> MutexGuard<'a, T> {
+        let condvar = self.wake_up.condvar().expect("only threads sleep");
         let Some(until) = until else {
-            return self
-                .wake_up
-                .wait(queues)
-                .unwrap_or_else(PoisonError::into_inner);
+            return condvar.wait(queues).unwrap_or_else(PoisonError::into_inner);
         };
         let left = until.since(clock::now());
-        self.wake_up
+        condvar
             .wait_timeout(queues, left)
             .unwrap_or_else(PoisonError::into_inner)
             .0

@@ -44,12 +44,15 @@ pub(crate) enum BackgroundEvent {
     },
 }
 
-#[derive(Debug)]
 pub(super) enum Notice {
     /// Check this lock, now and when its validity ends.
     CheckLock(Arc<GuardedLock>),
     Emit(BackgroundEvent),
+    /// Call this: a started call has ended.
+    Call(Callback),
 }
+
+pub(crate) type Callback = Box<dyn FnOnce() + Send>;
 
 /// The sending side: starts the thread and gives it work.
 pub(crate) struct Notifier {
@@ -102,10 +105,18 @@ impl Notifier {
     /// listener.
     pub(super) fn notify(&self, notice: Notice) {
         if let Some(NotifierThread { inbox, .. }) = &*self.lock() {
-            if matches!(notice, Notice::CheckLock(_)) || inbox.len() < EVENTS_MAX {
+            if !matches!(notice, Notice::Emit(_)) || inbox.len() < EVENTS_MAX {
                 // It fails only if the thread has ended, which it does only with this notifier.
                 let _ = inbox.send(notice);
             }
+        }
+    }
+
+    /// Calls this in the thread, or here if that cannot be started.
+    pub(crate) fn call(&self, callback: Callback) {
+        match self.start() {
+            Ok(()) => self.notify(Notice::Call(callback)),
+            Err(_) => contain(callback),
         }
     }
 
@@ -187,6 +198,7 @@ impl NotifierLoop {
             (Notice::CheckLock(held), _) => self.check_lock(held),
             (Notice::Emit(event), Some(emit)) => self.call(|| emit(&event)),
             (Notice::Emit(_), None) => ControlFlow::Continue(()),
+            (Notice::Call(callback), _) => self.call(callback),
         }
     }
 

@@ -197,7 +197,7 @@ fn entropy_is_drawn_in_one_place() {
 
 /// The modules of the crate and of the pure ones, from the bottom up, each with those that it may
 /// import. A module imports only from rows above its own, so no two can import each other.
-const LAYERS: [(&str, &str); 34] = [
+const LAYERS: [(&str, &str); 36] = [
     ("callback", ""),
     ("time", ""),
     ("clock", "time"),
@@ -233,19 +233,20 @@ const LAYERS: [(&str, &str); 34] = [
         "watchdog",
         "callback clock engine error net owner_process time wait_queue",
     ),
+    ("driver", "clock engine error net node owner_process"),
     (
         "config",
         "bridge clock engine error event name net node_url redlatch_zookeeper wait_queue",
     ),
     (
         "backend",
-        "cancel_token clock config engine error event inspect name net node owner_process \
+        "cancel_token clock config driver engine error event inspect name net node owner_process \
          redlatch_registers wait_queue watchdog",
     ),
     (
         "redlock",
-        "backend clock config engine entropy error event inspect net node node_url owner_process \
-         redlatch_registers wait_queue watchdog",
+        "backend clock config driver engine entropy error event inspect net node node_url \
+         owner_process redlatch_registers wait_queue watchdog",
     ),
     (
         "zookeeper",
@@ -262,10 +263,11 @@ const LAYERS: [(&str, &str); 34] = [
         "backend callback clock core engine entropy error event fencing name wait_queue \
          watchdog",
     ),
+    ("pending", "callback core driver error"),
     (
         "client",
-        "backend cancel_token clock config core engine entropy error event fencing guard inspect \
-         name node wait_queue watchdog",
+        "backend cancel_token clock config core driver engine entropy error event fencing guard \
+         inspect name node pending wait_queue watchdog",
     ),
     (
         "registers",

@@ -71,6 +71,7 @@ impl Worker {
         let caller = Caller {
             token: Some(&self.token),
             thread: None,
+            started: None,
         };
         let entered = queues.enter(&mut queues.lock(), &name, wait, round, caller);
         let call = Call {

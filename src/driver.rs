@@ -1,0 +1,263 @@
+//! Calls that were started: they wait without a thread of their own. One thread for all of a
+//! client, `redlatch-wait`, which the first of them starts, polls them.
+//!
+//! A call leaves in its [mailbox](mailbox) what it waits for, and finds there how that has ended.
+//! The thread has the orders of all calls as one batch: it leads or follows as any thread with
+//! several orders does, and is nudged when there is a call more, or one to look at.
+//!
+//! What must stay true:
+//!
+//! - A call is never dropped before its end, however it is cancelled: cancelling is a flag that the
+//!   call reads wherever it would wait, and it leaves nothing on the nodes, as the call of a
+//!   thread.
+//! - All that has been answered is taken before any call is polled: that begins orders, and these
+//!   may have the numbers of those that were answered.
+//! - A wake-up that comes before the call has arrived here is not lost: a call that arrives is
+//!   polled.
+
+mod driver_loop;
+mod mailbox;
+
+use crate::clock::Time;
+use crate::engine::{QueueWait, Request, Token};
+use crate::error::SpawnError;
+use crate::net::{Net, Nudge, Order, Orders, RoundOutcome};
+use crate::node::Ended;
+use crate::owner_process::OwnerProcess;
+use crossbeam_channel::{Sender, unbounded};
+use driver_loop::DriverLoop;
+use mailbox::{Mailbox, Wish};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Wake, Waker};
+use std::thread::{self, JoinHandle};
+
+/// A call, to its end. It catches its own panics, and hands its result on itself.
+pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Starts the thread, and gives it calls.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    net: Arc<Net>,
+    owner_process: Arc<OwnerProcess>,
+    /// How many calls there have been: their numbers.
+    calls: AtomicU64,
+    thread: Mutex<Option<DriverThread>>,
+}
+
+#[derive(Debug)]
+struct DriverThread {
+    remote: Remote,
+    handle: JoinHandle<()>,
+}
+
+/// Tells the thread what to do.
+#[derive(Clone, Debug)]
+struct Remote {
+    jobs: Sender<Job>,
+    nudge: Nudge,
+}
+
+#[derive(Debug)]
+enum Job {
+    /// Poll this call to its end.
+    Begin(StartedCall),
+    /// Something may have happened that this call waits for.
+    Poll(u64),
+    /// Nobody waits for this call any more.
+    Cancel(u64),
+    /// Calls that pause between two attempts may be cancelled.
+    PollPausing,
+    /// There will be no more calls.
+    End,
+}
+
+struct StartedCall {
+    number: u64,
+    task: Task,
+    mailbox: Arc<Mailbox>,
+    waker: Waker,
+    /// Its waiter in the nodes' queue, while it waits there.
+    waiter: Option<Token>,
+    /// When it is polled although nothing has happened.
+    alarm: Option<Time>,
+}
+
+/// What a started call asks the nodes by, and waits with.
+#[derive(Clone)]
+pub(crate) struct Driven {
+    net: Arc<Net>,
+    mailbox: Arc<Mailbox>,
+}
+
+/// Wakes a call that waits for something else than the nodes.
+struct CallWaker {
+    number: u64,
+    remote: Remote,
+}
+
+impl Driver {
+    /// Starts no thread.
+    pub(crate) fn new(net: &Arc<Net>, owner_process: &Arc<OwnerProcess>) -> Self {
+        Self {
+            net: Arc::clone(net),
+            owner_process: Arc::clone(owner_process),
+            calls: AtomicU64::new(0),
+            thread: Mutex::default(),
+        }
+    }
+
+    /// Begins a call, in this thread: so it takes its place in the queue of this process before
+    /// this returns. The driver's thread goes on with it. Returns its number.
+    ///
+    /// # Errors
+    ///
+    /// The operating system refuses the thread. Then nothing has begun.
+    pub(crate) fn begin(&self, call: impl FnOnce(Driven) -> Task) -> Result<u64, SpawnError> {
+        let remote = self.start()?;
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        let mailbox = Arc::new(Mailbox::default());
+        let waker = Waker::from(Arc::new(CallWaker {
+            number,
+            remote: remote.clone(),
+        }));
+        let mut task = call(Driven {
+            net: Arc::clone(&self.net),
+            mailbox: Arc::clone(&mailbox),
+        });
+        let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
+        if polled.is_pending() {
+            remote.send(Job::Begin(StartedCall {
+                number,
+                task,
+                mailbox,
+                waker,
+                waiter: None,
+                alarm: None,
+            }));
+        }
+        Ok(number)
+    }
+
+    /// Nobody waits for this call any more: it ends as early as it can.
+    pub(crate) fn cancel(&self, call: u64) {
+        self.tell(Job::Cancel(call));
+    }
+
+    /// Has calls that pause look whether they are cancelled.
+    pub(crate) fn poll_pausing(&self) {
+        self.tell(Job::PollPausing);
+    }
+
+    fn tell(&self, job: Job) {
+        let remote = self.lock().as_ref().map(|thread| thread.remote.clone());
+        if let Some(remote) = remote {
+            remote.send(job);
+        }
+    }
+
+    /// Starts the thread, if it does not run.
+    fn start(&self) -> Result<Remote, SpawnError> {
+        let mut thread = self.lock();
+        if let Some(running) = thread.as_ref().filter(|it| !it.handle.is_finished()) {
+            return Ok(running.remote.clone());
+        }
+        let (sender, jobs) = unbounded();
+        let orders = Orders::new(Arc::clone(&self.net));
+        let remote = Remote {
+            jobs: sender,
+            nudge: orders.nudge(),
+        };
+        let driver_loop = DriverLoop::new(jobs, orders, &self.net, &self.owner_process);
+        let builder = thread::Builder::new().name("redlatch-wait".to_owned());
+        let handle = builder
+            .spawn(|| driver_loop.run())
+            .map_err(|error| SpawnError::new(&error))?;
+        *thread = Some(DriverThread {
+            remote: remote.clone(),
+            handle,
+        });
+        Ok(remote)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<DriverThread>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let Some(DriverThread { remote, handle }) = self.lock().take() else {
+            return;
+        };
+        remote.send(Job::End);
+        // It may wait for an alarm that nobody needs any more.
+        self.net.end_waits(None);
+        // The thread holds a reference to the connections, and whoever drops the client must be the
+        // one that waits for what was written there. Each call keeps the client, so it has none.
+        if handle.thread().id() != thread::current().id() {
+            // It fails if the thread panicked, which the panic hook has reported.
+            let _ = handle.join();
+        }
+    }
+}
+
+impl Remote {
+    fn send(&self, job: Job) {
+        // It fails only if the thread has ended, which it does only with the client.
+        let _ = self.jobs.send(job);
+        self.nudge.nudge();
+    }
+}
+
+impl Wake for CallWaker {
+    fn wake(self: Arc<Self>) {
+        self.remote.send(Job::Poll(self.number));
+    }
+}
+
+impl Driven {
+    /// Sends a request to all nodes, before the call waits for anything else.
+    pub(crate) fn round(&self, request: Request) {
+        self.mailbox.wish(Wish::Order(Order::Round(request)));
+    }
+
+    /// Ends when that request is decided.
+    pub(crate) async fn decision(&self) -> RoundOutcome {
+        let ended = self.mailbox.answer().await;
+        ended.into_round().expect("a round was asked for")
+    }
+
+    /// Waits in the nodes' queue. Does a majority of them reserve the lock?
+    pub(crate) fn wait(&self, wait: QueueWait) -> impl Future<Output = bool> + Send + '_ {
+        self.mailbox.wish(Wish::Order(Order::Wait(wait)));
+        async { matches!(self.mailbox.answer().await, Ended::Wait { is_called: true }) }
+    }
+
+    /// The call has nothing to do before it is woken, or before this time. It pauses between two
+    /// attempts, or stands in the queue of this process.
+    pub(crate) fn sleep(&self, until: Option<Time>, is_pause: bool) {
+        self.mailbox.wish(Wish::Sleep { until, is_pause });
+    }
+
+    /// Sends a request to all nodes without waiting for replies.
+    pub(crate) fn post(&self, request: Request) {
+        self.net.post(request);
+    }
+
+    /// Is set when nobody waits for the call any more.
+    pub(crate) fn is_dropped(&self) -> &Arc<AtomicBool> {
+        &self.mailbox.is_dropped
+    }
+}
+
+impl fmt::Debug for StartedCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StartedCall")
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,282 @@
+//! The thread that goes on with started calls.
+
+use super::mailbox::Wish;
+use super::{Job, StartedCall};
+use crate::clock::{self, Time};
+use crate::engine::Request;
+use crate::net::{Net, Order, Orders};
+use crate::owner_process::OwnerProcess;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::mem;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Context;
+use std::time::Duration;
+
+/// The most rounds of started calls under way at a time; the others stand in line. As for
+/// extensions: a node's session accepts 512 commands before it counts as overloaded.
+const ROUNDS_MAX: usize = 320;
+
+/// For how long the connections are told to wake this thread at most. An alarm that nobody needs
+/// any more, because its call was cancelled, keeps the thread among those that may lead until then.
+const ALARM_MAX: Duration = Duration::from_secs(1);
+
+/// What an order of the batch is for.
+enum Purpose {
+    Round(u64),
+    Wait(u64),
+    Alarm,
+}
+
+pub(super) struct DriverLoop {
+    jobs: Receiver<Job>,
+    orders: Orders,
+    net: Arc<Net>,
+    owner_process: Arc<OwnerProcess>,
+    calls: HashMap<u64, StartedCall>,
+    /// The calls to poll, in this order.
+    ready: VecDeque<u64>,
+    /// By the numbers of their orders.
+    under_way: HashMap<usize, Purpose>,
+    rounds_under_way: usize,
+    /// Rounds that begin when others have ended.
+    in_line: VecDeque<(u64, Request)>,
+    /// The calls with an alarm.
+    alarms: BTreeSet<(Time, u64)>,
+    /// When the first order for an alarm ends.
+    alarm_ordered: Option<Time>,
+    /// The calls that pause between two attempts.
+    pausing: HashSet<u64>,
+    is_over: bool,
+}
+
+impl DriverLoop {
+    pub(super) fn new(
+        jobs: Receiver<Job>,
+        orders: Orders,
+        net: &Arc<Net>,
+        owner_process: &Arc<OwnerProcess>,
+    ) -> Self {
+        Self {
+            jobs,
+            orders,
+            net: Arc::clone(net),
+            owner_process: Arc::clone(owner_process),
+            calls: HashMap::new(),
+            ready: VecDeque::new(),
+            under_way: HashMap::new(),
+            rounds_under_way: 0,
+            in_line: VecDeque::new(),
+            alarms: BTreeSet::new(),
+            alarm_ordered: None,
+            pausing: HashSet::new(),
+            is_over: false,
+        }
+    }
+
+    /// Runs until the client has ended.
+    pub(super) fn run(mut self) {
+        loop {
+            // A call catches its own panics: this is one of the event loop, which only a bug of
+            // this crate can cause, and after which no request can be sent any more.
+            match catch_unwind(AssertUnwindSafe(|| self.run_once())) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(End::Client)) => return,
+                // In a forked child, nothing that belongs to the parent is dropped.
+                Ok(ControlFlow::Break(End::Forked)) => return mem::forget(self),
+                Err(_) => return self.fail(),
+            }
+        }
+    }
+
+    fn run_once(&mut self) -> ControlFlow<End> {
+        while let Ok(job) = self.jobs.try_recv() {
+            self.handle(job);
+        }
+        self.wake_due();
+        while let Some(number) = self.ready.pop_front() {
+            self.poll(number)?;
+        }
+        self.begin_rounds();
+        if self.under_way.is_empty() {
+            return self.sleep();
+        }
+        self.order_alarm();
+        self.collect();
+        ControlFlow::Continue(())
+    }
+
+    fn handle(&mut self, job: Job) {
+        match job {
+            Job::Begin(call) => {
+                // It may have been woken before it came here.
+                self.ready.push_back(call.number);
+                self.calls.insert(call.number, call);
+            }
+            Job::Poll(number) => self.ready.push_back(number),
+            Job::Cancel(number) => {
+                let Some(call) = self.calls.get(&number) else {
+                    return;
+                };
+                call.mailbox.is_dropped.store(true, Ordering::SeqCst);
+                if call.waiter.is_some() {
+                    self.net.end_waits(call.waiter);
+                }
+                self.ready.push_back(number);
+            }
+            Job::PollPausing => self.ready.extend(&self.pausing),
+            Job::End => self.is_over = true,
+        }
+    }
+
+    /// Calls whose alarm has come are polled.
+    fn wake_due(&mut self) {
+        let Some((first, _)) = self.alarms.first() else {
+            return;
+        };
+        let now = clock::now();
+        if now < *first {
+            return;
+        }
+        let later = self
+            .alarms
+            .split_off(&(now.after(Duration::from_nanos(1)), 0));
+        let due = mem::replace(&mut self.alarms, later);
+        self.ready.extend(due.into_iter().map(|(_, number)| number));
+    }
+
+    /// Polls a call, and begins what it waits for. Breaks if its callback has forked, in the child.
+    fn poll(&mut self, number: u64) -> ControlFlow<End> {
+        let Some(mut call) = self.calls.remove(&number) else {
+            return ControlFlow::Continue(());
+        };
+        if let Some(alarm) = call.alarm.take() {
+            self.alarms.remove(&(alarm, number));
+        }
+        self.pausing.remove(&number);
+        let waker = call.waker.clone();
+        let polled = call.task.as_mut().poll(&mut Context::from_waker(&waker));
+        // A callback of the listener may have forked, or, at the end of the call, a waker.
+        let is_forked = if polled.is_ready() {
+            self.owner_process.is_forked()
+        } else {
+            self.owner_process.is_known_forked()
+        };
+        if is_forked {
+            mem::forget(call);
+            return ControlFlow::Break(End::Forked);
+        }
+        if polled.is_ready() {
+            return ControlFlow::Continue(());
+        }
+        match call.mailbox.take_wish() {
+            // It waits for what is under way, or in line.
+            None => {}
+            Some(Wish::Order(Order::Round(request))) => self.in_line.push_back((number, request)),
+            Some(Wish::Order(order)) => {
+                if let Order::Wait(wait) = &order {
+                    call.waiter = Some(wait.waiter);
+                }
+                let order_number = self.orders.begin(order);
+                self.under_way.insert(order_number, Purpose::Wait(number));
+            }
+            Some(Wish::Sleep { until, is_pause }) => {
+                call.alarm = until;
+                self.alarms.extend(until.map(|until| (until, number)));
+                if is_pause {
+                    self.pausing.insert(number);
+                }
+            }
+        }
+        self.calls.insert(number, call);
+        ControlFlow::Continue(())
+    }
+
+    /// Begins rounds that stand in line, as many as there is room for.
+    fn begin_rounds(&mut self) {
+        while self.rounds_under_way < ROUNDS_MAX {
+            let Some((call, request)) = self.in_line.pop_front() else {
+                return;
+            };
+            let order_number = self.orders.begin(Order::Round(request));
+            self.under_way.insert(order_number, Purpose::Round(call));
+            self.rounds_under_way += 1;
+        }
+    }
+
+    /// Has the connections wake this thread for the next alarm.
+    fn order_alarm(&mut self) {
+        let Some((first, _)) = self.alarms.first() else {
+            return;
+        };
+        let at = (*first).min(clock::now().after(ALARM_MAX));
+        if self.alarm_ordered.is_some_and(|ordered| ordered <= at) {
+            return;
+        }
+        let order_number = self.orders.begin(Order::Until(at));
+        self.under_way.insert(order_number, Purpose::Alarm);
+        self.alarm_ordered = Some(at);
+    }
+
+    /// Waits until something has ended, or until there is a job.
+    fn collect(&mut self) {
+        let mut answered = Vec::new();
+        self.orders
+            .collect(|order, ended| answered.push((order, ended)));
+        for (order, ended) in answered {
+            let call = match self.under_way.remove(&order) {
+                Some(Purpose::Round(call)) => {
+                    self.rounds_under_way -= 1;
+                    call
+                }
+                Some(Purpose::Wait(call)) => call,
+                Some(Purpose::Alarm) | None => {
+                    self.alarm_ordered = None;
+                    continue;
+                }
+            };
+            if let Some(started) = self.calls.get_mut(&call) {
+                started.waiter = None;
+                started.mailbox.put(ended);
+                self.ready.push_back(call);
+            }
+        }
+    }
+
+    /// Sleeps until there is a job, or an alarm. Nothing is under way.
+    fn sleep(&mut self) -> ControlFlow<End> {
+        if self.is_over && self.calls.is_empty() {
+            return ControlFlow::Break(End::Client);
+        }
+        let received = match self.alarms.first() {
+            Some((at, _)) => self.jobs.recv_timeout(at.since(clock::now())),
+            None => self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match received {
+            Ok(job) => self.handle(job),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return ControlFlow::Break(End::Client),
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Drops all calls, now and from now on: each says that to whoever waits for it.
+    fn fail(mut self) {
+        self.calls.clear();
+        while let Ok(job) = self.jobs.recv() {
+            if matches!(job, Job::End) {
+                return;
+            }
+        }
+    }
+}
+
+/// Why the thread ends.
+enum End {
+    Client,
+    /// This is a forked child.
+    Forked,
+}
