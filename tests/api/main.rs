@@ -27,4 +27,5 @@ mod scripts;
 mod settings;
 mod several;
 mod shares;
+mod started;
 mod transactions;

@@ -3,8 +3,10 @@
 //! this runs many thousands of steps in the interleavings that happen.
 
 #[path = "../../src/net/follower.rs"]
+#[allow(dead_code, reason = "tests/leader_model nudges threads")]
 mod follower;
 #[path = "../../src/net/leader_followers.rs"]
+#[allow(dead_code, reason = "tests/leader_model nudges threads")]
 mod leader_followers;
 #[path = "../../src/net/sync.rs"]
 mod sync;

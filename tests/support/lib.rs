@@ -47,6 +47,7 @@ pub mod servers;
 pub mod shim;
 pub mod skip;
 mod socket_queues;
+pub mod tasks;
 #[cfg(target_os = "linux")]
 pub mod terminator;
 #[cfg(target_os = "linux")]

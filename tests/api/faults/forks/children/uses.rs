@@ -16,6 +16,7 @@ use super::{
 use support::locks::{LIMIT, LONG, all_nodes_client, connected, take, without_restart_guard};
 use support::loss::{loss, reason};
 use support::program::end_with_parent;
+use support::tasks::block_on;
 
 #[test]
 fn a_child_of_a_closure_under_a_lock_leaves_the_lock_to_its_parent() {
@@ -61,6 +62,8 @@ pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&s
         let ran = client.with_lock("new", LONG, body);
         assert_eq!(ran, Err(Error::OtherProcess));
         assert_eq!(client.lock("new", LONG).err(), Some(Error::OtherProcess));
+        let started = block_on(client.request("new").lock_async());
+        assert_eq!(started.err(), Some(Error::OtherProcess));
         assert_eq!(
             client.try_lock("plain", LONG).err(),
             Some(Error::OtherProcess)

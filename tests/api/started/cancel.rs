@@ -1,0 +1,194 @@
+//! Calls that nobody waits for any more: each ends, leaves nothing on the nodes, and disturbs no
+//! other.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Wake, Waker};
+use std::thread;
+use std::time::Duration;
+
+use redlatch::{CancelToken, Error, LockClient};
+use support::eventually;
+use support::locks::{LIMIT, LONG, connected, pause, resume, take, with_long_timeout};
+use support::servers::Servers;
+use support::tasks::{begin, block_on, poll_with};
+use support::waiters::{await_keys, await_queued, holder, pushed};
+
+fn client(servers: &Servers) -> LockClient {
+    let settings = with_long_timeout(servers.urls());
+    settings.build().expect("the settings are good")
+}
+
+#[test]
+fn a_call_whose_round_is_under_way_is_undone() {
+    let servers = Servers::start(3);
+    let client = connected(client(&servers));
+    pause(&servers, 3);
+    let first = begin(client.request("name").ttl(LONG).lock_async());
+    let second = begin(client.request("name").ttl(LONG).lock_async());
+    drop(first);
+    resume(&servers, 3);
+    let guard = block_on(second).expect("the first is cancelled");
+    drop(guard);
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_call_in_the_nodes_queue_leaves_it() {
+    let servers = Servers::start(3);
+    let holder = holder(servers.urls());
+    let held = take(&holder, "name", LONG);
+    let client = pushed(servers.urls());
+    let waiting = begin(client.request("name").ttl(LONG).lock_async());
+    await_queued(&servers, "name", 1);
+    drop(waiting);
+    await_queued(&servers, "name", 0);
+    held.release().expect("it is held");
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_call_in_the_queue_of_this_process_leaves_it_and_the_next_keeps_its_place() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let held = take(&client, "name", LONG);
+    let waiting = |_| begin(client.request("name").ttl(LONG).lock_async());
+    let [first, second, third] = [(); 3].map(waiting);
+    let waits = |count| {
+        let seen = client.inspect("name").expect("the nodes answer");
+        seen.own_threads.waiting == count
+    };
+    assert!(eventually(LIMIT, || waits(3)));
+    drop(first);
+    drop(third);
+    assert!(eventually(LIMIT, || waits(1)));
+    drop(held);
+    drop(block_on(second).expect("it is its turn"));
+    await_keys(&servers, &[]);
+}
+
+/// Keeps the thread that wakes it until it is told to go on.
+struct Blocks {
+    enter: mpsc::Sender<()>,
+    go_on: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Wake for Blocks {
+    fn wake(self: Arc<Self>) {
+        self.enter.send(()).expect("the test waits");
+        let go_on = self.go_on.lock().expect("no panic");
+        go_on.recv_timeout(LIMIT).expect("the test goes on");
+    }
+}
+
+/// Keeps the thread that goes on with the calls of this client, until what is returned is used.
+fn keep_driver_busy(client: &LockClient) -> (impl Sized, mpsc::Sender<()>) {
+    let (go_on, told) = mpsc::channel();
+    let (enter, entered) = mpsc::channel();
+    let blocks = Blocks {
+        enter,
+        go_on: Mutex::new(told),
+    };
+    let waker = Waker::from(Arc::new(blocks));
+    let mut busy = client.request("busy").ttl(LONG).lock_async();
+    assert!(poll_with(&mut busy, &waker).is_pending());
+    entered.recv_timeout(LIMIT).expect("the lock is free");
+    (busy, go_on)
+}
+
+#[test]
+fn a_call_that_is_dropped_as_it_is_handed_the_lock_gives_it_to_the_next() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let held = take(&client, "name", LONG);
+    let first = begin(client.request("name").ttl(LONG).lock_async());
+    let second = begin(client.request("name").ttl(LONG).lock_async());
+    let (busy, go_on) = keep_driver_busy(&client);
+    // It has the lock before it is polled again.
+    drop(held);
+    drop(first);
+    go_on.send(()).expect("the driver waits");
+    drop(block_on(second).expect("it is handed on"));
+    drop(busy);
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_lock_that_nobody_has_fetched_is_released() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let pending = begin(client.request("name").ttl(LONG).lock_async());
+    await_keys(&servers, &["name"]);
+    drop(pending);
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn tokens_end_the_calls_that_have_them() {
+    let servers = Servers::start(3);
+    let holder = holder(servers.urls());
+    let held = take(&holder, "name", LONG);
+    let client = pushed(servers.urls());
+    let token = CancelToken::new();
+    let request = || client.request("name").ttl(LONG);
+    // One asks the nodes, and one stands behind it.
+    let asking = begin(request().cancelled_by(&token).lock_async());
+    let behind = begin(request().cancelled_by(&token).lock_async());
+    let other = begin(request().lock_async());
+    await_queued(&servers, "name", 1);
+    token.cancel();
+    assert_eq!(block_on(asking).err(), Some(Error::Cancelled));
+    assert_eq!(block_on(behind).err(), Some(Error::Cancelled));
+    await_queued(&servers, "name", 1);
+    client.cancel_token().cancel();
+    assert_eq!(block_on(other).err(), Some(Error::Cancelled));
+    await_queued(&servers, "name", 0);
+    held.release().expect("it is held");
+    await_keys(&servers, &[]);
+}
+
+/// Without the nodes' queue, a call that is refused pauses.
+#[test]
+fn a_pause_between_two_attempts_is_cut_short() {
+    let servers = Servers::start(3);
+    let holder = holder(servers.urls());
+    let held = take(&holder, "name", LONG);
+    let settings = with_long_timeout(servers.urls()).queue(false);
+    let client = settings.build().expect("the settings are good");
+    let token = CancelToken::new();
+    let request = || client.request("name").ttl(LONG);
+    let cancelled = begin(request().cancelled_by(&token).lock_async());
+    let dropped = begin(request().lock_async());
+    let waits = begin(request().lock_async());
+    thread::sleep(Duration::from_millis(300));
+    token.cancel();
+    assert_eq!(block_on(cancelled).err(), Some(Error::Cancelled));
+    drop(dropped);
+    drop(held);
+    drop(block_on(waits).expect("it is free"));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn hundreds_that_are_dropped_at_any_time_leave_nothing() {
+    let servers = Servers::start(3);
+    let holder = holder(servers.urls());
+    let client = pushed(servers.urls());
+    let names: Vec<String> = (0..20).map(|number| format!("n{number}")).collect();
+    let held: Vec<_> = names.iter().map(|name| take(&holder, name, LONG)).collect();
+    for round in 0..10_u64 {
+        let mut calls = Vec::new();
+        for _ in 0..20 {
+            let of_each = names
+                .iter()
+                .map(|name| begin(client.request(name).ttl(LONG).lock_async()));
+            calls.extend(of_each);
+        }
+        thread::sleep(Duration::from_millis(round * 3));
+        drop(calls);
+    }
+    drop(held);
+    await_keys(&servers, &[]);
+    for name in &names {
+        drop(block_on(client.request(name).ttl(LONG).lock_async()).expect("it is free"));
+    }
+}

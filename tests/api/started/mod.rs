@@ -1,0 +1,7 @@
+//! Calls that take no thread: what they return, and that they end as those of threads do.
+
+mod callbacks;
+mod cancel;
+mod order;
+mod verbs;
+mod wakers;

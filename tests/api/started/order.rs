@@ -1,0 +1,107 @@
+//! Calls that take no thread wait in one order with each other, and with those of threads.
+
+use std::sync::mpsc;
+use std::thread;
+
+use redlatch::LockClient;
+use support::locks::{LIMIT, LONG, take, with_long_timeout};
+use support::queue::{finish, spawn_waiter};
+use support::servers::Servers;
+use support::tasks::{begin, block_on};
+use support::waiters::{await_keys, holder};
+
+fn client(servers: &Servers) -> LockClient {
+    let settings = with_long_timeout(servers.urls());
+    settings.build().expect("the settings are good")
+}
+
+#[test]
+fn calls_with_and_without_a_thread_are_served_in_the_order_in_which_they_began() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let held = take(&client, "name", LONG);
+    let (sender, served) = mpsc::channel();
+    let mut threads = Vec::new();
+    for number in 0..6 {
+        let sender = sender.clone();
+        let client = client.clone();
+        if number % 2 == 0 {
+            let lock = client.request("name").ttl(LONG).lock_async();
+            lock.then(move |lock| {
+                sender.send(number).expect("the test waits");
+                drop(lock);
+            });
+        } else {
+            threads.push(spawn_waiter(move || {
+                let lock = client.request("name").ttl(LONG).lock();
+                sender.send(number).expect("the test waits");
+                drop(lock);
+            }));
+        }
+    }
+    drop(held);
+    let order: Vec<i32> = (0..6)
+        .map(|_| served.recv_timeout(LIMIT).expect("all are served"))
+        .collect();
+    assert_eq!(order, [0, 1, 2, 3, 4, 5]);
+    threads.into_iter().for_each(finish);
+    await_keys(&servers, &[]);
+}
+
+/// With a pool of 512 threads, 512 that wait in threads of it leave none for the holder's release.
+#[test]
+fn hundreds_wait_and_one_thread_serves_them_all() {
+    let servers = Servers::start(3);
+    let holder = holder(servers.urls());
+    let held = take(&holder, "name", LONG);
+    let client = client(&servers);
+    let (sender, served) = mpsc::channel();
+    for number in 0..600 {
+        let sender = sender.clone();
+        let lock = client.request("name").ttl(LONG).lock_async();
+        lock.then(move |lock| {
+            let result = lock.map(|lock| lock.resource().to_string());
+            sender.send((number, result)).expect("the test waits");
+        });
+    }
+    let releaser = thread::spawn(move || held.release());
+    for expected in 0..600 {
+        let (number, result) = served.recv_timeout(LIMIT).expect("all are served");
+        assert_eq!(number, expected, "in order");
+        assert_eq!(result.as_deref(), Ok("name"));
+    }
+    finish(releaser).expect("it was held");
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn more_rounds_than_may_be_under_way_all_end() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let calls: Vec<_> = (0..2_000)
+        .map(|number| {
+            let request = client.request(format!("name {number}")).ttl(LONG);
+            begin(request.try_lock_async())
+        })
+        .collect();
+    for call in calls {
+        drop(
+            block_on(call)
+                .expect("the nodes answer")
+                .expect("it is free"),
+        );
+    }
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn an_io_thread_serves_them_too() {
+    let servers = Servers::start(3);
+    let settings = with_long_timeout(servers.urls()).io_thread(true);
+    let client = settings.build().expect("the settings are good");
+    let held = block_on(client.request("name").ttl(LONG).lock_async()).expect("it is free");
+    let waiting = begin(client.request("name").ttl(LONG).lock_async());
+    drop(held);
+    drop(block_on(waiting).expect("it is free"));
+    await_keys(&servers, &[]);
+}
