@@ -9,15 +9,15 @@
 //! Without arguments it starts three Redis-like nodes inside this process. It is its own client:
 //! one that hangs up, and one that waits for its answer.
 //!
-//! axum drops the future of a request when the connection ends. The token that this future owns is
-//! cancelled then, and the call that waits for the lock in a blocking thread returns.
+//! axum drops the future of a request when the connection ends, and with it the call that waits for
+//! the lock.
 
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::post;
 use redlatch::embedded::Nodes;
-use redlatch::{CancelToken, Error, LockClient};
+use redlatch::{Error, LockClient, LockGuard};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -30,54 +30,37 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// For how long a request waits for the lock of its order, before it answers that it is busy.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// Cancels its token when it is dropped: with the future that owns it.
-struct CancelOnDrop(CancelToken);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
 /// `POST /orders/42/charge`: charges an order, which no other request does at the same time.
 async fn charge(
     State(client): State<LockClient>,
     Path(order): Path<String>,
 ) -> Result<String, (StatusCode, String)> {
-    let on_drop = CancelOnDrop(CancelToken::new());
-    let token = on_drop.0.clone();
-    // What has begun to charge goes on to its end, although nobody waits for the answer.
-    let work = move || {
-        let request = client
-            .request(format!("orders:{order}"))
-            .cancelled_by(&token);
-        request.try_with_lock_for(WAIT, |lock| {
-            lock.ensure_held()?;
-            Ok::<_, Refusal>(format!("order {order} is charged\n"))
-        })
+    let request = client.request(format!("orders:{order}")).keep_alive();
+    let Some(lock) = request.try_lock_for_async(WAIT).await.map_err(refusal)? else {
+        let text = "others charge this order\n".to_owned();
+        return Err((StatusCode::CONFLICT, text));
     };
-    match spawn_blocking(work).await {
-        Ok(Ok(Some(text))) => Ok(text),
-        Ok(Ok(None)) => Err((
-            StatusCode::CONFLICT,
-            "others charge this order\n".to_owned(),
-        )),
-        Ok(Err(Refusal(text))) => Err((StatusCode::SERVICE_UNAVAILABLE, text)),
+    // A task of its own: what has begun to charge goes on to its end, although nobody waits for the
+    // answer.
+    let work = tokio::spawn(charge_under(lock, order));
+    match work.await {
+        Ok(charged) => charged.map_err(refusal),
         Err(panic) => Err((StatusCode::INTERNAL_SERVER_ERROR, panic.to_string())),
     }
 }
 
-/// Why an order was not charged, for the log of the client.
-struct Refusal(String);
+async fn charge_under(lock: LockGuard, order: String) -> Result<String, Error> {
+    lock.ensure_held()?;
+    let text = format!("order {order} is charged\n");
+    drop(lock);
+    Ok(text)
+}
 
-impl From<Error> for Refusal {
-    fn from(error: Error) -> Self {
-        // Nobody reads the answer of a request that was cancelled.
-        if !matches!(error, Error::Cancelled) {
-            say(&format!("   {error}"));
-        }
-        Self("no lock now; try again\n".to_owned())
-    }
+/// Why an order was not charged, for the log of the service and for the client.
+fn refusal(error: Error) -> (StatusCode, String) {
+    say(&format!("   {error}"));
+    let text = "no lock now; try again\n".to_owned();
+    (StatusCode::SERVICE_UNAVAILABLE, text)
 }
 
 fn main() -> Result<(), Failure> {

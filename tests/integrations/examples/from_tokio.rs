@@ -8,12 +8,11 @@
 //!
 //! Without arguments it starts three Redis-like nodes inside this process.
 //!
-//! redlatch blocks its thread, so each call runs in `spawn_blocking`. A blocking thread cannot be
-//! dropped as a task can: so a token ends the wait when the future is dropped, as `timeout` and
+//! Waits take no thread: `lock_async` is a future, and dropping it ends the wait, as `timeout` and
 //! `select!` do.
 
 use redlatch::embedded::Nodes;
-use redlatch::{CancelToken, LockClient, LockGuard};
+use redlatch::{LockClient, LockGuard};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -25,28 +24,11 @@ type Failure = Box<dyn Error + Send + Sync>;
 
 const TTL: Duration = Duration::from_secs(10);
 
-/// Cancels its token when it is dropped: with the future that owns it.
-struct CancelOnDrop(CancelToken);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
-}
-
 /// Acquires a lock that is kept alive. If this future is dropped, the wait ends, and nothing is
-/// left on the nodes. A guard that was granted meanwhile is dropped with the result.
+/// left on the nodes.
 async fn lock(client: &LockClient, name: &str) -> Result<LockGuard, Failure> {
-    let on_drop = CancelOnDrop(CancelToken::new());
-    let client = client.clone();
-    let name = name.to_owned();
-    let token = on_drop.0.clone();
-    let wait = move || {
-        // The guard leaves this thread, in which other tasks may wait for the same lock.
-        let request = client.request(&name).ttl(TTL).keep_alive().for_thread(None);
-        request.cancelled_by(&token).lock()
-    };
-    Ok(spawn_blocking(wait).await??)
+    let request = client.request(name).ttl(TTL).keep_alive();
+    Ok(request.lock_async().await?)
 }
 
 fn main() -> Result<(), Failure> {
@@ -115,9 +97,7 @@ async fn count(client: &LockClient, name: &str, counter: &AtomicU32) -> Result<(
     sleep(Duration::from_millis(5)).await; // such as a query; the lock is extended meanwhile
     held.ensure_held()?;
     counter.store(count + 1, Ordering::SeqCst);
-    // Waits for nothing, and needs no thread: all that the runtime has for blocking calls, 512 by
-    // default, may be waiting for this lock.
-    drop(held);
+    drop(held); // written to the nodes, and not waited for
     Ok(())
 }
 

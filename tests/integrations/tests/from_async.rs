@@ -9,6 +9,12 @@ use redlatch::embedded::Nodes;
     reason = "its main reads the command line, which is this test's here"
 )]
 mod from_axum;
+#[path = "../examples/from_mio.rs"]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
+mod from_mio;
 #[path = "../examples/from_tokio.rs"]
 #[allow(
     dead_code,
@@ -20,6 +26,12 @@ mod from_tokio;
 fn tasks_of_tokio_hold_locks_and_leave_the_queue_when_they_are_dropped() {
     let nodes = Nodes::start(3).expect("nodes can be started");
     from_tokio::story(&nodes.urls()).expect("it checks its own result");
+}
+
+#[test]
+fn an_event_loop_gets_its_locks_by_callbacks() {
+    let nodes = Nodes::start(3).expect("nodes can be started");
+    from_mio::story(&nodes.urls()).expect("it checks its own result");
 }
 
 #[test]

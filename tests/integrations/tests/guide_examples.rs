@@ -8,13 +8,15 @@ use std::time::Duration;
 
 // src/guide/recipes.md
 async fn charge(client: &LockClient) -> Result<String, Box<dyn std::error::Error>> {
-    let client = client.clone();
-    let receipt = tokio::task::spawn_blocking(move || {
-        client.with_lock("orders:42", Duration::from_secs(10), |_lock| {
-            Ok("charged".to_owned())
-        })
-    });
-    Ok(receipt.await??) // the first `?` is for a closure that panicked
+    let lock = client
+        .request("orders:42")
+        .keep_alive()
+        .lock_async()
+        .await?;
+    let receipt = "charged".to_owned(); // or what takes long: the lock is extended meanwhile
+    lock.ensure_held()?; // in the line before the one that must not run twice
+    drop(lock); // written to the nodes, and not waited for
+    Ok(receipt)
 }
 
 // src/guide/errors.md
