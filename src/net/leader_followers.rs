@@ -263,6 +263,19 @@ impl<E: EventLoop> LeaderFollowers<E> {
         }
     }
 
+    /// Leaves a message to whoever leads next, which must not be long: [`flush`](Self::flush)
+    /// follows, or an order for which this thread waits. Does nothing if the event loop panicked.
+    pub(super) fn post_later(&self, message: E::Message) {
+        if !self.is_poisoned.load(Ordering::SeqCst) {
+            self.send_to_leader(Job::Post(message));
+        }
+    }
+
+    /// Processes what is in the inbox and writes it, unless there is a leader, which does.
+    pub(super) fn flush(&self) {
+        drop(self.try_lead());
+    }
+
     /// Has a thread with several orders, which waits for them there or is about to, look at what it
     /// was told elsewhere before this. Does nothing if the event loop panicked.
     ///

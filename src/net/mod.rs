@@ -201,6 +201,17 @@ impl Net {
         self.event_loop.post(Message::Post(request));
     }
 
+    /// Has a message processed with what comes next: an order of this thread that it waits for, or
+    /// [`flush`](Self::flush), one of which must follow without delay.
+    pub(crate) fn post_later(&self, message: Message) {
+        self.event_loop.post_later(message);
+    }
+
+    /// Processes and writes what was posted [for later](Self::post_later).
+    pub(crate) fn flush(&self) {
+        self.event_loop.flush();
+    }
+
     /// Forgets a waiter, about which no request follows.
     #[cfg(feature = "registers")]
     pub(crate) fn leave(&self, waiter: Token) {

@@ -57,6 +57,11 @@ impl Orders {
         number
     }
 
+    /// Writes what was posted [for later](Net::post_later), if no order is waited for.
+    pub(crate) fn flush(&self) {
+        self.net.flush();
+    }
+
     /// Waits until an order is fulfilled or its limit has passed, and calls `each` with the number
     /// and the outcome of each such order. Must be called again without delay while any order is
     /// not fulfilled.

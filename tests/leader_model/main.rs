@@ -217,6 +217,22 @@ fn three_threads_all_get_their_outcomes() {
 }
 
 #[test]
+fn requests_that_are_left_for_later_are_sent_in_order() {
+    explore(3, || {
+        let model = model(0);
+        let other = spawn_submit(&model, 1);
+        for request in [7, 8] {
+            model.shared.post_later(request);
+        }
+        model.shared.flush();
+        other.join().unwrap();
+        let order = model.order.lock().unwrap();
+        let later: Vec<u32> = order.iter().copied().filter(|it| *it != 1).collect();
+        assert_eq!(later, [7, 8]);
+    });
+}
+
+#[test]
 fn a_request_posted_while_another_thread_leads_is_sent() {
     explore(3, || {
         let model = model(0);
