@@ -1,6 +1,7 @@
 //! The connection of one client to a ZooKeeper ensemble, shared by its threads. A thread of its own
 //! drives it, since a session has to be kept alive whatever the callers do.
 
+mod begun_order;
 mod examination;
 mod servers;
 
@@ -13,12 +14,14 @@ use super::{ChangeQueue, ConnectOptions, Endpoint, MARGIN, socket_loop};
 use crate::clock::{self, Time};
 use crate::engine::Token;
 use crate::node::{NodeAnswer, NodeError, NodeKind, NodeReport, NodeStatus};
+use begun_order::BegunOrder;
 use redlatch_zookeeper::lock_table::{LockTable, Outcome, Random};
 use redlatch_zookeeper::session::EnsembleSessionOptions;
 use servers::{LockOrder, Servers};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 /// The connection, shared by the threads of a client.
@@ -87,6 +90,20 @@ impl EnsembleNet {
     pub(crate) fn submit(&self, kind: OrderKind, until: Time) -> Option<Outcome> {
         let limit = until.after(MARGIN).since(clock::now());
         self.event_loop.submit(LockOrder { kind, until }, limit)
+    }
+
+    /// Gives an order for a call that has no thread: `waker` is woken when it has an outcome. If it
+    /// has none by the time that is returned too, the thread that drives the connection does not
+    /// respond.
+    pub(crate) fn begin(
+        &self,
+        kind: OrderKind,
+        until: Time,
+        waker: Waker,
+    ) -> (BegunOrder<'_>, Time) {
+        let order = LockOrder { kind, until };
+        let begun = BegunOrder::new(&self.event_loop, order, waker);
+        (begun, until.after(MARGIN))
     }
 
     /// Gives an order that has no outcome.

@@ -1,10 +1,11 @@
-//! A thread that waits for the outcome of its order, or to be promoted to leader; and a batch of
-//! orders of one thread, which waits for all of them.
+//! A thread that waits for the outcome of its order, or to be promoted to leader; a call without a
+//! thread, which is woken for it; and a batch of orders of one thread, which waits for all of them.
 
 use super::leader_followers::{EventLoop, Job, LeaderFollowers};
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait_while};
 use std::fmt;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 /// Used by one thread at a time, for one order after another.
@@ -26,6 +27,8 @@ struct FollowerState<O> {
     is_promoted: bool,
     /// Does a thread wait? If not, a wake-up would be a needless system call.
     is_waiting: bool,
+    /// Of a call without a thread, which is woken once. It runs no user's code.
+    waker: Option<Waker>,
     /// Where a thread with several orders waits: the numbers of those that have an outcome.
     fulfilled: Vec<usize>,
     /// Is the thread to look at what it is told elsewhere?
@@ -38,6 +41,7 @@ impl<O> Follower<O> {
             outcome: None,
             is_promoted: false,
             is_waiting: false,
+            waker: None,
             fulfilled: Vec::new(),
             is_nudged: false,
         };
@@ -92,13 +96,26 @@ impl<O> Follower<O> {
         self.wake(state);
     }
 
-    /// Wakes the thread, whose state has changed.
-    fn wake(&self, state: MutexGuard<'_, FollowerState<O>>) {
+    /// Wakes the thread or the call, whose state has changed.
+    fn wake(&self, mut state: MutexGuard<'_, FollowerState<O>>) {
         let is_waiting = state.is_waiting;
+        let waker = state.waker.take();
         drop(state);
         if is_waiting {
             self.changed.notify_one();
         }
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// A call without a thread waits here, and is woken when there is an outcome or a promotion.
+    #[allow(
+        dead_code,
+        reason = "models have threads, and so has all but an ensemble"
+    )]
+    pub(super) fn set_waker(&self, waker: Option<Waker>) {
+        self.lock().waker = waker;
     }
 
     pub(super) fn take_outcome(&self) -> Option<O> {

@@ -40,6 +40,16 @@ pub(crate) enum OrderKind {
     Ask(Vec<EnsembleRequest>),
 }
 
+impl OrderKind {
+    /// The lock that is waited for.
+    pub(crate) fn waiter(&self) -> Option<Token> {
+        match self {
+            Self::Contend(token, ..) | Self::Wait(token) => Some(*token),
+            _ => None,
+        }
+    }
+}
+
 /// What needs no outcome.
 pub(crate) enum LockMessage {
     /// Give a lock up, or the wait for it.
