@@ -15,9 +15,8 @@ mod operator;
 #[cfg(feature = "registers")]
 mod quorum;
 mod started;
-mod waiting;
 
-pub(crate) use blocking::{Blocking, ThisThread, at_once};
+pub(crate) use blocking::{Blocking, at_once};
 pub(crate) use caller::Caller;
 pub(crate) use cancellation::{CancellableCall, Cancellation};
 pub(crate) use events::{EventRecorder, Events};
@@ -29,7 +28,6 @@ pub(crate) use quorum::{
     ReportedVotes,
 };
 pub(crate) use started::Started;
-pub(crate) use waiting::Waiting;
 
 use crate::clock::Time;
 use crate::driver::{Driven, Driver};
@@ -42,7 +40,7 @@ use crate::node::NodeReport;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{GuardedLock, Notifier, Watchdog};
-use std::future::{Future, ready};
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::thread::ThreadId;
@@ -59,22 +57,17 @@ pub(crate) trait Backend: Send + Sync {
         recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<HeldLock>, Error>;
 
-    /// The same for a call that was started. Only of a backend with a [driver](Self::driver).
+    /// The same for a call that was started.
     fn start<'a>(
         &'a self,
-        caller: &'a Driven,
+        driven: &'a Driven,
         spec: &'a LockSpec<'_>,
         start: &'a mut Start,
         recorder: Option<&'a mut EventRecorder<'_>>,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<HeldLock>, Error>> + Send + 'a>> {
-        let _ = (caller, spec, start, recorder);
-        Box::pin(ready(Err(Error::NotStartable)))
-    }
+    ) -> Pin<Box<dyn Future<Output = Result<Option<HeldLock>, Error>> + Send + 'a>>;
 
-    /// What goes on with calls that were started, if they can be.
-    fn driver(&self) -> Option<&Driver> {
-        None
-    }
+    /// What goes on with calls that were started.
+    fn driver(&self) -> &Driver;
 
     /// Extends a lock, with the reports for the error.
     fn extend(&self, extension: Extension) -> (Extended, Vec<NodeReport>);

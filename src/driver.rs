@@ -3,7 +3,8 @@
 //!
 //! A call leaves in its [mailbox](mailbox) what it waits for, and finds there how that has ended.
 //! The thread has the orders of all calls as one batch: it leads or follows as any thread with
-//! several orders does, and is nudged when there is a call more, or one to look at.
+//! several orders does, and is nudged when there is a call more, or one to look at. Calls over
+//! connections that have a thread of their own have no orders here: they are woken.
 //!
 //! What must stay true:
 //!
@@ -14,25 +15,26 @@
 //!   may have the numbers of those that were answered.
 //! - A wake-up that comes before the call has arrived here is not lost: a call that arrives is
 //!   polled.
+//! - What calls say to the nodes without waiting for it is written before the thread sleeps.
 
 mod driver_loop;
+mod job_queue;
 mod mailbox;
 
 use crate::clock::Time;
-use crate::engine::{QueueWait, Request, Token};
 use crate::error::SpawnError;
-use crate::net::{Net, Nudge, Order, Orders, RoundOutcome};
+use crate::net::{Net, Nudge, Order, Orders};
 use crate::node::Ended;
 use crate::owner_process::OwnerProcess;
-use crossbeam_channel::{Sender, unbounded};
 use driver_loop::DriverLoop;
+use job_queue::JobQueue;
 use mailbox::{Mailbox, Wish};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle};
 
 /// A call, to its end. It catches its own panics, and hands its result on itself.
@@ -41,7 +43,8 @@ pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// Starts the thread, and gives it calls.
 #[derive(Debug)]
 pub(crate) struct Driver {
-    net: Arc<Net>,
+    /// Where calls have orders, if that is here.
+    net: Option<Arc<Net>>,
     owner_process: Arc<OwnerProcess>,
     /// How many calls there have been: their numbers.
     calls: AtomicU64,
@@ -57,8 +60,9 @@ struct DriverThread {
 /// Tells the thread what to do.
 #[derive(Clone, Debug)]
 struct Remote {
-    jobs: Sender<Job>,
-    nudge: Nudge,
+    jobs: Arc<JobQueue<Job>>,
+    /// If calls have orders.
+    nudge: Option<Nudge>,
 }
 
 #[derive(Debug)]
@@ -80,16 +84,12 @@ struct StartedCall {
     task: Task,
     mailbox: Arc<Mailbox>,
     waker: Waker,
-    /// Its waiter in the nodes' queue, while it waits there.
-    waiter: Option<Token>,
     /// When it is polled although nothing has happened.
     alarm: Option<Time>,
 }
 
-/// What a started call asks the nodes by, and waits with.
-#[derive(Clone)]
+/// What a started call waits with.
 pub(crate) struct Driven {
-    net: Arc<Net>,
     mailbox: Arc<Mailbox>,
 }
 
@@ -101,9 +101,9 @@ struct CallWaker {
 
 impl Driver {
     /// Starts no thread.
-    pub(crate) fn new(net: &Arc<Net>, owner_process: &Arc<OwnerProcess>) -> Self {
+    pub(crate) fn new(net: Option<&Arc<Net>>, owner_process: &Arc<OwnerProcess>) -> Self {
         Self {
-            net: Arc::clone(net),
+            net: net.map(Arc::clone),
             owner_process: Arc::clone(owner_process),
             calls: AtomicU64::new(0),
             thread: Mutex::default(),
@@ -125,17 +125,18 @@ impl Driver {
             remote: remote.clone(),
         }));
         let mut task = call(Driven {
-            net: Arc::clone(&self.net),
             mailbox: Arc::clone(&mailbox),
         });
         let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
+        if let Some(net) = self.net.as_ref().filter(|_| mailbox.take_message()) {
+            net.flush();
+        }
         if polled.is_pending() {
             remote.send(Job::Begin(StartedCall {
                 number,
                 task,
                 mailbox,
                 waker,
-                waiter: None,
                 alarm: None,
             }));
         }
@@ -165,13 +166,13 @@ impl Driver {
         if let Some(running) = thread.as_ref().filter(|it| !it.handle.is_finished()) {
             return Ok(running.remote.clone());
         }
-        let (sender, jobs) = unbounded();
-        let orders = Orders::new(Arc::clone(&self.net));
+        let orders = self.net.as_ref().map(|net| Orders::new(Arc::clone(net)));
         let remote = Remote {
-            jobs: sender,
-            nudge: orders.nudge(),
+            jobs: Arc::new(JobQueue::new()),
+            nudge: orders.as_ref().map(Orders::nudge),
         };
-        let driver_loop = DriverLoop::new(jobs, orders, &self.net, &self.owner_process);
+        let jobs = Arc::clone(&remote.jobs);
+        let driver_loop = DriverLoop::new(jobs, orders, &self.owner_process);
         let builder = thread::Builder::new().name("redlatch-wait".to_owned());
         let handle = builder
             .spawn(|| driver_loop.run())
@@ -195,7 +196,9 @@ impl Drop for Driver {
         };
         remote.send(Job::End);
         // It may wait for an alarm that nobody needs any more.
-        self.net.end_waits(None);
+        if let Some(net) = &self.net {
+            net.end_waits(None);
+        }
         // The thread holds a reference to the connections, and whoever drops the client must be the
         // one that waits for what was written there. Each call keeps the client, so it has none.
         if handle.thread().id() != thread::current().id() {
@@ -207,9 +210,9 @@ impl Drop for Driver {
 
 impl Remote {
     fn send(&self, job: Job) {
-        // It fails only if the thread has ended, which it does only with the client.
-        let _ = self.jobs.send(job);
-        self.nudge.nudge();
+        if self.jobs.push(job) {
+            self.nudge.iter().for_each(Nudge::nudge);
+        }
     }
 }
 
@@ -220,32 +223,25 @@ impl Wake for CallWaker {
 }
 
 impl Driven {
-    /// Sends a request to all nodes, before the call waits for anything else.
-    pub(crate) fn round(&self, request: Request) {
-        self.mailbox.wish(Wish::Order(Order::Round(request)));
+    /// Gives an order to the nodes, and waits for it before it waits for anything else.
+    pub(crate) fn order(&self, order: Order) {
+        self.mailbox.wish(Wish::Order(order));
     }
 
-    /// Ends when that request is decided.
-    pub(crate) async fn decision(&self) -> RoundOutcome {
-        let ended = self.mailbox.answer().await;
-        ended.into_round().expect("a round was asked for")
+    /// How the order has ended that was given last.
+    pub(crate) fn poll_ended(&self) -> Poll<Ended> {
+        self.mailbox.poll_ended()
     }
 
-    /// Waits in the nodes' queue. Does a majority of them reserve the lock?
-    pub(crate) fn wait(&self, wait: QueueWait) -> impl Future<Output = bool> + Send + '_ {
-        self.mailbox.wish(Wish::Order(Order::Wait(wait)));
-        async { matches!(self.mailbox.answer().await, Ended::Wait { is_called: true }) }
+    /// A message is left to whoever leads next: it is written before the driver sleeps.
+    pub(crate) fn note_message(&self) {
+        self.mailbox.note_message();
     }
 
-    /// The call has nothing to do before it is woken, or before this time. It pauses between two
-    /// attempts, or stands in the queue of this process.
+    /// The call has nothing to do before it is woken, or before this time. If it pauses, any token
+    /// that is cancelled wakes it too.
     pub(crate) fn sleep(&self, until: Option<Time>, is_pause: bool) {
         self.mailbox.wish(Wish::Sleep { until, is_pause });
-    }
-
-    /// Sends a request to all nodes without waiting for replies.
-    pub(crate) fn post(&self, request: Request) {
-        self.net.post(request);
     }
 
     /// Is set when nobody waits for the call any more.

@@ -133,13 +133,6 @@ errors! {
         /// By a [`CancelToken`](crate::CancelToken) of the call, or of the client.
         #[text("the call was cancelled")]
         Cancelled,
-        /// On ZooKeeper, a call that takes no thread cannot be started: call
-        /// [`lock`](crate::LockRequest::lock) in a thread.
-        #[text(
-            "on a ZooKeeper ensemble a call takes a thread: call lock() instead of lock_async(), \
-             in a task by spawn_blocking"
-        )]
-        NotStartable,
         /// Another process cannot resume the lock.
         NotResumable(error: NotResumable),
         /// A text is not a token of a lock.

@@ -114,9 +114,6 @@ impl<T: Send + 'static> Pending<T> {
         if !matches!(self.stage, Stage::New(_)) {
             return Ok(());
         }
-        let Some(driver) = self.core.backend.driver() else {
-            return Err(Error::NotStartable);
-        };
         let Stage::New(start) = mem::replace(&mut self.stage, Stage::Over) else {
             return Ok(());
         };
@@ -126,11 +123,15 @@ impl<T: Send + 'static> Pending<T> {
             slot: Arc::clone(&slot),
             rest: Some((start.fetched, Arc::clone(&self.core))),
         };
+        let driver = self.core.backend.driver();
         let begun = driver.begin(|driven| running.task((start.call)(driven)));
         self.stage = Stage::Begun {
             slot,
             number: begun.map_err(Error::Spawn)?,
         };
+        if self.core.is_known_forked() {
+            return Err(Error::OtherProcess);
+        }
         Ok(())
     }
 }
@@ -164,9 +165,7 @@ impl<T> Drop for Pending<T> {
             return;
         }
         slot.abandon();
-        if let Some(driver) = self.core.backend.driver() {
-            driver.cancel(*number);
-        }
+        self.core.backend.driver().cancel(*number);
     }
 }
 
@@ -213,6 +212,11 @@ impl<T: Send + 'static> Running<T> {
 impl<T> Running<T> {
     fn finish(&mut self, result: Result<Result<T, Error>, Panic>) {
         if let Some((fetched, core)) = self.rest.take() {
+            // In a child that a callback has forked, nobody waits, and a thread that does not exist
+            // may hold the mutex.
+            if core.is_known_forked() {
+                return;
+            }
             self.slot.fill(Finished {
                 result,
                 fetched,

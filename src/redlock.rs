@@ -11,9 +11,10 @@ mod started;
 use call::{Call, NodesCaller};
 use nodes::{endpoint, session_options};
 use other_data::LastLooks;
-use started::Started;
 
-use crate::backend::{Backend, Blocking, EventRecorder, LockSpec, SharedParts, Start, at_once};
+use crate::backend::{
+    Backend, Blocking, EventRecorder, LockSpec, SharedParts, Start, Started, at_once,
+};
 use crate::clock;
 use crate::config::{RedisNode, Settings};
 use crate::driver::{Driven, Driver};
@@ -80,7 +81,7 @@ impl Redlock {
         let net = Arc::new(net.map_err(|error| ConfigError::System(Arc::new(error)))?);
         Ok(Self {
             watchdog: Watchdog::new(&net, &settings.rules, notifier),
-            driver: Driver::new(&net, owner_process),
+            driver: Driver::new(Some(&net), owner_process),
             net,
             rules: Arc::clone(&settings.rules),
             owner_process: Arc::clone(owner_process),
@@ -113,16 +114,16 @@ impl Redlock {
         acquire
     }
 
-    /// Takes a lock for a call, however that waits.
-    async fn acquire_by(
-        &self,
-        caller: &impl NodesCaller,
-        spec: &LockSpec<'_>,
-        start: &mut Start,
-        recorder: Option<&mut EventRecorder<'_>>,
-    ) -> Result<Option<HeldLock>, Error> {
-        let mut acquire = self.machine(spec, start);
-        let mut call = Call {
+    /// The loop of a call, however that waits.
+    #[inline(always)]
+    fn call<'a, 'e, C>(
+        &'a self,
+        caller: &'a C,
+        spec: &'a LockSpec<'a>,
+        start: &'a Start,
+        recorder: Option<&'a mut EventRecorder<'e>>,
+    ) -> Call<'a, 'e, C> {
+        Call {
             caller,
             spec,
             head: start.head.as_ref().map(QueueHead::handle),
@@ -132,9 +133,7 @@ impl Redlock {
             last_looks: &self.last_looks,
             looked: None,
             reports: Vec::new(),
-        };
-        let outcome = call.run(&mut acquire).await?;
-        result(outcome, call.reports, spec.ttl)
+        }
     }
 }
 
@@ -197,7 +196,10 @@ impl Backend for Redlock {
             net: &*self.net,
             call: &spec.call,
         };
-        at_once(pin!(self.acquire_by(&caller, spec, start, recorder)))
+        let mut acquire = self.machine(spec, start);
+        let mut call = self.call(&caller, spec, start, recorder);
+        let outcome = at_once(pin!(call.run(&mut acquire)))?;
+        result(outcome, call.reports, spec.ttl)
     }
 
     fn start<'a>(
@@ -207,15 +209,21 @@ impl Backend for Redlock {
         start: &'a mut Start,
         recorder: Option<&'a mut EventRecorder<'_>>,
     ) -> Pin<Box<dyn Future<Output = Result<Option<HeldLock>, Error>> + Send + 'a>> {
-        let caller = Started {
-            driven,
-            call: &spec.call,
-        };
-        Box::pin(async move { self.acquire_by(&caller, spec, start, recorder).await })
+        Box::pin(async move {
+            let caller = Started {
+                net: &*self.net,
+                driven,
+                call: &spec.call,
+            };
+            let mut acquire = self.machine(spec, start);
+            let mut call = self.call(&caller, spec, start, recorder);
+            let outcome = call.run(&mut acquire).await?;
+            result(outcome, call.reports, spec.ttl)
+        })
     }
 
-    fn driver(&self) -> Option<&Driver> {
-        Some(&self.driver)
+    fn driver(&self) -> &Driver {
+        &self.driver
     }
 
     fn extend(&self, extension: Extension) -> (Extended, Vec<NodeReport>) {
@@ -272,6 +280,7 @@ impl Backend for Redlock {
 }
 
 /// The result of a call whose last attempt has ended so.
+#[inline(always)]
 fn result(
     outcome: Acquired,
     reports: Vec<NodeReport>,

@@ -5,10 +5,11 @@ mod questions;
 
 use crate::backend::{
     Backend, Blocking, EventRecorder, LockSpec, Operator, SessionLimits, SharedParts, Start,
-    at_once,
+    Started, at_once,
 };
 use crate::clock::{self, Time};
 use crate::config::{EnsembleSettings, Settings};
+use crate::driver::{Driven, Driver};
 use crate::engine::{Extended, Extension, HeldLock, Rules, Token, Ttl, Vote};
 use crate::entropy::draw;
 use crate::error::{ConfigError, Error, LossReason, NoQuorum};
@@ -25,12 +26,15 @@ use redlatch_zookeeper::lock_table::{Loss, Outcome};
 use redlatch_zookeeper::message::{Acl, Secret};
 use redlatch_zookeeper::path::{Directory, Layout, PathError, Root};
 use redlatch_zookeeper::session::EnsembleSessionOptions;
-use std::pin::pin;
+use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The connection to an ensemble, and where the locks are on it.
 pub(crate) struct EnsembleBackend {
+    /// Dropped first: that ends its thread. The connection has one of its own.
+    driver: Driver,
     net: Arc<EnsembleNet>,
     notifier: Weak<Notifier>,
     owner_process: Arc<OwnerProcess>,
@@ -81,6 +85,7 @@ impl EnsembleBackend {
             rules.node_timeout,
         );
         Ok(Self {
+            driver: Driver::new(None, shared.owner_process),
             net: Arc::new(net.map_err(|error| ConfigError::System(Arc::new(error)))?),
             notifier: Arc::downgrade(shared.notifier),
             owner_process: Arc::clone(shared.owner_process),
@@ -180,6 +185,30 @@ impl Backend for EnsembleBackend {
             start.not_before,
             recorder
         )))
+    }
+
+    fn start<'a>(
+        &'a self,
+        driven: &'a Driven,
+        spec: &'a LockSpec<'_>,
+        start: &'a mut Start,
+        recorder: Option<&'a mut EventRecorder<'_>>,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<HeldLock>, Error>> + Send + 'a>> {
+        Box::pin(async move {
+            let caller = Started {
+                net: &*self.net,
+                driven,
+                call: &spec.call,
+            };
+            let acquire = ZooKeeperAcquire::new(self, spec, caller);
+            acquire
+                .run(start.held.take(), start.not_before, recorder)
+                .await
+        })
+    }
+
+    fn driver(&self) -> &Driver {
+        &self.driver
     }
 
     fn extend(&self, extension: Extension) -> (Extended, Vec<NodeReport>) {

@@ -101,9 +101,7 @@ impl WakeCancelled for Cancellation {
         let Some(backend) = self.backend.upgrade() else {
             return;
         };
-        if let Some(driver) = backend.driver() {
-            driver.poll_pausing();
-        }
+        backend.driver().poll_pausing();
         if token.id() == self.token.id() {
             return backend.end_waits(None);
         }
@@ -133,8 +131,8 @@ impl CancellableCall<'_> {
     }
 
     /// The call was started, and this is set when nobody waits for it any more.
-    pub(crate) fn set_started(&mut self, is_dropped: Option<&Arc<AtomicBool>>) {
-        self.is_dropped = is_dropped.cloned();
+    pub(crate) fn set_started(&mut self, is_dropped: &Arc<AtomicBool>) {
+        self.is_dropped = Some(Arc::clone(is_dropped));
     }
 
     /// The token that only this call has, and perhaps others with it.

@@ -1,12 +1,19 @@
 //! Acquiring a lock: one implementation for all methods, alone or together with other readers, and
-//! what a lock that is kept alive needs before and after that.
+//! what a lock that is kept alive needs before and after that. A call whose thread waits is here;
+//! one that was started differs from it only in how it waits, in `started`.
+//!
+//! What both call is `#[inline(always)]`, or a call whose thread waits moves more in memory than it
+//! needs.
+
+mod joint;
+mod started;
 
 use super::LockClient;
 use super::request::LockRequest;
-use crate::backend::{EventRecorder, LockSpec, Start, ThisThread, Waiting, at_once};
-use crate::clock::{self, Time};
+use crate::backend::{EventRecorder, LockSpec, Start};
+use crate::clock;
 use crate::config::OWNER_MAX;
-use crate::core::{Core, Granted, JointShares, ShareMember, name_of_set};
+use crate::core::{Core, name_of_set};
 use crate::engine::{HeldLock, Jitter, LockAttributes, PERMITS_MAX, Share, TTL_LIMIT, Ttl, Wait};
 use crate::entropy::draw;
 use crate::error::{Error, ResourceError, TtlError};
@@ -14,47 +21,30 @@ use crate::event::Event;
 use crate::guard::LockGuard;
 use crate::inspect::OwnHolder;
 use crate::name::Name;
-use crate::wait_queue::{Joined, QueueHead, WaitQueues};
+use crate::wait_queue::{Caller, Joined, QueueHead, WaitQueues};
 use crate::watchdog::{MAX_HOLD, shortest_ttl};
+use std::borrow::Cow;
 use std::mem;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 impl LockRequest<'_> {
-    /// All ways to acquire the lock in this thread.
-    pub(super) fn acquire(self, wait: Wait) -> Result<Option<LockGuard>, Error> {
-        at_once(pin!(self.acquire_by(&ThisThread, wait)))
-    }
-
-    /// All ways to acquire the lock, whoever waits. Emits events if there is a listener.
-    pub(super) async fn acquire_by(
-        mut self,
-        waiting: &impl Waiting,
-        wait: Wait,
-    ) -> Result<Option<LockGuard>, Error> {
+    /// All ways to acquire the lock in this thread. Emits events if there is a listener.
+    pub(super) fn acquire(mut self, wait: Wait) -> Result<Option<LockGuard>, Error> {
         let attributes = self.attributes().map_err(Error::Resource)?;
-        let mut spec = self.spec(attributes, wait)?;
-        spec.call.set_started(waiting.is_dropped());
+        let spec = self.spec(attributes, wait)?;
         let core = &self.client.core;
-        let acquisition = Acquisition {
-            core,
-            spec,
-            waiting,
-        };
-        if !core.events.has_listener() {
-            return acquisition.run(None).await;
-        }
-        let resource = Name::new(&acquisition.spec.key[core.key_prefix.len()..]);
-        let mut recorder = EventRecorder::begin(&core.events, resource);
-        let result = acquisition.run(Some(&mut recorder)).await;
-        if !matches!(result, Err(Error::Ttl(_) | Error::HeldByThisThread)) {
-            recorder.emit_result(result.as_ref().map(Option::as_ref), LockGuard::remaining);
+        let acquisition = Acquisition { core, spec };
+        let mut recorder = acquisition.recorder();
+        let result = acquisition.run(recorder.as_mut());
+        if let Some(recorder) = recorder {
+            emit_result(recorder, &result);
         }
         result
     }
 
     /// What the lock has besides its first key, which takes the other keys out of the request.
+    #[inline(always)]
     fn attributes(&mut self) -> Result<LockAttributes, ResourceError> {
         let keys = self.keys.as_mut().map_err(|error| *error)?;
         let given = self.settings.owner.take();
@@ -161,53 +151,49 @@ fn check_hold(
     Ok(())
 }
 
+/// The key of a lock, or what the keys of a set are in order.
+type QueueName<'a> = Cow<'a, Arc<[u8]>>;
+
 /// A call that acquires a lock.
-pub(super) struct Acquisition<'a, W = ThisThread> {
+pub(super) struct Acquisition<'a> {
     pub(super) core: &'a Arc<Core>,
     pub(super) spec: LockSpec<'a>,
-    /// How it waits.
-    pub(super) waiting: &'a W,
 }
 
-impl<W: Waiting> Acquisition<'_, W> {
-    async fn run(
-        &self,
-        recorder: Option<&mut EventRecorder<'_>>,
-    ) -> Result<Option<LockGuard>, Error> {
-        let core = self.core;
-        let spec = &self.spec;
+impl Acquisition<'_> {
+    fn run(&self, recorder: Option<&mut EventRecorder<'_>>) -> Result<Option<LockGuard>, Error> {
+        let Self { core, spec } = self;
         self.prepare_keeping()?;
         self.check_own_hold()?;
-        let start = match spec
-            .attributes
-            .as_ref()
-            .filter(|it| !it.more_keys.is_empty())
-        {
-            Some(_) => {
-                let name = name_of_set(spec.keys());
-                self.enqueue(&core.set_wait_queues, &name).await
-            }
-            None => self.enqueue(&core.wait_queues, &spec.key).await,
+        let start = match self.queue() {
+            Some((queues, name)) => self.start(self.join(queues, &name))?,
+            None => Some(Start::default()),
         };
-        let Some(mut start) = start? else {
+        let Some(mut start) = start else {
             return Ok(None);
         };
-        let kind = spec.share().and_then(|_| JointShares::kind(spec));
-        if let Some(kind) = kind.filter(|_| !core.events.is_in_callback()) {
-            return self.acquire_joint(&kind, recorder).await;
+        if let Some(kind) = spec.share().and_then(|_| self.kind_of_share()) {
+            return self.acquire_joint(&kind, recorder);
         }
-        let backend = &*core.backend;
-        let result = self
-            .waiting
-            .acquire(backend, spec, &mut start, recorder)
-            .await;
+        let result = core.backend.acquire(spec, &mut start, recorder);
         self.conclude(start.head, result)
+    }
+
+    /// What emits the call's events, if there is a listener.
+    #[inline(always)]
+    fn recorder(&self) -> Option<EventRecorder<'_>> {
+        let Self { core, spec } = self;
+        if !core.events.has_listener() {
+            return None;
+        }
+        let resource = Name::new(&spec.key[core.key_prefix.len()..]);
+        Some(EventRecorder::begin(&core.events, resource))
     }
 
     /// Checks whether the lock can be kept alive, if the request asks for that, and starts the
     /// watchdog. Before anything is sent.
     pub(super) fn prepare_keeping(&self) -> Result<(), Error> {
-        let Self { core, spec, .. } = self;
+        let Self { core, spec } = self;
         if !spec.keep_alive {
             return Ok(());
         }
@@ -252,7 +238,7 @@ impl<W: Waiting> Acquisition<'_, W> {
         held: HeldLock,
         head: Option<QueueHead>,
     ) -> Result<LockGuard, Error> {
-        let Self { core, spec, .. } = self;
+        let Self { core, spec } = self;
         let mut guard = LockGuard::new(Arc::clone(core), held, head, spec.max_hold);
         guard.note_taker(spec.thread);
         guard.watch();
@@ -285,37 +271,59 @@ impl<W: Waiting> Acquisition<'_, W> {
 /// is reached: other processes ask now and then, and should find the lock free once.
 const PAUSE_AFTER_LIMIT: Duration = Duration::from_millis(20);
 
-impl<W: Waiting> Acquisition<'_, W> {
-    /// Waits in the queue of this process until this thread is its head. `None` if the deadline
-    /// passes first and another thread holds the lock; an error if that thread is this one.
-    async fn enqueue(
-        &self,
-        wait_queues: &Arc<WaitQueues>,
-        key: &Arc<[u8]>,
-    ) -> Result<Option<Start>, Error> {
-        let wait = self.spec.wait;
-        let call = &self.spec.call;
-        if self.core.events.is_in_callback() {
+impl Acquisition<'_> {
+    /// The queues of this process in one of which the call stands before it asks for its lock, and
+    /// the name of that.
+    #[inline(always)]
+    fn queue(&self) -> Option<(&Arc<WaitQueues>, QueueName<'_>)> {
+        let Self { core, spec } = self;
+        if core.events.is_in_callback() {
             // The call that this callback belongs to may be ahead of this one in the queue.
-            return Ok(Some(Start::default()));
+            return None;
         }
-        if self.spec.share().is_some() {
+        if spec.share().is_some() {
             // Threads of this client can have the lock at the same time.
-            return Ok(Some(Start::default()));
+            return None;
         }
-        let round = self.core.rules.node_timeout;
-        let joined = self.waiting.stand(wait_queues, key, round, &self.spec);
-        let (head, held) = match joined.await {
+        let attributes = spec.attributes.as_ref();
+        if attributes.is_some_and(|it| !it.more_keys.is_empty()) {
+            let name = name_of_set(spec.keys());
+            return Some((&core.set_wait_queues, Cow::Owned(name)));
+        }
+        Some((&core.wait_queues, Cow::Borrowed(&spec.key)))
+    }
+
+    /// Waits in a queue until this thread is its head, or has left it.
+    #[inline(always)]
+    fn join(&self, queues: &Arc<WaitQueues>, name: &Arc<[u8]>) -> Joined {
+        let caller = Caller {
+            token: self.spec.call.own(),
+            thread: self.spec.thread,
+            started: None,
+        };
+        queues.join(name, self.spec.wait, self.round(), caller)
+    }
+
+    /// How long it takes at most to ask the nodes.
+    fn round(&self) -> Duration {
+        self.core.rules.node_timeout
+    }
+
+    /// How a call begins that has stood in the queue of this process. `None` if the deadline has
+    /// passed and another thread holds the lock; an error if that thread is this one.
+    #[inline(always)]
+    fn start(&self, joined: Joined) -> Result<Option<Start>, Error> {
+        let (head, held) = match joined {
             Joined::Head(head, held) => (head, held),
             Joined::NotQueued => return Ok(Some(Start::default())),
             Joined::TimedOut => return Ok(None),
             Joined::HeldByThisThread => return Err(Error::HeldByThisThread),
             Joined::Cancelled => return Err(Error::Cancelled),
         };
-        let deadline = wait.deadline();
+        let deadline = self.spec.wait.deadline();
         let mut not_before = None;
         if let Some(held) = &held {
-            if call.is_cancelled() {
+            if self.spec.call.is_cancelled() {
                 self.give_back(held.clone(), Some(&head));
                 return Err(Error::Cancelled);
             }
@@ -343,8 +351,9 @@ impl<W: Waiting> Acquisition<'_, W> {
     /// # Errors
     ///
     /// No other thread can give that lock up.
+    #[inline(always)]
     fn check_own_hold(&self) -> Result<(), Error> {
-        let Self { core, spec, .. } = self;
+        let Self { core, spec } = self;
         if spec.wait == Wait::No || core.events.is_in_callback() {
             return Ok(());
         }
@@ -373,95 +382,9 @@ impl<W: Waiting> Acquisition<'_, W> {
     }
 }
 
-// Readers of one client that take one share of a lock together.
-
-impl<W: Waiting> Acquisition<'_, W> {
-    /// Takes part in a share that another thread takes or has taken with the same settings, or
-    /// takes one in which others can take part.
-    async fn acquire_joint(
-        &self,
-        kind: &Arc<[u8]>,
-        recorder: Option<&mut EventRecorder<'_>>,
-    ) -> Result<Option<LockGuard>, Error> {
-        let core = self.core;
-        let began = clock::now();
-        let least = self.spec.min_validity;
-        let call = &self.spec.call;
-        let member = ShareMember::enter(core, kind, began, least);
-        if let Some(granted) = member.usable(began, least) {
-            return self.guard_of_member(member, granted, began);
-        }
-        let queues = &core.joint_shares.queues;
-        let round = core.rules.node_timeout;
-        let joined = self
-            .waiting
-            .stand(queues, member.queue_name(), round, &self.spec);
-        let head = match joined.await {
-            Joined::Head(head, _) => head,
-            Joined::NotQueued | Joined::HeldByThisThread => {
-                drop(member);
-                return self.acquire_alone(recorder).await;
-            }
-            Joined::TimedOut => return Ok(None),
-            Joined::Cancelled => return Err(Error::Cancelled),
-        };
-        if call.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
-        if let Some(granted) = member.usable(clock::now(), least) {
-            drop(head); // The next one has it too.
-            return self.guard_of_member(member, granted, began);
-        }
-        if member.is_granted() {
-            // It was lost, or less of it is left than this thread needs.
-            drop((member, head));
-            return self.acquire_alone(recorder).await;
-        }
-        let mut start = Start {
-            head: Some(head),
-            ..Start::default()
-        };
-        let backend = &*core.backend;
-        let result = self
-            .waiting
-            .acquire(backend, &self.spec, &mut start, recorder)
-            .await;
-        let mut guard = self.conclude(None, result)?;
-        if let Some(guard) = &mut guard {
-            guard.share_with(member);
-        }
-        drop(start);
-        Ok(guard)
-    }
-
-    /// Takes a share that no other thread of this client has.
-    async fn acquire_alone(
-        &self,
-        recorder: Option<&mut EventRecorder<'_>>,
-    ) -> Result<Option<LockGuard>, Error> {
-        let mut start = Start::default();
-        let backend = &*self.core.backend;
-        let result = self
-            .waiting
-            .acquire(backend, &self.spec, &mut start, recorder)
-            .await;
-        self.conclude(None, result)
-    }
-
-    fn guard_of_member(
-        &self,
-        member: ShareMember,
-        granted: Granted,
-        began: Time,
-    ) -> Result<Option<LockGuard>, Error> {
-        let Self { core, spec, .. } = self;
-        let mut guard = LockGuard::of_member(core, member, granted, began, spec.max_hold);
-        guard.note_taker(spec.thread);
-        if spec.keep_alive {
-            guard.kept_by_others()
-        } else {
-            Ok(guard)
-        }
-        .map(Some)
+/// Emits how a call has ended, unless it has asked for nothing.
+fn emit_result(recorder: EventRecorder<'_>, result: &Result<Option<LockGuard>, Error>) {
+    if !matches!(result, Err(Error::Ttl(_) | Error::HeldByThisThread)) {
+        recorder.emit_result(result.as_ref().map(Option::as_ref), LockGuard::remaining);
     }
 }

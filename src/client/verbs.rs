@@ -4,7 +4,6 @@
 use super::LockRequest;
 use super::acquire::Acquisition;
 use super::request::LockKeys;
-use crate::backend::{Started, ThisThread};
 use crate::clock;
 use crate::engine::{Extended, Extension, Wait};
 use crate::error::{Error, LockLost, LossReason, NoQuorum, NotResumable};
@@ -180,7 +179,7 @@ impl LockRequest<'_> {
                     keys,
                     settings,
                 };
-                request.acquire_by(&Started(driven), wait).await.map(result)
+                request.acquire_started(&driven, wait).await.map(result)
             });
             call
         });
@@ -412,11 +411,7 @@ impl LockRequest<'_> {
         let spec = self.spec(attributes, Wait::No)?;
         let ttl = spec.ttl;
         let least = spec.min_validity;
-        let acquisition = Acquisition {
-            core,
-            spec,
-            waiting: &ThisThread,
-        };
+        let acquisition = Acquisition { core, spec };
         acquisition.prepare_keeping()?;
         let began = clock::now();
         let held = token.held(&acquisition.spec, began, &core.rules);

@@ -20,9 +20,8 @@
 //! * A member has the share's validity, and no validity of its own.
 
 use super::Core;
-use crate::backend::LockSpec;
 use crate::clock::{self, Time};
-use crate::engine::{HeldLock, NodeSet, Share, Ttl};
+use crate::engine::{HeldLock, NodeSet, Ttl};
 use crate::wait_queue::WaitQueues;
 use crate::watchdog::{GuardedLock, ReservedCapacity};
 use std::collections::HashMap;
@@ -91,38 +90,6 @@ impl JointShares {
             latest: Mutex::default(),
             queues,
         }
-    }
-
-    /// What two requests have in common that can take one share together: the lock, and all
-    /// settings that show on the nodes or in how it is extended. `None` for requests that take one
-    /// alone: permits have numbers, and a lock that stays taken after its release does so for its
-    /// own reasons.
-    pub(crate) fn kind(spec: &LockSpec<'_>) -> Option<Arc<[u8]>> {
-        let attributes = spec.attributes.as_ref()?;
-        if attributes.share != Some(Share::Reader) || !spec.hold_at_least.is_zero() {
-            return None;
-        }
-        let max_hold = spec
-            .max_hold
-            .map_or([u8::MAX; 16], |it| it.as_nanos().to_le_bytes());
-        let fence = attributes.fence.map_or(0, Ttl::as_millis).to_le_bytes();
-        let ttl = spec.ttl.as_millis().to_le_bytes();
-        let key_length = spec.key.len().to_le_bytes();
-        let is_kept = [u8::from(spec.keep_alive)];
-        // One that asks for much validity may ask the nodes for longer than others have to wait.
-        let least = spec.min_validity.as_nanos().to_le_bytes();
-        // The key comes first: see `waiting_since`.
-        let parts: [&[u8]; 8] = [
-            &key_length,
-            &spec.key,
-            &max_hold,
-            &fence,
-            &ttl,
-            &least,
-            &is_kept,
-            &attributes.owner,
-        ];
-        Some(parts.concat().into())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<[u8]>, Arc<JointShare>>> {

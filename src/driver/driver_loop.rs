@@ -1,12 +1,12 @@
 //! The thread that goes on with started calls.
 
+use super::job_queue::JobQueue;
 use super::mailbox::Wish;
 use super::{Job, StartedCall};
 use crate::clock::{self, Time};
 use crate::engine::Request;
-use crate::net::{Net, Order, Orders};
+use crate::net::{Order, Orders};
 use crate::owner_process::OwnerProcess;
-use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::mem;
 use std::ops::ControlFlow;
@@ -16,25 +16,35 @@ use std::sync::atomic::Ordering;
 use std::task::Context;
 use std::time::Duration;
 
-/// The most rounds of started calls under way at a time; the others stand in line. As for
-/// extensions: a node's session accepts 512 commands before it counts as overloaded.
-const ROUNDS_MAX: usize = 320;
+/// The most rounds of started calls under way at a time; the others stand in line here. A node's
+/// session has room for 512 commands that take or extend locks, of which those that are kept alive
+/// may have 320. What finds no room waits there, also a request of a thread: so some is left to
+/// these.
+const ROUNDS_MAX: usize = 160;
 
 /// For how long the connections are told to wake this thread at most. An alarm that nobody needs
 /// any more, because its call was cancelled, keeps the thread among those that may lead until then.
 const ALARM_MAX: Duration = Duration::from_secs(1);
+
+/// For how long the thread waits for its orders at most while it is given calls. Not at all would
+/// be too short for the event loop to write and read.
+const TURN: Duration = Duration::from_micros(100);
 
 /// What an order of the batch is for.
 enum Purpose {
     Round(u64),
     Wait(u64),
     Alarm,
+    /// See [`TURN`].
+    Turn,
 }
 
 pub(super) struct DriverLoop {
-    jobs: Receiver<Job>,
-    orders: Orders,
-    net: Arc<Net>,
+    jobs: Arc<JobQueue<Job>>,
+    /// Empty but while jobs are taken.
+    taken: Vec<Job>,
+    /// If calls have orders.
+    orders: Option<Orders>,
     owner_process: Arc<OwnerProcess>,
     calls: HashMap<u64, StartedCall>,
     /// The calls to poll, in this order.
@@ -50,20 +60,21 @@ pub(super) struct DriverLoop {
     alarm_ordered: Option<Time>,
     /// The calls that pause between two attempts.
     pausing: HashSet<u64>,
+    /// Have calls left messages to whoever leads next?
+    has_message: bool,
     is_over: bool,
 }
 
 impl DriverLoop {
     pub(super) fn new(
-        jobs: Receiver<Job>,
-        orders: Orders,
-        net: &Arc<Net>,
+        jobs: Arc<JobQueue<Job>>,
+        orders: Option<Orders>,
         owner_process: &Arc<OwnerProcess>,
     ) -> Self {
         Self {
             jobs,
+            taken: Vec::new(),
             orders,
-            net: Arc::clone(net),
             owner_process: Arc::clone(owner_process),
             calls: HashMap::new(),
             ready: VecDeque::new(),
@@ -73,6 +84,7 @@ impl DriverLoop {
             alarms: BTreeSet::new(),
             alarm_ordered: None,
             pausing: HashSet::new(),
+            has_message: false,
             is_over: false,
         }
     }
@@ -93,20 +105,32 @@ impl DriverLoop {
     }
 
     fn run_once(&mut self) -> ControlFlow<End> {
-        while let Ok(job) = self.jobs.try_recv() {
-            self.handle(job);
-        }
+        self.handle_jobs();
         self.wake_due();
         while let Some(number) = self.ready.pop_front() {
             self.poll(number)?;
         }
         self.begin_rounds();
-        if self.under_way.is_empty() {
-            return self.sleep();
+        let has_message = mem::take(&mut self.has_message);
+        if !self.under_way.is_empty() {
+            // A thread that waits for orders has what was left to the leader written.
+            self.order_alarm();
+            self.collect();
+            return ControlFlow::Continue(());
         }
-        self.order_alarm();
-        self.collect();
-        ControlFlow::Continue(())
+        if let Some(orders) = self.orders.as_ref().filter(|_| has_message) {
+            orders.flush();
+        }
+        self.sleep()
+    }
+
+    fn handle_jobs(&mut self) {
+        let mut taken = mem::take(&mut self.taken);
+        self.jobs.take(&mut taken);
+        for job in taken.drain(..) {
+            self.handle(job);
+        }
+        self.taken = taken;
     }
 
     fn handle(&mut self, job: Job) {
@@ -122,9 +146,6 @@ impl DriverLoop {
                     return;
                 };
                 call.mailbox.is_dropped.store(true, Ordering::SeqCst);
-                if call.waiter.is_some() {
-                    self.net.end_waits(call.waiter);
-                }
                 self.ready.push_back(number);
             }
             Job::PollPausing => self.ready.extend(&self.pausing),
@@ -159,6 +180,7 @@ impl DriverLoop {
         self.pausing.remove(&number);
         let waker = call.waker.clone();
         let polled = call.task.as_mut().poll(&mut Context::from_waker(&waker));
+        self.has_message |= call.mailbox.take_message();
         // A callback of the listener may have forked, or, at the end of the call, a waker.
         let is_forked = if polled.is_ready() {
             self.owner_process.is_forked()
@@ -176,13 +198,7 @@ impl DriverLoop {
             // It waits for what is under way, or in line.
             None => {}
             Some(Wish::Order(Order::Round(request))) => self.in_line.push_back((number, request)),
-            Some(Wish::Order(order)) => {
-                if let Order::Wait(wait) = &order {
-                    call.waiter = Some(wait.waiter);
-                }
-                let order_number = self.orders.begin(order);
-                self.under_way.insert(order_number, Purpose::Wait(number));
-            }
+            Some(Wish::Order(order)) => self.begin(order, Purpose::Wait(number)),
             Some(Wish::Sleep { until, is_pause }) => {
                 call.alarm = until;
                 self.alarms.extend(until.map(|until| (until, number)));
@@ -201,10 +217,18 @@ impl DriverLoop {
             let Some((call, request)) = self.in_line.pop_front() else {
                 return;
             };
-            let order_number = self.orders.begin(Order::Round(request));
-            self.under_way.insert(order_number, Purpose::Round(call));
+            self.begin(Order::Round(request), Purpose::Round(call));
             self.rounds_under_way += 1;
         }
+    }
+
+    fn begin(&mut self, order: Order, purpose: Purpose) {
+        let orders = self
+            .orders
+            .as_mut()
+            .expect("calls have orders only where they are kept here");
+        let order_number = orders.begin(order);
+        self.under_way.insert(order_number, purpose);
     }
 
     /// Has the connections wake this thread for the next alarm.
@@ -216,16 +240,21 @@ impl DriverLoop {
         if self.alarm_ordered.is_some_and(|ordered| ordered <= at) {
             return;
         }
-        let order_number = self.orders.begin(Order::Until(at));
-        self.under_way.insert(order_number, Purpose::Alarm);
+        self.begin(Order::Until(at), Purpose::Alarm);
         self.alarm_ordered = Some(at);
     }
 
     /// Waits until something has ended, or until there is a job.
     fn collect(&mut self) {
+        if self.jobs.begin_collecting() {
+            // However many calls begin, the event loop writes and reads for those that have begun.
+            let end = clock::now().after(TURN);
+            self.begin(Order::Until(end), Purpose::Turn);
+        }
         let mut answered = Vec::new();
-        self.orders
-            .collect(|order, ended| answered.push((order, ended)));
+        if let Some(orders) = &mut self.orders {
+            orders.collect(|order, ended| answered.push((order, ended)));
+        }
         for (order, ended) in answered {
             let call = match self.under_way.remove(&order) {
                 Some(Purpose::Round(call)) => {
@@ -233,13 +262,13 @@ impl DriverLoop {
                     call
                 }
                 Some(Purpose::Wait(call)) => call,
-                Some(Purpose::Alarm) | None => {
+                Some(Purpose::Alarm) => {
                     self.alarm_ordered = None;
                     continue;
                 }
+                Some(Purpose::Turn) | None => continue,
             };
             if let Some(started) = self.calls.get_mut(&call) {
-                started.waiter = None;
                 started.mailbox.put(ended);
                 self.ready.push_back(call);
             }
@@ -251,25 +280,19 @@ impl DriverLoop {
         if self.is_over && self.calls.is_empty() {
             return ControlFlow::Break(End::Client);
         }
-        let received = match self.alarms.first() {
-            Some((at, _)) => self.jobs.recv_timeout(at.since(clock::now())),
-            None => self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
-        match received {
-            Ok(job) => self.handle(job),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return ControlFlow::Break(End::Client),
-        }
+        let alarm = self.alarms.first().map(|(at, _)| *at);
+        self.jobs.sleep(alarm);
         ControlFlow::Continue(())
     }
 
     /// Drops all calls, now and from now on: each says that to whoever waits for it.
     fn fail(mut self) {
         self.calls.clear();
-        while let Ok(job) = self.jobs.recv() {
-            if matches!(job, Job::End) {
-                return;
-            }
+        while !self.is_over {
+            self.jobs.sleep(None);
+            self.jobs.take(&mut self.taken);
+            self.is_over = self.taken.iter().any(|job| matches!(job, Job::End));
+            self.taken.clear();
         }
     }
 }

@@ -2,9 +2,8 @@
 
 use crate::clock::Time;
 use crate::node::{Ended, Order};
-use std::future::{Future, poll_fn};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 /// What a call waits for.
@@ -20,15 +19,17 @@ pub(super) enum Wish {
 pub(super) struct Mailbox {
     letters: Mutex<Letters>,
     /// Does nobody wait for the call any more?
-    pub(super) is_dropped: std::sync::Arc<AtomicBool>,
+    pub(super) is_dropped: Arc<AtomicBool>,
 }
 
 #[derive(Debug, Default)]
 struct Letters {
     /// From the call.
     wish: Option<Wish>,
+    /// From the call: messages are left to whoever leads next.
+    has_message: bool,
     /// To the call: how its order has ended.
-    answer: Option<Ended>,
+    ended: Option<Ended>,
 }
 
 impl Mailbox {
@@ -41,17 +42,23 @@ impl Mailbox {
         self.lock().wish.take()
     }
 
+    pub(super) fn note_message(&self) {
+        self.lock().has_message = true;
+    }
+
+    pub(super) fn take_message(&self) -> bool {
+        std::mem::take(&mut self.lock().has_message)
+    }
+
     pub(super) fn put(&self, ended: Ended) {
-        self.lock().answer = Some(ended);
+        self.lock().ended = Some(ended);
     }
 
     /// How the order has ended that the call has wished. The thread polls the call when it is
     /// there.
-    pub(super) fn answer(&self) -> impl Future<Output = Ended> + Send + '_ {
-        poll_fn(|_| {
-            let answer = self.lock().answer.take();
-            answer.map_or(Poll::Pending, Poll::Ready)
-        })
+    pub(super) fn poll_ended(&self) -> Poll<Ended> {
+        let ended = self.lock().ended.take();
+        ended.map_or(Poll::Pending, Poll::Ready)
     }
 
     fn lock(&self) -> MutexGuard<'_, Letters> {

@@ -134,7 +134,6 @@ fn the_others() -> Vec<Box<dyn StdError>> {
         }),
         Box::new(Error::Resource(ResourceError::None)),
         Box::new(Error::TooManyHeld),
-        Box::new(Error::NotStartable),
         Box::new(Error::NotResumable(NotResumable::Session)),
         Box::new(Error::NotResumable(NotResumable::SharedByThreads)),
         Box::new(Error::LockToken(LockTokenError)),

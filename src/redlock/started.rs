@@ -1,49 +1,44 @@
 //! A call that was started asks the nodes by way of the driver.
 
 use super::call::NodesCaller;
-use crate::backend::{Caller, CancellableCall};
-use crate::clock::{self, Time};
-use crate::driver::Driven;
+use crate::backend::Started;
 use crate::engine::{QueueWait, Request};
-use redlatch_protocol::node::RoundOutcome;
+use crate::net::{Net, Order, RoundOutcome};
+use crate::node::{Ended, Message};
 use std::future::{Future, poll_fn};
 use std::task::Poll;
 
-pub(super) struct Started<'a> {
-    pub(super) driven: &'a Driven,
-    pub(super) call: &'a CancellableCall<'a>,
-}
-
-impl Caller for Started<'_> {
-    fn pause_until(&self, time: Time) -> impl Future<Output = bool> {
-        poll_fn(move |_| {
-            if self.call.is_cancelled() {
-                return Poll::Ready(true);
-            }
-            if clock::now() >= time {
-                return Poll::Ready(false);
-            }
-            self.driven.sleep(Some(time), true);
-            Poll::Pending
-        })
-    }
-}
-
-impl NodesCaller for Started<'_> {
+impl NodesCaller for Started<'_, Net> {
     fn round(&self, request: Request) -> Poll<RoundOutcome> {
-        self.driven.round(request);
+        self.driven.order(Order::Round(request));
         Poll::Pending
     }
 
-    fn decision(&self) -> impl Future<Output = RoundOutcome> {
-        self.driven.decision()
+    async fn decision(&self) -> RoundOutcome {
+        let ended = poll_fn(|_| self.driven.poll_ended()).await;
+        ended.into_round().expect("a round was asked for")
     }
 
     fn wait(&self, wait: QueueWait) -> impl Future<Output = bool> {
-        self.driven.wait(wait)
+        let waiter = wait.waiter;
+        self.driven.order(Order::Wait(wait));
+        let mut is_ended = false;
+        poll_fn(move |_| {
+            if let Poll::Ready(ended) = self.driven.poll_ended() {
+                return Poll::Ready(matches!(ended, Ended::Wait { is_called: true }));
+            }
+            // A token ends the wait itself. Nobody else does where the call was dropped.
+            if !is_ended && self.call.is_cancelled() {
+                is_ended = true;
+                self.driven.note_message();
+                self.net.post_later(Message::EndWaits(Some(waiter)));
+            }
+            Poll::Pending
+        })
     }
 
     fn post(&self, request: Request) {
-        self.driven.post(request);
+        self.driven.note_message();
+        self.net.post_later(Message::Post(request));
     }
 }

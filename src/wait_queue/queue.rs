@@ -100,6 +100,7 @@ impl WaitQueues {
     }
 
     /// Enters the queue, unless the caller is its head or does not wait.
+    #[inline(always)]
     pub(crate) fn enter(
         self: &Arc<Self>,
         queues: &mut Queues,

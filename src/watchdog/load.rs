@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The most extensions under way at a time. A node's session accepts 512 commands that take or
-/// extend locks before it counts as overloaded; the rest is for other threads' requests.
+/// extend locks before it counts as overloaded; the rest is for other threads' requests, and those
+/// of calls that take no thread: see `driver_loop`.
 pub(super) const UNDER_WAY_MAX: usize = 320;
 
 /// This many bytes of keys count as one extension (a unit), since bytes are limited as well: to 512

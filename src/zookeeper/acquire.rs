@@ -1,7 +1,7 @@
 //! Acquiring a lock on a ZooKeeper ensemble.
 
 use super::EnsembleBackend;
-use crate::backend::{Blocking, Caller, EventRecorder, LockSpec};
+use crate::backend::{Blocking, Caller, EventRecorder, LockSpec, Started};
 use crate::clock::{self, Time};
 use crate::engine::{Backoff, Entropy, HeldLock, Jitter, NodeSet, Share, Token, Wait};
 use crate::entropy::draw;
@@ -13,9 +13,10 @@ use crate::watchdog::MAX_HOLD;
 use redlatch_zookeeper::contender::ContenderPlan;
 use redlatch_zookeeper::lock_table::{Grant, Outcome};
 use redlatch_zookeeper::message::{EnsembleError, Remedy};
-use std::future::{Future, ready};
+use std::future::{Future, poll_fn, ready};
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 /// The longest time for which a caller waits without a look around.
@@ -30,6 +31,31 @@ pub(super) trait EnsembleCaller: Caller {
 impl EnsembleCaller for Blocking<'_, EnsembleNet> {
     fn outcome(&self, order: OrderKind, until: Time) -> impl Future<Output = Option<Outcome>> {
         ready(self.net.submit(order, until))
+    }
+}
+
+impl EnsembleCaller for Started<'_, EnsembleNet> {
+    async fn outcome(&self, order: OrderKind, until: Time) -> Option<Outcome> {
+        let waiter = order.waiter();
+        let waker = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
+        let (mut begun, limit) = self.net.begin(order, until, waker);
+        let mut is_ended = false;
+        poll_fn(|_| {
+            if let Some(outcome) = begun.take_outcome() {
+                return Poll::Ready(Some(outcome));
+            }
+            if clock::now() >= limit {
+                return Poll::Ready(None);
+            }
+            // A token ends the wait itself. Nobody else does where the call was dropped.
+            if let Some(waiter) = waiter.filter(|_| !is_ended && self.call.is_cancelled()) {
+                is_ended = true;
+                self.net.end_waits(Some(waiter));
+            }
+            self.driven.sleep(Some(limit), false);
+            Poll::Pending
+        })
+        .await
     }
 }
 

@@ -250,8 +250,8 @@ const LAYERS: [(&str, &str); 36] = [
     ),
     (
         "zookeeper",
-        "backend clock config engine entropy error event glob inspect net node owner_process \
-         redlatch_zookeeper wait_queue watchdog",
+        "backend clock config driver engine entropy error event glob inspect net node \
+         owner_process redlatch_zookeeper wait_queue watchdog",
     ),
     (
         "core",

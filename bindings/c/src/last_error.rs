@@ -69,7 +69,7 @@ impl From<Error> for Failure {
             | Error::Ttl(_)
             | Error::HeldTooLong { .. }
             | Error::NotALock { .. } => Status::Invalid,
-            Error::NotResumable(_) | Error::NotStartable | Error::LockToken(_) => Status::Invalid,
+            Error::NotResumable(_) | Error::LockToken(_) => Status::Invalid,
             Error::OtherProcess => Status::OtherProcess,
             Error::HeldByThisThread => Status::HeldByThisThread,
             _ => Status::Other,
