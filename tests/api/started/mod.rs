@@ -1,5 +1,6 @@
 //! Calls that take no thread: what they return, and that they end as those of threads do.
 
+mod backends;
 mod callbacks;
 mod cancel;
 mod order;

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use redlatch::LockClient;
-use support::locks::{LIMIT, LONG, take, with_long_timeout};
+use support::locks::{LIMIT, LONG, connected, pause, resume, take, with_long_timeout};
 use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
 use support::tasks::{begin, block_on};
@@ -77,13 +77,16 @@ fn hundreds_wait_and_one_thread_serves_them_all() {
 #[test]
 fn more_rounds_than_may_be_under_way_all_end() {
     let servers = Servers::start(3);
-    let client = client(&servers);
+    let client = connected(client(&servers));
+    // No node answers before all have begun: more commands than a session accepts.
+    pause(&servers, 3);
     let calls: Vec<_> = (0..2_000)
         .map(|number| {
             let request = client.request(format!("name {number}")).ttl(LONG);
             begin(request.try_lock_async())
         })
         .collect();
+    resume(&servers, 3);
     for call in calls {
         drop(
             block_on(call)

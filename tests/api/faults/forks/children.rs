@@ -1,6 +1,7 @@
 //! A forked child uses and drops the client and the guards that it has inherited. It gets errors
 //! that they belong to its parent, and its parent is not affected.
 
+mod started;
 mod uses;
 
 use std::env;
