@@ -27,6 +27,8 @@ use redlatch_protocol::engine::{Entropy, HeldLock, Input, NodeSet, QueueWait, Re
 use redlatch_protocol::node::Ended;
 use redlatch_protocol::time::Time;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use wait_queue::Waiting;
 
 #[derive(Debug)]
@@ -59,6 +61,8 @@ pub(crate) struct Worker {
     is_cancelled: bool,
     /// What ends its wait in the queue then.
     token: CancelToken,
+    /// The same for a call that takes no thread.
+    is_dropped: Arc<AtomicBool>,
     /// When its call began, in true time.
     called_at: u64,
     /// By its own clock: when the operation began, and its deadline.
@@ -120,6 +124,7 @@ impl Worker {
             predecessor: None,
             is_cancelled: false,
             token: CancelToken::new(),
+            is_dropped: Arc::default(),
             called_at: 0,
             began: Time::ZERO,
             limit: None,

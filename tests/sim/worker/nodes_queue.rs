@@ -10,6 +10,7 @@ use crate::entropy;
 use crate::node::Ability;
 use redlatch_protocol::engine::{Request, Token, Verdict, Votes, quorum};
 use redlatch_protocol::node::Ended;
+use std::sync::atomic::Ordering;
 
 impl Worker {
     /// A failed attempt's token is withdrawn by the request that enters the queue.
@@ -75,6 +76,7 @@ impl Worker {
     pub(crate) fn cancel(&mut self) -> Option<Token> {
         self.is_cancelled = true;
         self.token.cancel();
+        self.is_dropped.store(true, Ordering::SeqCst);
         self.note_cancelled();
         match &self.operation {
             Some(Running::Acquire(task)) => task.waiter(),

@@ -11,7 +11,7 @@ use crate::clock::{Clock, MILLIS};
 use crate::context::Context;
 use crate::queue::Event;
 use crate::redlock;
-use crate::taker::Caller;
+use crate::taker::{Caller, StartedCaller};
 use crate::wait_queue::{Joined, WaitQueues};
 use crate::waiting_thread::WaitingCaller;
 use redlatch_protocol::engine::{Acquire, HeldLock, Wait};
@@ -19,6 +19,7 @@ use redlatch_protocol::time::Time;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 /// The longest pause of a thread that is called because the client has kept the lock for so long.
@@ -65,13 +66,21 @@ impl Worker {
             return self.advance(client, context);
         }
         self.token = CancelToken::new();
+        self.is_dropped = Arc::default();
+        // Half of the calls take no thread. The time decides, and no random number: all else in a
+        // history is as without them.
+        let is_started = context.queue.now() % 2 == 1;
+        let started = StartedCaller {
+            waker: Waker::noop(),
+            is_dropped: &self.is_dropped,
+        };
         let queues = Arc::clone(&client.wait_queues);
         let round = client.rules.node_timeout;
         let name = format!("{:?}", self.wanted).into_bytes().into();
         let caller = Caller {
-            token: Some(&self.token),
+            token: (!is_started).then_some(&self.token),
             thread: None,
-            started: None,
+            started: is_started.then_some(started),
         };
         let entered = queues.enter(&mut queues.lock(), &name, wait, round, caller);
         let call = Call {
