@@ -75,6 +75,15 @@ pub(crate) trait Backend: Send + Sync {
     /// Gives a lock up, at once or when `keep_for` has passed, and waits for the result.
     fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum>;
 
+    /// The same for a call that was started. It is carried out also if nobody waits for the call
+    /// any more.
+    fn start_release<'a>(
+        &'a self,
+        driven: &'a Driven,
+        held: &'a HeldLock,
+        keep_for: Option<Ttl>,
+    ) -> Pin<Box<dyn Future<Output = Result<Released, NoQuorum>> + Send + 'a>>;
+
     /// The same without waiting for anything. Does nothing in a child that a callback has forked.
     fn give_up(&self, held: &HeldLock, keep_for: Option<Ttl>);
 

@@ -2,6 +2,7 @@
 
 mod joint;
 mod release;
+mod started;
 mod token;
 
 use super::clock::{self, Time};

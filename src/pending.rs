@@ -18,16 +18,18 @@ use std::task::{Context, Poll};
 
 /// A call that goes on without a thread: awaited in a task of any executor, or ended by a callback
 /// in a program that has none. [`LockRequest::lock_async`](crate::LockRequest::lock_async) and its
-/// siblings make one.
+/// siblings make one, and so does [`LockGuard::release_async`](crate::LockGuard::release_async).
 ///
 /// It begins when it is first polled, or by [`then`](Self::then): until then nothing is sent, and
 /// it has no place in any queue. From then on it does what a thread does that calls
 /// [`lock`](crate::LockRequest::lock), in order with such threads. One thread for all such calls of
-/// a client, `redlatch-wait`, goes on with it; the first call starts that thread.
+/// a client, `redlatch-wait`, goes on with it; the first call starts that thread. It keeps its
+/// client, as a guard does.
 ///
-/// Dropping it cancels the call, as [`CancelToken::cancel`](crate::CancelToken::cancel) does for
-/// this one alone: nothing is left on the nodes, and a lock that was granted in the same moment is
-/// released, or goes to the next that waits for it. It keeps its client, as a guard does.
+/// Dropping it cancels the wait for a lock, as
+/// [`CancelToken::cancel`](crate::CancelToken::cancel) does for this one alone: nothing is left on
+/// the nodes, and a lock that was granted in the same moment is released, or goes to the next that
+/// waits for it. A release goes on.
 ///
 /// It belongs to no thread, so [`Error::HeldByThisThread`] is not returned: a task that holds a
 /// lock and waits for the same one waits for itself. If a callback of the client's

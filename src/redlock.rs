@@ -11,6 +11,7 @@ mod started;
 use call::{Call, NodesCaller};
 use nodes::{endpoint, session_options};
 use other_data::LastLooks;
+use started::decision;
 
 use crate::backend::{
     Backend, Blocking, EventRecorder, LockSpec, SharedParts, Start, Started, at_once,
@@ -25,7 +26,7 @@ use crate::engine::{
 use crate::error::{ConfigError, Error, NoQuorum};
 use crate::event::Released;
 use crate::inspect::{Inspection, NotALock};
-use crate::net::{Endpoint, Net, RoundOutcome};
+use crate::net::{Endpoint, Net, Order, RoundOutcome};
 use crate::node::{NodeAnswer, NodeError, NodeReport, Session};
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::QueueHead;
@@ -239,17 +240,22 @@ impl Backend for Redlock {
     }
 
     fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum> {
-        let release = Release {
-            held,
-            keep_for,
-            began: clock::now(),
-        };
+        let release = release(held, keep_for);
         let outcome = self.net.submit(release.request(&self.rules));
-        match release.conclude(&outcome.votes) {
-            Verdict::Won => Ok(Released::InTime),
-            Verdict::Lost => Ok(Released::TooLate),
-            Verdict::Pending => Err(NoQuorum::new(outcome.reports)),
-        }
+        released(&release, outcome)
+    }
+
+    fn start_release<'a>(
+        &'a self,
+        driven: &'a Driven,
+        held: &'a HeldLock,
+        keep_for: Option<Ttl>,
+    ) -> Pin<Box<dyn Future<Output = Result<Released, NoQuorum>> + Send + 'a>> {
+        Box::pin(async move {
+            let release = release(held, keep_for);
+            driven.order(Order::Round(release.request(&self.rules)));
+            released(&release, decision(driven).await)
+        })
     }
 
     fn give_up(&self, held: &HeldLock, keep_for: Option<Ttl>) {
@@ -305,6 +311,24 @@ fn result(
             let (first, second) = same.next().expect("a report names the two nodes");
             Err(Error::SameServer { first, second })
         }
+    }
+}
+
+/// A release that begins now.
+fn release(held: &HeldLock, keep_for: Option<Ttl>) -> Release<'_> {
+    Release {
+        held,
+        keep_for,
+        began: clock::now(),
+    }
+}
+
+/// What has become of a lock whose release has ended so.
+fn released(release: &Release<'_>, outcome: RoundOutcome) -> Result<Released, NoQuorum> {
+    match release.conclude(&outcome.votes) {
+        Verdict::Won => Ok(Released::InTime),
+        Verdict::Lost => Ok(Released::TooLate),
+        Verdict::Pending => Err(NoQuorum::new(outcome.reports)),
     }
 }
 

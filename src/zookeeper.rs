@@ -20,7 +20,7 @@ use crate::node::{NodeAnswer, NodeError, NodeReport, Phase};
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{GuardedLock, Notifier};
-use acquire::ZooKeeperAcquire;
+use acquire::{ZooKeeperAcquire, outcome};
 use redlatch_zookeeper::contender::ContenderPlan;
 use redlatch_zookeeper::lock_table::{Loss, Outcome};
 use redlatch_zookeeper::message::{Acl, Secret};
@@ -161,10 +161,57 @@ impl EnsembleBackend {
 
     /// Asks about one lock. The ensemble has agreed on the answer.
     fn ask_about(&self, order: OrderKind, until: Time) -> Vote {
-        match self.net.submit(order, until) {
-            Some(Outcome::Voted(vote)) => vote,
-            _ => Vote::Failed,
+        vote_of(self.net.submit(order, until).as_ref())
+    }
+
+    /// What has become of a lock about whose release the ensemble has said this.
+    fn released(&self, release: &Release<'_>, vote: Vote) -> Result<Released, NoQuorum> {
+        let held = release.held;
+        if let Some(end) = release.stays_until {
+            self.net.post(LockMessage::LetExpire(held.token, end));
         }
+        match vote {
+            _ if release.began >= held.valid_until => Ok(Released::TooLate),
+            Vote::Granted => Ok(Released::InTime),
+            Vote::Refused => Ok(Released::TooLate),
+            Vote::Failed => Err(NoQuorum::new(self.reports())),
+        }
+    }
+}
+
+/// A release whose answer is waited for.
+struct Release<'a> {
+    held: &'a HeldLock,
+    began: Time,
+    /// If given, the lock stays taken until then.
+    stays_until: Option<Time>,
+}
+
+impl<'a> Release<'a> {
+    /// One that begins now.
+    fn new(held: &'a HeldLock, keep_for: Option<Ttl>) -> Self {
+        let began = clock::now();
+        Self {
+            held,
+            began,
+            stays_until: keep_for.map(|keep_for| began.after(keep_for.as_duration())),
+        }
+    }
+
+    fn order(&self) -> OrderKind {
+        let token = self.held.token;
+        match self.stays_until {
+            None => OrderKind::Release(token),
+            Some(end) => OrderKind::Check(token, end),
+        }
+    }
+}
+
+/// What the ensemble has agreed on. Without an outcome, nothing.
+fn vote_of(outcome: Option<&Outcome>) -> Vote {
+    match outcome {
+        Some(Outcome::Voted(vote)) => *vote,
+        _ => Vote::Failed,
     }
 }
 
@@ -237,23 +284,24 @@ impl Backend for EnsembleBackend {
     }
 
     fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum> {
-        let token = held.token;
-        let now = clock::now();
-        let until = now.after(self.rules.node_timeout);
-        let vote = match keep_for.map(|keep_for| now.after(keep_for.as_duration())) {
-            None => self.ask_about(OrderKind::Release(token), until),
-            Some(end) => {
-                let vote = self.ask_about(OrderKind::Check(token, end), until);
-                self.net.post(LockMessage::LetExpire(token, end));
-                vote
-            }
-        };
-        match vote {
-            _ if now >= held.valid_until => Ok(Released::TooLate),
-            Vote::Granted => Ok(Released::InTime),
-            Vote::Refused => Ok(Released::TooLate),
-            Vote::Failed => Err(NoQuorum::new(self.reports())),
-        }
+        let release = Release::new(held, keep_for);
+        let until = release.began.after(self.rules.node_timeout);
+        let vote = self.ask_about(release.order(), until);
+        self.released(&release, vote)
+    }
+
+    fn start_release<'a>(
+        &'a self,
+        driven: &'a Driven,
+        held: &'a HeldLock,
+        keep_for: Option<Ttl>,
+    ) -> Pin<Box<dyn Future<Output = Result<Released, NoQuorum>> + Send + 'a>> {
+        Box::pin(async move {
+            let release = Release::new(held, keep_for);
+            let until = release.began.after(self.rules.node_timeout);
+            let outcome = outcome(&self.net, driven, release.order(), until, || false).await;
+            self.released(&release, vote_of(outcome.as_ref()))
+        })
     }
 
     fn give_up(&self, held: &HeldLock, keep_for: Option<Ttl>) {

@@ -32,8 +32,10 @@ const TURN: Duration = Duration::from_micros(100);
 
 /// What an order of the batch is for.
 enum Purpose {
+    /// Counts towards [`ROUNDS_MAX`].
     Round(u64),
-    Wait(u64),
+    /// Does not.
+    Other(u64),
     Alarm,
     /// See [`TURN`].
     Turn,
@@ -197,8 +199,11 @@ impl DriverLoop {
         match call.mailbox.take_wish() {
             // It waits for what is under way, or in line.
             None => {}
-            Some(Wish::Order(Order::Round(request))) => self.in_line.push_back((number, request)),
-            Some(Wish::Order(order)) => self.begin(order, Purpose::Wait(number)),
+            // A removal has room of its own at the nodes, and ends what others wait for.
+            Some(Wish::Order(Order::Round(request))) if !request.is_removal() => {
+                self.in_line.push_back((number, request));
+            }
+            Some(Wish::Order(order)) => self.begin(order, Purpose::Other(number)),
             Some(Wish::Sleep { until, is_pause }) => {
                 call.alarm = until;
                 self.alarms.extend(until.map(|until| (until, number)));
@@ -261,7 +266,7 @@ impl DriverLoop {
                     self.rounds_under_way -= 1;
                     call
                 }
-                Some(Purpose::Wait(call)) => call,
+                Some(Purpose::Other(call)) => call,
                 Some(Purpose::Alarm) => {
                     self.alarm_ordered = None;
                     continue;

@@ -8,6 +8,7 @@ use crate::entropy::draw;
 use crate::error::{Error, LockLost, LossReason, NoQuorum};
 use crate::event::{Event, Released};
 use crate::watchdog::{KeptLock, MAX_HOLD, Plan, Watchdog};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,13 @@ pub(super) enum Withdrawal {
     OthersStay(Released),
     /// This guard is alone with it, and gives it up, but not before this time.
     WasLast(Time),
+}
+
+/// A lock for which nothing is sent any more but its release.
+pub(super) struct Closed {
+    pub(super) held: HeldLock,
+    /// For how long the nodes are to keep it.
+    pub(super) keep_for: Option<Ttl>,
 }
 
 impl LockGuard {
@@ -73,27 +81,39 @@ impl LockGuard {
     }
 
     fn release_and_report(&mut self) -> Result<(), Error> {
-        let result = self.release_or_hand_off();
-        let is_late = matches!(result, Ok(Released::TooLate));
-        let lost = is_late.then(|| self.loss(self.late_reason()));
-        self.emit_released(result.as_ref().ok().copied());
-        lost.map_or(result.map(|_| ()), |lost| Err(Error::Lost(lost)))
+        let result = match self.leave_or_hand_off() {
+            ControlFlow::Break(released) => Ok(released),
+            ControlFlow::Continue(Closed { held, keep_for }) => {
+                self.core.backend.release(&held, keep_for)
+            }
+        };
+        self.report(result)
     }
 
-    fn release_or_hand_off(&mut self) -> Result<Released, Error> {
+    /// Gives the lock up as far as this asks nobody. If it goes to no other guard or thread, the
+    /// caller must have it released.
+    pub(super) fn leave_or_hand_off(&mut self) -> ControlFlow<Released, Closed> {
         let stays_until = match self.withdraw(Time::ZERO) {
-            Withdrawal::OthersStay(released) => return Ok(released),
+            Withdrawal::OthersStay(released) => return ControlFlow::Break(released),
             Withdrawal::WasLast(stays_until) => stays_until,
         };
         let held = self.close();
         let keep_for = self.keep_for(clock::now(), stays_until);
         if keep_for.is_none() && self.hand_off(&held) {
-            return Ok(Released::InTime);
+            return ControlFlow::Break(Released::InTime);
         }
-        self.core
-            .backend
-            .release(&held, keep_for)
-            .map_err(Error::NoQuorum)
+        ControlFlow::Continue(Closed { held, keep_for })
+    }
+
+    /// What the caller of a release is told, and the listener.
+    pub(super) fn report(&mut self, result: Result<Released, NoQuorum>) -> Result<(), Error> {
+        let is_late = matches!(result, Ok(Released::TooLate));
+        let lost = is_late.then(|| self.loss(self.late_reason()));
+        self.emit_released(result.as_ref().ok().copied());
+        match lost {
+            Some(lost) => Err(Error::Lost(lost)),
+            None => result.map(drop).map_err(Error::NoQuorum),
+        }
     }
 
     /// Leaves the lock to its ttl: it stays taken until the ttl of the last extension, or of the

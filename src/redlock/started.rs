@@ -2,11 +2,18 @@
 
 use super::call::NodesCaller;
 use crate::backend::Started;
+use crate::driver::Driven;
 use crate::engine::{QueueWait, Request};
 use crate::net::{Net, Order, RoundOutcome};
 use crate::node::{Ended, Message};
 use std::future::{Future, poll_fn};
 use std::task::Poll;
+
+/// Waits until the round is decided that was ordered last.
+pub(super) async fn decision(driven: &Driven) -> RoundOutcome {
+    let ended = poll_fn(|_| driven.poll_ended()).await;
+    ended.into_round().expect("a round was asked for")
+}
 
 impl NodesCaller for Started<'_, Net> {
     fn round(&self, request: Request) -> Poll<RoundOutcome> {
@@ -14,9 +21,8 @@ impl NodesCaller for Started<'_, Net> {
         Poll::Pending
     }
 
-    async fn decision(&self) -> RoundOutcome {
-        let ended = poll_fn(|_| self.driven.poll_ended()).await;
-        ended.into_round().expect("a round was asked for")
+    fn decision(&self) -> impl Future<Output = RoundOutcome> {
+        decision(self.driven)
     }
 
     fn wait(&self, wait: QueueWait) -> impl Future<Output = bool> {

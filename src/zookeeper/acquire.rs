@@ -3,6 +3,7 @@
 use super::EnsembleBackend;
 use crate::backend::{Blocking, Caller, EventRecorder, LockSpec, Started};
 use crate::clock::{self, Time};
+use crate::driver::Driven;
 use crate::engine::{Backoff, Entropy, HeldLock, Jitter, NodeSet, Share, Token, Wait};
 use crate::entropy::draw;
 use crate::error::{Error, NoQuorum, TtlError};
@@ -35,28 +36,41 @@ impl EnsembleCaller for Blocking<'_, EnsembleNet> {
 }
 
 impl EnsembleCaller for Started<'_, EnsembleNet> {
-    async fn outcome(&self, order: OrderKind, until: Time) -> Option<Outcome> {
-        let waiter = order.waiter();
-        let waker = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
-        let (mut begun, limit) = self.net.begin(order, until, waker);
-        let mut is_ended = false;
-        poll_fn(|_| {
-            if let Some(outcome) = begun.take_outcome() {
-                return Poll::Ready(Some(outcome));
-            }
-            if clock::now() >= limit {
-                return Poll::Ready(None);
-            }
-            // A token ends the wait itself. Nobody else does where the call was dropped.
-            if let Some(waiter) = waiter.filter(|_| !is_ended && self.call.is_cancelled()) {
-                is_ended = true;
-                self.net.end_waits(Some(waiter));
-            }
-            self.driven.sleep(Some(limit), false);
-            Poll::Pending
+    fn outcome(&self, order: OrderKind, until: Time) -> impl Future<Output = Option<Outcome>> {
+        outcome(self.net, self.driven, order, until, || {
+            self.call.is_cancelled()
         })
-        .await
     }
+}
+
+/// What becomes of the order of a call that was started, as [`EnsembleCaller::outcome`].
+pub(super) async fn outcome(
+    net: &EnsembleNet,
+    driven: &Driven,
+    order: OrderKind,
+    until: Time,
+    is_cancelled: impl Fn() -> bool,
+) -> Option<Outcome> {
+    let waiter = order.waiter();
+    let waker = poll_fn(|context| Poll::Ready(context.waker().clone())).await;
+    let (mut begun, limit) = net.begin(order, until, waker);
+    let mut is_ended = false;
+    poll_fn(|_| {
+        if let Some(outcome) = begun.take_outcome() {
+            return Poll::Ready(Some(outcome));
+        }
+        if clock::now() >= limit {
+            return Poll::Ready(None);
+        }
+        // A token ends the wait itself. Nobody else does where the call was dropped.
+        if let Some(waiter) = waiter.filter(|_| !is_ended && is_cancelled()) {
+            is_ended = true;
+            net.end_waits(Some(waiter));
+        }
+        driven.sleep(Some(limit), false);
+        Poll::Pending
+    })
+    .await
 }
 
 pub(super) struct ZooKeeperAcquire<'a, C> {

@@ -258,12 +258,12 @@ const LAYERS: [(&str, &str); 36] = [
         "backend cancel_token clock config engine entropy error event inspect name owner_process \
          redlock wait_queue watchdog zookeeper",
     ),
+    ("pending", "callback core driver error"),
     (
         "guard",
-        "backend callback clock core engine entropy error event fencing name wait_queue \
-         watchdog",
+        "backend callback clock core driver engine entropy error event fencing name pending \
+         wait_queue watchdog",
     ),
-    ("pending", "callback core driver error"),
     (
         "client",
         "backend cancel_token clock config core driver engine entropy error event fencing guard \

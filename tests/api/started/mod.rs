@@ -4,5 +4,6 @@ mod backends;
 mod callbacks;
 mod cancel;
 mod order;
+mod releasing;
 mod verbs;
 mod wakers;

@@ -15,7 +15,7 @@ async fn charge(client: &LockClient) -> Result<String, Box<dyn std::error::Error
         .await?;
     let receipt = "charged".to_owned(); // or what takes long: the lock is extended meanwhile
     lock.ensure_held()?; // in the line before the one that must not run twice
-    drop(lock); // written to the nodes, and not waited for
+    lock.release_async().await?; // an error if it was lost before
     Ok(receipt)
 }
 

@@ -42,6 +42,14 @@ fn a_child_that_a_listener_forks_leaves_the_call_to_its_parent() {
     );
 }
 
+#[test]
+fn a_child_releases_none_of_its_parents_locks() {
+    with_child(
+        "faults::forks::children::started::as_a_parent_that_releases",
+        "",
+    );
+}
+
 /// Uses this client in a child, in which nothing of it works.
 fn expect_no_use(client: &LockClient) {
     let refused = client.try_lock("new", LONG).err();
@@ -210,4 +218,61 @@ fn as_a_parent_whose_listener_forks() {
     assert_eq!(held.release(), Ok(()));
     let guard = block_on(waiting).expect("it is the parent's");
     assert_eq!(guard.release(), Ok(()));
+}
+
+/// Releases that have begun, and that have not, and one whose listener forks.
+#[test]
+fn as_a_parent_that_releases() {
+    let Ok(urls) = env::var(URLS) else { return };
+    end_with_parent();
+    let itself = process::id();
+    let has_forked = AtomicBool::new(false);
+    let (sender, forked) = mpsc::channel();
+    let builder = without_restart_guard(urls.split(' '))
+        .node_timeout(LIMIT)
+        .on_event(move |event| {
+            if process::id() != itself {
+                process::exit(3);
+            }
+            let is_last = event.name() == "released" && format!("{event:?}").contains("last");
+            if is_last && !has_forked.swap(true, Ordering::SeqCst) && !fork() {
+                sender.send(()).expect("the test waits");
+            }
+        });
+    let client = connected(builder.build().unwrap());
+    let other = connected(all_nodes_client(urls.split(' ')));
+    let names = ["polled", "dropped", "called", "new", "late"];
+    let [polled, dropped, called, new, late] = names.map(|name| take(&client, name, LONG));
+    let new = new.release_async();
+    if fork() {
+        let [polled, called] = [polled, called].map(LockGuard::release_async);
+        for call in [polled, new] {
+            assert_eq!(block_on(call), Err(Error::OtherProcess));
+        }
+        drop(dropped.release_async());
+        let (sender, told) = mpsc::channel();
+        called.then(move |result| sender.send(result).expect("the test waits"));
+        assert_eq!(told.try_recv(), Ok(Err(Error::OtherProcess)));
+        drop(late);
+        process::exit(WELL);
+    }
+    expect_child_to_succeed();
+    for name in names {
+        assert!(other.try_lock(name, LONG).expect("no error").is_none());
+    }
+    assert_eq!(block_on(new), Ok(()));
+    for guard in [polled, dropped, called, late] {
+        assert_eq!(block_on(guard.release_async()), Ok(()));
+    }
+    let last = take(&client, "last", LONG);
+    let (sender, released) = mpsc::channel();
+    last.release_async().then(move |result| {
+        sender.send(result).expect("the test waits");
+    });
+    forked.recv_timeout(LIMIT).expect("it is reported");
+    expect_child_to_end_with(0);
+    assert_eq!(released.recv_timeout(LIMIT), Ok(Ok(())));
+    for name in names.into_iter().chain(["last"]) {
+        drop(take(&other, name, LONG));
+    }
 }
