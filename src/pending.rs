@@ -95,7 +95,7 @@ impl<T: Send + 'static> Pending<T> {
     ///
     /// The call cannot be dropped any more. A [token](crate::LockRequest::cancelled_by) ends it.
     pub fn then(mut self, done: impl FnOnce(Result<T, Error>) + Send + 'static) {
-        if let Err(error) = self.begin() {
+        if let Err(error) = self.begin_with_callback() {
             return done(Err(error));
         }
         let stage = mem::replace(&mut self.stage, Stage::Over);
@@ -106,6 +106,16 @@ impl<T: Send + 'static> Pending<T> {
             let notifier = Arc::clone(&finished.core.notifier);
             notifier.call(Box::new(move || done(finished.fetch())));
         }));
+    }
+
+    /// As [`begin`](Self::begin). The thread that will call back runs before anything is sent: who
+    /// is granted a lock is told so there, or nothing has begun.
+    fn begin_with_callback(&mut self) -> Result<(), Error> {
+        if self.core.is_forked() {
+            return Err(Error::OtherProcess);
+        }
+        self.core.notifier.start().map_err(Error::Spawn)?;
+        self.begin()
     }
 
     /// Begins the call, if it has not begun.

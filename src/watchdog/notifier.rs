@@ -112,12 +112,9 @@ impl Notifier {
         }
     }
 
-    /// Calls this in the thread, or here if that cannot be started.
+    /// Calls this in the thread, which was [started](Self::start).
     pub(crate) fn call(&self, callback: Callback) {
-        match self.start() {
-            Ok(()) => self.notify(Notice::Call(callback)),
-            Err(_) => contain(callback),
-        }
+        self.notify(Notice::Call(callback));
     }
 
     /// Checks a lock now and when its validity ends, and calls its callbacks once it is lost.
