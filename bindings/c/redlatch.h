@@ -12,13 +12,21 @@
  * as it was, so cleaning up does not overwrite it.
  *
  * Threads: any number of them may use a client, and any thread may use a guard, whichever took the
- * lock. redlatch_extend(), redlatch_release(), redlatch_drop(), redlatch_into_token() and
- * redlatch_client_free() need theirs alone: no other thread is in a call with it. A thread in a call
- * must not be ended by pthread_cancel() or pthread_exit(), nor leave it by longjmp().
+ * lock. redlatch_extend(), redlatch_release(), redlatch_drop(), redlatch_into_token(),
+ * redlatch_client_free() and redlatch_call_free() need theirs alone: no other thread is in a call
+ * with it. A thread in a call must not be ended by pthread_cancel() or pthread_exit(), nor leave it
+ * by longjmp().
+ *
+ * Event loops: redlatch_start() waits for a lock without a thread, and calls back.
+ *
+ * Callbacks of a client run one after another, in one thread of the library. They may call the
+ * library, also what frees what they were given, and must not throw, nor wait for another callback.
+ * One that takes long delays the others and nothing else: let it hand over, and return.
  *
  * fork: a client and its guards work only in the process that made them, so a daemon makes its
  * client after its last fork or daemon(). In a child, every call with them fails at once with
- * REDLATCH_OTHER_PROCESS, waits for nothing, and leaves the parent's locks alone; redlatch_drop(),
+ * REDLATCH_OTHER_PROCESS, waits for nothing, and leaves the parent's locks alone; what the parent
+ * has started calls back there, and never in the child; redlatch_drop(),
  * redlatch_release() and redlatch_client_free() free a part of the memory: what the parent's
  * threads use stays, as they may have been half way through a change. A child may make a client of
  * its own. Programs that are started by exec inherit no connection.
@@ -52,6 +60,8 @@ extern "C" {
 typedef struct redlatch_client redlatch_client;
 /* A lock that is held, or was until it was lost. */
 typedef struct redlatch_guard redlatch_guard;
+/* A call that was started, by which it can be cancelled. */
+typedef struct redlatch_call redlatch_call;
 
 typedef struct redlatch_bytes {
     const char *data;
@@ -69,7 +79,7 @@ enum {
     REDLATCH_NO_QUORUM = 2,
     /* The lock is not held any more, or may not be: others may have it. */
     REDLATCH_LOST = 3,
-    /* redlatch_client_cancel() was called. */
+    /* redlatch_client_cancel() or redlatch_call_cancel() was called. */
     REDLATCH_CANCELLED = 4,
     /* An argument cannot be used: a null pointer, a URL, a name, a time, a file. */
     REDLATCH_INVALID = 5,
@@ -178,11 +188,12 @@ REDLATCH_CHECKED redlatch_status redlatch_client_new(const redlatch_bytes *urls,
 
 /* Ends all calls that take a lock, now and from now on, with REDLATCH_CANCELLED. Waits for nothing.
  * Locks stay held. The calls have returned only when their threads say so: join them before
- * redlatch_client_free(). Null is ignored. */
+ * redlatch_client_free(). Those that were started have ended when they have called back. Null is
+ * ignored. */
 void redlatch_client_cancel(const redlatch_client *client);
 
 /* Frees a client, and sets *client to null. Its guards stay as they are, and are released by
- * themselves. Null is ignored. */
+ * themselves; calls that were started go on, and call back. Null is ignored. */
 void redlatch_client_free(redlatch_client **client);
 
 /* Takes a lock. REDLATCH_HELD: it was held for all of wait_ms; redlatch_last_error() says whether
@@ -196,6 +207,38 @@ void redlatch_client_free(redlatch_client **client);
 REDLATCH_CHECKED redlatch_status redlatch_acquire(const redlatch_client *client,
                                                   const redlatch_request *request,
                                                   redlatch_guard **guard);
+
+/* Takes a lock as redlatch_acquire() does, without a thread that waits: for event loops, and for
+ * thousands of waits. It begins here, and takes its place in the queue. REDLATCH_OK: `done` is going
+ * to be called once, whatever comes of the call, and not in here. Another status: nothing has begun,
+ * and `done` is not called. The request and its texts are copied, and may be freed at once.
+ *
+ * `done` gets what redlatch_acquire() returns, and while it runs redlatch_last_error() has the text.
+ * After REDLATCH_OK the guard, which otherwise is null, belongs to the program: one that nobody takes
+ * keeps the lock, for a day with REDLATCH_KEEP_ALIVE, so give it up where it is not wanted any more.
+ * See at the top how callbacks run. It may come before redlatch_start() has returned in its own
+ * thread, yet never before *call is written. What it is to see besides, write before the call, or
+ * under a mutex that both take.
+ *
+ * `call` may be null. *call is for redlatch_call_cancel(), and is freed by redlatch_call_free(),
+ * before or after the end of the call. Unless REDLATCH_OK, *call is null.
+ *
+ * The lock belongs to no thread, so REDLATCH_HELD_BY_THIS_THREAD is not a result. A program that
+ * holds a lock and starts a wait for it without a limit has it when it has released it. */
+typedef void (*redlatch_done_callback)(void *data, redlatch_status status, redlatch_guard *guard);
+REDLATCH_CHECKED redlatch_status redlatch_start(const redlatch_client *client,
+                                                const redlatch_request *request,
+                                                redlatch_done_callback done, void *data,
+                                                redlatch_call **call);
+
+/* Ends a call that was started: `done` is then called with REDLATCH_CANCELLED, soon; or with
+ * REDLATCH_OK and the guard, if the lock was just granted. Nothing is left on the nodes. Waits for
+ * nothing, and may be called at any time, by any thread, more than once. A call that has ended and
+ * null are ignored. */
+void redlatch_call_cancel(const redlatch_call *call);
+
+/* Frees what cancels a call, and sets *call to null. The call goes on. Null is ignored. */
+void redlatch_call_free(redlatch_call **call);
 
 /* Extends the lock to ttl_ms from now; never shortens it. REDLATCH_NO_QUORUM, REDLATCH_INVALID:
  * it is held as before, until redlatch_remaining() is 0. */
@@ -216,10 +259,9 @@ uint64_t redlatch_fencing_token(const redlatch_guard *guard);
 uint32_t redlatch_slot(const redlatch_guard *guard);
 
 /* Calls `lost` once, in a thread of the library, if the lock is lost before it is released; `why`
- * is valid meanwhile. It must not throw, nor wait for another callback of this client. It may call
- * the library, also redlatch_drop() on this guard. redlatch_release() and redlatch_drop() in
- * another thread wait for a callback that runs: after them none runs or will, and `data` may be
- * freed. Does not keep the lock alive. */
+ * is valid meanwhile. See at the top how callbacks run; this one may redlatch_drop() the guard.
+ * redlatch_release() and redlatch_drop() in another thread wait for a callback that runs: after them
+ * none runs or will, and `data` may be freed. Does not keep the lock alive. */
 typedef void (*redlatch_lost_callback)(void *data, const char *why);
 REDLATCH_CHECKED redlatch_status redlatch_on_lost(const redlatch_guard *guard,
                                                   redlatch_lost_callback lost, void *data);
@@ -283,7 +325,7 @@ static inline redlatch_options redlatch_default_options(void) {
 }
 
 /* One attempt to take the whole lock of this name, which is not kept alive. `name` is not copied
- * before redlatch_acquire(). */
+ * before redlatch_acquire() or redlatch_start(). */
 static inline redlatch_request redlatch_request_for(const char *name, uint64_t ttl_ms) {
     redlatch_request request;
     memset(&request, 0, sizeof request);

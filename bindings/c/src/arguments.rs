@@ -1,8 +1,10 @@
 //! What C passes, as the header declares it.
 
 use crate::last_error::{Failure, Status};
+use crate::started::{End, start};
 use redlatch::{
-    Builder, Error, LockClient, LockGuard, LockRequest, LockToken, OwnHolder, TlsSettings,
+    Builder, CancelToken, Error, LockClient, LockGuard, LockRequest, LockToken, OwnHolder,
+    TlsSettings,
 };
 use std::ffi::c_char;
 use std::mem::{MaybeUninit, offset_of, size_of};
@@ -180,8 +182,37 @@ impl Request {
         };
         match acquired {
             Some(lock) => Ok(lock),
-            None => Err(Failure::held(&self.request(client)?)),
+            None => {
+                let request = self.request(client)?;
+                let own_holder = request.own_holder().map(|own| own.to_string());
+                Err(Failure::held(own_holder, request.other_data()))
+            }
         }
+    }
+
+    /// As [`acquire`](Self::acquire), without waiting here: `end` is told how it has ended. Unless
+    /// this fails.
+    pub(crate) fn start(
+        &self,
+        client: &LockClient,
+        token: &CancelToken,
+        end: End,
+    ) -> Result<(), Failure> {
+        let request = self.request(client)?.cancelled_by(token);
+        if self.wait_ms == FOREVER {
+            return start(request.lock_async(), end, |lock| Ok(Some(lock)));
+        }
+        let pending = match self.wait_ms {
+            0 => request.try_lock_async(),
+            wait => request.try_lock_for_async(Duration::from_millis(wait)),
+        };
+        // What C has passed is gone when the call ends.
+        let lock = self.lock()?;
+        let client = client.clone();
+        start(pending, end, move |acquired| match acquired {
+            Some(guard) => Ok(Some(guard)),
+            None => Err(lock.held(&client)),
+        })
     }
 
     pub(crate) fn resume(&self, client: &LockClient, token: &str) -> Result<LockGuard, Failure> {
@@ -192,14 +223,9 @@ impl Request {
 
     fn request<'a>(&self, client: &'a LockClient) -> Result<LockRequest<'a>, Failure> {
         known(self.flags, Self::KEEP_ALIVE | Self::FENCED | Self::SHARED)?;
-        let mut names = vec![self.name.get()?];
-        // SAFETY: the header says that there are as many.
-        for name in unsafe { array(self.more, self.more_count) }? {
-            names.push(name.get()?);
-        }
-        // For a single name it is the same as `request`.
-        let mut request = client
-            .request_all(names)
+        let mut request = self
+            .lock()?
+            .request(client)
             .ttl(Duration::from_millis(self.ttl_ms));
         if self.flags & Self::KEEP_ALIVE != 0 {
             request = request.keep_alive();
@@ -213,12 +239,51 @@ impl Request {
         if let Some(owner) = self.owner.given()? {
             request = request.owner(owner);
         }
-        match (self.flags & Self::SHARED != 0, self.one_of) {
-            (false, 0) => Ok(request),
-            (true, 0) => Ok(request.shared()),
-            (false, count) => Ok(request.one_of(count)),
-            (true, _) => Err(Failure::invalid("a reader has no slot: one_of must be 0")),
+        Ok(request)
+    }
+
+    /// What it asks for.
+    fn lock(&self) -> Result<Lock, Failure> {
+        let mut names = vec![self.name.get()?.to_vec()];
+        // SAFETY: the header says that there are as many.
+        for name in unsafe { array(self.more, self.more_count) }? {
+            names.push(name.get()?.to_vec());
         }
+        let is_shared = self.flags & Self::SHARED != 0;
+        if is_shared && self.one_of != 0 {
+            return Err(Failure::invalid("a reader has no slot: one_of must be 0"));
+        }
+        Ok(Lock {
+            names,
+            is_shared,
+            one_of: self.one_of,
+        })
+    }
+}
+
+/// A lock, or a share of one, that a request asks for; copied from what C has passed.
+struct Lock {
+    names: Vec<Vec<u8>>,
+    is_shared: bool,
+    one_of: u32,
+}
+
+impl Lock {
+    fn request<'a>(&self, client: &'a LockClient) -> LockRequest<'a> {
+        // For a single name it is the same as `request`.
+        let request = client.request_all(&self.names);
+        match (self.is_shared, self.one_of) {
+            (true, _) => request.shared(),
+            (false, 0) => request,
+            (false, count) => request.one_of(count),
+        }
+    }
+
+    /// Why a call without a thread did not get it.
+    fn held(&self, client: &LockClient) -> Failure {
+        let request = self.request(client).for_thread(None);
+        let own_holder = request.own_holder().map(|_| "this client holds it itself");
+        Failure::held(own_holder.map(str::to_owned), request.other_data())
     }
 }
 

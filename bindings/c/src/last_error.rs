@@ -1,6 +1,6 @@
 //! Statuses, and the text of the last failure of each thread.
 
-use redlatch::{Error, LockRequest, LossReason};
+use redlatch::{Error, LossReason, NotALock};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -28,10 +28,11 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The lock was not free. The text says why, as far as the client knows.
-    pub(crate) fn held(request: &LockRequest<'_>) -> Self {
-        let text = match (request.own_holder(), request.other_data()) {
-            (Some(own), _) => own.to_string(),
+    /// The lock was not free. The text says why, as far as the client knows: who of it holds the
+    /// lock, or which data has its key.
+    pub(crate) fn held(own_holder: Option<String>, other_data: Option<NotALock>) -> Self {
+        let text = match (own_holder, other_data) {
+            (Some(own), _) => own,
             (None, Some(why)) => format!("the lock's key has data that is not a lock: {why}"),
             (None, None) => "others hold the lock".to_owned(),
         };
@@ -47,6 +48,14 @@ impl Failure {
 
     pub(crate) fn no_guard() -> Self {
         Self::invalid("the guard is null: it was released already, or has held no lock")
+    }
+
+    /// A call has panicked in a thread of the library, which has reported the text.
+    pub(crate) fn panic() -> Self {
+        Self {
+            status: Status::Panic,
+            text: "a bug of redlatch: the call has panicked".to_owned(),
+        }
     }
 
     pub(crate) fn invalid(text: &str) -> Self {
@@ -155,7 +164,7 @@ mod tests {
     #[test]
     fn a_name_that_other_data_has_is_a_mistake_and_the_text_says_what_to_do() {
         let key = b"app:x"[..].into();
-        let reason = redlatch::NotALock::NoTtl;
+        let reason = NotALock::NoTtl;
         let error = Error::NotALock {
             key,
             reason,

@@ -14,13 +14,15 @@
 mod arguments;
 mod last_error;
 mod loss;
+mod started;
 
 #[doc(hidden)]
 pub use arguments::layout;
 use arguments::{Bytes, Options, Request, array, read, read_sized};
 use last_error::{Failure, Status, attempt, c_text, contain};
 use loss::{Callback, Gate, is_of_other_process};
-use redlatch::{Error, FencingToken, LockClient, LockGuard, NodeError, NodeStatus};
+use redlatch::{CancelToken, Error, FencingToken, LockClient, LockGuard, NodeError, NodeStatus};
+use started::{Done, End};
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,12 +37,26 @@ pub struct Guard {
     gate: Arc<Gate>,
 }
 
-/// Any thread may have a client or a guard, and several may have it at a time.
+/// `redlatch_call`.
+pub struct Call(CancelToken);
+
+/// Any thread may have a client, a guard or a call, and several may have it at a time.
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
     is_shared::<Client>();
     is_shared::<Guard>();
+    is_shared::<Call>();
 };
+
+impl Guard {
+    /// For C, which frees it.
+    fn hand_out(lock: LockGuard) -> *mut Self {
+        Box::into_raw(Box::new(Self {
+            lock,
+            gate: Arc::default(),
+        }))
+    }
+}
 
 /// Writes null where the result will be, so that C may free it whatever comes.
 unsafe fn clear<T>(place: *mut *mut T) -> Result<(), Failure> {
@@ -145,13 +161,55 @@ unsafe fn hold(
         (read(client)?, read_sized(request)?)
     };
     let lock = take(&request, &client.0)?;
-    let held = Box::new(Guard {
-        lock,
-        gate: Arc::default(),
-    });
     // SAFETY: `clear` has written there.
-    unsafe { guard.write(Box::into_raw(held)) };
+    unsafe { guard.write(Guard::hand_out(lock)) };
     Ok(())
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn redlatch_start(
+    client: *const Client,
+    request: *const Request,
+    done: Option<Done>,
+    data: *mut c_void,
+    call: *mut *mut Call,
+) -> Status {
+    attempt(|| {
+        let token = CancelToken::new();
+        if !call.is_null() {
+            // SAFETY: as the head of this file says. Before the call begins: from then on it may
+            // end, and `done` may free what `call` points to.
+            unsafe { call.write(ptr::null_mut()) };
+        }
+        // SAFETY: as the head of this file says.
+        let (client, request) = unsafe { (read(client)?, read_sized(request)?) };
+        let end = End::new(done, data)?;
+        if !call.is_null() {
+            // SAFETY: it is not null, so it can be written.
+            unsafe { call.write(Box::into_raw(Box::new(Call(token.clone())))) };
+        }
+        let started = request.start(&client.0, &token, end);
+        if started.is_err() {
+            // SAFETY: nothing has begun, so nobody else uses it.
+            drop(unsafe { take(call) });
+        }
+        started
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn redlatch_call_cancel(call: *const Call) {
+    // SAFETY: as the head of this file says.
+    if let Some(call) = unsafe { call.as_ref() } {
+        let _ = contain(|| call.0.cancel());
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn redlatch_call_free(call: *mut *mut Call) {
+    // SAFETY: as the head of this file says, and the header says that nobody uses it.
+    let call = unsafe { take(call) };
+    let _ = contain(|| drop(call));
 }
 
 #[unsafe(no_mangle)]

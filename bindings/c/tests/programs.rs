@@ -200,17 +200,37 @@ fn every_function_does_what_the_header_says() {
     check_owners(&nodes);
     // What the library reads and writes, and not only the program.
     let program = compile("tests/calls.c", &["-g", &version], true);
+    assert_eq!(succeed(valgrind(&program).args(nodes.urls())), "done\n");
+    check_owners(&nodes);
+}
+
+/// The program, in which no memory is lost either.
+fn valgrind(program: &Path) -> Command {
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["-q", "--error-exitcode=9", "--leak-check=full"]);
     // What threads that end by themselves have is "possibly lost".
+    valgrind.args([
+        "--errors-for-leak-kinds=definite",
+        "--show-leak-kinds=definite",
+    ]);
+    valgrind.arg(program);
     valgrind
-        .args([
-            "--errors-for-leak-kinds=definite",
-            "--show-leak-kinds=definite",
-        ])
-        .arg(program);
-    assert_eq!(succeed(valgrind.args(nodes.urls())), "done\n");
-    check_owners(&nodes);
+}
+
+#[test]
+fn a_call_that_is_started_calls_back_once_whatever_comes_of_it() {
+    let nodes = nodes();
+    let program = sanitized("tests/started.c");
+    assert_eq!(succeed(Command::new(program).args(nodes.urls())), "done\n");
+    let program = compile("tests/started.c", &["-g"], true);
+    assert_eq!(succeed(valgrind(&program).args(nodes.urls())), "done\n");
+}
+
+#[test]
+fn a_call_for_which_no_thread_can_be_started_has_not_begun() {
+    let nodes = nodes();
+    let program = compile("tests/no_threads.c", &["-g"], true);
+    assert_eq!(succeed(Command::new(program).args(nodes.urls())), "done\n");
 }
 
 /// Looks at what a process of `calls.c` has left, and removes it.
@@ -387,7 +407,7 @@ fn the_shared_library_has_a_name_and_the_functions_of_the_header() {
     let functions = code.filter_map(|line| line.split_once('(')?.0.rsplit([' ', '*']).next());
     let functions = functions.filter(|name| name.starts_with("redlatch_"));
     let mut functions: Vec<_> = functions.collect();
-    assert_eq!(functions.len(), 22, "{functions:?}");
+    assert_eq!(functions.len(), 25, "{functions:?}");
     let inline =
         ["text", "default_options", "request_for", "lock"].map(|it| format!("redlatch_{it}"));
     functions.retain(|name| !inline.iter().any(|it| it == name));

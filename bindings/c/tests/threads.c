@@ -30,6 +30,15 @@ static void ignore(void *data, const char *why) {
     (void)data, (void)why;
 }
 
+static pid_t parent;
+static int ends;
+
+static void cancelled(void *data, redlatch_status status, redlatch_guard *guard) {
+    (void)data;
+    ASSERT(getpid() == parent && status == REDLATCH_CANCELLED && guard == NULL);
+    __atomic_add_fetch(&ends, 1, __ATOMIC_SEQ_CST);
+}
+
 static void exits_with_zero(pid_t child) {
     int status = 1;
     ASSERT(waitpid(child, &status, 0) == child);
@@ -37,10 +46,16 @@ static void exits_with_zero(pid_t child) {
 }
 
 /* Every function fails at once, and frees memory only. */
-static void as_a_child(redlatch_guard *kept) {
+static void as_a_child(redlatch_guard *kept, redlatch_call *call) {
     redlatch_guard *guard = NULL;
+    redlatch_call *refused = NULL;
+    redlatch_request request = redlatch_request_for("x", 10000);
     char *text = NULL;
     alarm(60);
+    EXPECT(REDLATCH_OTHER_PROCESS, redlatch_start(client, &request, cancelled, NULL, &refused));
+    ASSERT(refused == NULL);
+    redlatch_call_cancel(call);
+    redlatch_call_free(&call);
     EXPECT(REDLATCH_OTHER_PROCESS, redlatch_lock(client, "x", 10000, REDLATCH_FOREVER, &guard));
     EXPECT(REDLATCH_OTHER_PROCESS, redlatch_extend(kept, 10000));
     EXPECT(REDLATCH_OTHER_PROCESS, redlatch_ensure_held(kept));
@@ -70,9 +85,14 @@ int main(int argc, char **argv) {
     redlatch_guard *kept = NULL;
     EXPECT(REDLATCH_OK, redlatch_lock(client, "kept", 10000, 0, &kept));
     EXPECT(REDLATCH_OK, redlatch_on_lost(kept, ignore, NULL));
+    redlatch_call *call = NULL;
+    redlatch_request request = redlatch_request_for("kept", 10000);
+    request.wait_ms = REDLATCH_FOREVER; /* for its own lock: a call that was started has no thread */
+    parent = getpid();
+    EXPECT(REDLATCH_OK, redlatch_start(client, &request, cancelled, NULL, &call));
     for (int i = 0; i < forks; i++) {
         pid_t child = fork();
-        if (child == 0) as_a_child(kept);
+        if (child == 0) as_a_child(kept, call);
         exits_with_zero(child);
     }
     for (int i = 0; i < forks; i++) {
@@ -86,6 +106,10 @@ int main(int argc, char **argv) {
     }
     for (int i = 0; i < all; i++) pthread_join(threads[i], NULL);
     EXPECT(REDLATCH_OK, redlatch_ensure_held(kept));
+    ASSERT(__atomic_load_n(&ends, __ATOMIC_SEQ_CST) == 0);
+    redlatch_call_cancel(call);
+    redlatch_call_free(&call);
+    while (__atomic_load_n(&ends, __ATOMIC_SEQ_CST) == 0) usleep(1000);
 
     redlatch_client *waiting = new_client();
     pthread_create(&threads[0], NULL, wait_in_vain, waiting);
