@@ -78,8 +78,8 @@
 //! * **Clear results.** "Others hold the lock" is `Ok(None)`. "Too few nodes answered to know" is
 //!   an error with a report from each node ([`NoQuorum`]).
 //! * **Bounded resources.** One connection to each node for all threads of a client; no background
-//!   threads unless locks are kept alive or watched (on ZooKeeper one connection, and one thread);
-//!   bounded memory and no panic, whatever a node sends.
+//!   threads unless locks are kept alive or watched, or calls started (on ZooKeeper one connection,
+//!   and one thread); bounded memory and no panic, whatever a node sends.
 //!
 //! No lock with a time to live can promise that no write ever arrives late. [`guide::limits`] lists
 //! such limits, and how to handle each.

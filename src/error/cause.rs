@@ -166,8 +166,8 @@ errors! {
     }
 }
 
-/// A thread of the client could not be started: the one that keeps locks alive, or the one that
-/// calls callbacks.
+/// A thread of the client could not be started: the one that keeps locks alive, the one that calls
+/// callbacks, or the one that goes on with calls that take no thread.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SpawnError {
     kind: io::ErrorKind,
@@ -193,7 +193,7 @@ impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no thread for locks that are kept alive or watched: {}",
+            "no thread for locks that are kept alive or watched, or for calls that were started: {}",
             self.why
         )
     }
