@@ -1,6 +1,8 @@
 //! C and C++ programs against embedded nodes: compiled without a warning, linked with what
 //! `install` has installed, and run under sanitizers or valgrind.
 
+mod event_loops;
+
 use redlatch::embedded::Nodes;
 use redlatch::{LockClient, LockState};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -97,14 +99,11 @@ fn compile(source: &str, options: &[&str], is_static: bool) -> PathBuf {
         ("c++", "-std=c++11")
     };
     let mut command = Command::new(compiler);
-    command
-        .args(WARNINGS)
-        .arg(standard)
-        .args(options)
-        .arg("-o")
-        .arg(&out);
+    command.args(WARNINGS).arg(standard).arg("-o").arg(&out);
+    // Libraries stand behind what needs them.
     command
         .arg(package().join(source))
+        .args(options)
         .arg("-pthread")
         .args(flags(is_static));
     assert_eq!(succeed(&mut command), "");
@@ -124,11 +123,11 @@ struct Running(Child);
 
 impl Running {
     fn start(program: &Path, arguments: &[String]) -> Self {
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
+        Self::spawn(Command::new(program).args(arguments))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         Self(command.stderr(Stdio::piped()).spawn().expect("it starts"))
     }
 
@@ -437,15 +436,23 @@ fn the_examples_run_with_either_library() {
 }
 
 #[test]
-fn the_example_of_the_readme_is_a_program() {
+fn the_examples_of_the_readme_are_programs() {
     let page = std::fs::read_to_string(package().join("README.md")).expect("it is there");
-    let code = page
-        .split("```c\n")
-        .nth(1)
-        .and_then(|code| code.split("```").next());
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readme.c");
-    std::fs::write(&file, code.expect("it has an example")).expect("it can be written");
-    compile(file.to_str().expect("text"), &[], false);
+    let codes = page.split("```c\n").skip(1);
+    let codes: Vec<_> = codes.filter_map(|code| code.split("```").next()).collect();
+    // What the program of a loop has besides.
+    let list = "static void hand_over(struct wait *wait) { (void)wait; }\n";
+    let main = "int main(void) { return begin(NULL, NULL) == REDLATCH_OK; }\n";
+    let looping = format!(
+        "#include <redlatch.h>\nstruct wait;\n{list}{}{main}",
+        codes[1]
+    );
+    for (name, code) in [("readme.c", codes[0]), ("readme_loop.c", &looping)] {
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::write(&file, code).expect("it can be written");
+        compile(file.to_str().expect("text"), &[], false);
+    }
+    assert_eq!(codes.len(), 2);
 }
 
 #[test]
