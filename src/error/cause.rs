@@ -193,7 +193,7 @@ impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "no thread for locks that are kept alive or watched, or for calls that were started: {}",
+            "no thread for locks that are kept alive or watched, or for started calls: {}",
             self.why
         )
     }
