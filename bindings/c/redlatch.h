@@ -12,12 +12,13 @@
  * as it was, so cleaning up does not overwrite it.
  *
  * Threads: any number of them may use a client, and any thread may use a guard, whichever took the
- * lock. redlatch_extend(), redlatch_release(), redlatch_drop(), redlatch_into_token(),
- * redlatch_client_free() and redlatch_call_free() need theirs alone: no other thread is in a call
- * with it. A thread in a call must not be ended by pthread_cancel() or pthread_exit(), nor leave it
+ * lock. redlatch_extend(), redlatch_release(), redlatch_start_release(), redlatch_drop(),
+ * redlatch_into_token(), redlatch_client_free() and redlatch_call_free() need theirs alone: no other
+ * thread is in a call with it. A thread in a call must not be ended by pthread_cancel() or pthread_exit(), nor leave it
  * by longjmp().
  *
- * Event loops: redlatch_start() waits for a lock without a thread, and calls back.
+ * Event loops: redlatch_start() waits for a lock without a thread, and calls back;
+ * redlatch_start_release() releases it so.
  *
  * Callbacks of a client run one after another, in one thread of the library. They may call the
  * library, also what frees what they were given, and must not throw, nor wait for another callback.
@@ -271,6 +272,14 @@ REDLATCH_CHECKED redlatch_status redlatch_on_lost(const redlatch_guard *guard,
  * REDLATCH_NO_QUORUM: the lock ends with its ttl at the latest. REDLATCH_INVALID: *guard is null,
  * as after an earlier release. Other copies of the pointer must not be used any more. */
 redlatch_status redlatch_release(redlatch_guard **guard);
+
+/* Releases the lock as redlatch_release() does, without a thread that waits for the nodes' answers.
+ * Frees the guard and sets *guard to null, unless `done` is null. REDLATCH_OK: `done` gets what
+ * redlatch_release() returns, and null; redlatch_start() says when, and in which thread. No callback
+ * of redlatch_on_lost() begins after this, and none runs any more when `done` is called. Another
+ * status: `done` is not called, and the lock was given up as by redlatch_drop(). */
+REDLATCH_CHECKED redlatch_status redlatch_start_release(redlatch_guard **guard,
+                                                        redlatch_done_callback done, void *data);
 
 /* Releases the lock without waiting for the nodes, frees the guard and sets *guard to null. A
  * process that exits right after it may leave the lock to its ttl: then use redlatch_release().

@@ -15,6 +15,7 @@
 /* An order on its way. */
 struct order {
     struct order *next;
+    void (*go_on)(struct order *);
     redlatch_status status;
     redlatch_guard *guard;
     char *why;
@@ -25,20 +26,27 @@ struct order {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct order *first, **last = &first;
 static int wake_up;
+/* How many calls have not ended. */
+static size_t calls;
+
+static void note(struct order *order, redlatch_status status) {
+    order->status = status;
+    if (status != REDLATCH_OK) order->why = strdup(redlatch_last_error());
+}
 
 /* In a thread of the library, where it only hands the result over: the loop does the rest. */
 static void ended(void *data, redlatch_status status, redlatch_guard *guard) {
     struct order *order = data;
     uint64_t one = 1;
-    order->status = status;
+    note(order, status);
     order->guard = guard;
-    order->why = status == REDLATCH_OK ? NULL : strdup(redlatch_last_error());
     order->next = NULL;
     pthread_mutex_lock(&mutex);
     *last = order;
     last = &order->next;
+    /* Under the mutex: who has taken the last order may close it. It never blocks. */
+    if (write(wake_up, &one, sizeof one) < 0) abort();
     pthread_mutex_unlock(&mutex);
-    if (write(wake_up, &one, sizeof one) < 0) abort(); /* it cannot overflow */
 }
 
 static struct order *take_ended(void) {
@@ -52,34 +60,52 @@ static struct order *take_ended(void) {
     return all;
 }
 
-/* Waits for the lock of an order, here for a minute. Returns how many calls have begun. */
-static size_t begin(const redlatch_client *client, const char *name) {
-    struct order *order = calloc(1, sizeof *order);
-    if (!order) abort();
-    snprintf(order->name, sizeof order->name, "%s", name);
-    redlatch_request request = redlatch_request_for(order->name, 10000);
-    request.flags = REDLATCH_KEEP_ALIVE;
-    request.wait_ms = 60000;
-    if (redlatch_start(client, &request, ended, order, NULL) == REDLATCH_OK) return 1;
-    fprintf(stderr, "%s: %s\n", name, redlatch_last_error());
-    free(order);
-    return 0;
-}
-
-static void charge(struct order *order) {
-    if (order->status == REDLATCH_OK) {
-        printf("charging %s\n", order->name);
-        if (redlatch_ensure_held(order->guard) == REDLATCH_OK) printf("%s is paid\n", order->name);
-        redlatch_drop(&order->guard); /* waits for nothing */
-    } else {
-        printf("%s is not charged: %s\n", order->name, order->why);
-    }
+static void finish(struct order *order) {
+    if (order->status == REDLATCH_OK) printf("%s is paid\n", order->name);
+    if (order->status != REDLATCH_OK) printf("%s: %s\n", order->name, order->why);
+    redlatch_drop(&order->guard);
     free(order->why);
     free(order);
 }
 
+/* The lock is held, or the wait for it has failed. */
+static void charge(struct order *order) {
+    if (order->status == REDLATCH_OK) note(order, redlatch_ensure_held(order->guard));
+    if (order->status != REDLATCH_OK) {
+        finish(order);
+        return;
+    }
+    printf("charging %s\n", order->name);
+    order->go_on = finish;
+    /* Once this has succeeded, the order is not the loop's before ended() has handed it over. */
+    redlatch_status status = redlatch_start_release(&order->guard, ended, order);
+    if (status == REDLATCH_OK) {
+        calls++;
+    } else {
+        note(order, status);
+        finish(order);
+    }
+}
+
+/* Waits for the lock of an order, here for a minute. */
+static void begin(const redlatch_client *client, const char *name) {
+    struct order *order = calloc(1, sizeof *order);
+    if (!order) abort();
+    snprintf(order->name, sizeof order->name, "%s", name);
+    order->go_on = charge;
+    redlatch_request request = redlatch_request_for(order->name, 10000);
+    request.flags = REDLATCH_KEEP_ALIVE;
+    request.wait_ms = 60000;
+    if (redlatch_start(client, &request, ended, order, NULL) == REDLATCH_OK) {
+        calls++;
+    } else {
+        fprintf(stderr, "%s: %s\n", name, redlatch_last_error());
+        free(order);
+    }
+}
+
 /* Begins the orders of the lines that have come. At the end of the input, returns 0. */
-static int read_orders(const redlatch_client *client, size_t *calls) {
+static int read_orders(const redlatch_client *client) {
     static char input[4096];
     static size_t used;
     ssize_t more = read(STDIN_FILENO, input + used, sizeof input - used);
@@ -88,7 +114,7 @@ static int read_orders(const redlatch_client *client, size_t *calls) {
     char *line = input, *end;
     while ((end = memchr(line, '\n', used - (size_t)(line - input)))) {
         *end = '\0';
-        *calls += begin(client, line);
+        begin(client, line);
         line = end + 1;
     }
     used -= (size_t)(line - input);
@@ -103,7 +129,6 @@ static void watch(int loop, int descriptor) {
 
 static void run(const redlatch_client *client, const sigset_t *signals) {
     int loop = epoll_create1(EPOLL_CLOEXEC), ends = signalfd(-1, signals, SFD_CLOEXEC), is_open = 1;
-    size_t calls = 0;
     wake_up = eventfd(0, EFD_CLOEXEC);
     watch(loop, wake_up);
     watch(loop, ends);
@@ -111,7 +136,7 @@ static void run(const redlatch_client *client, const sigset_t *signals) {
     while (is_open || calls > 0) {
         struct epoll_event event;
         if (epoll_wait(loop, &event, 1, -1) != 1) continue;
-        if (event.data.fd == STDIN_FILENO) is_open = read_orders(client, &calls);
+        if (event.data.fd == STDIN_FILENO) is_open = read_orders(client);
         if (event.data.fd == ends) {
             struct signalfd_siginfo info;
             if (read(ends, &info, sizeof info) > 0) redlatch_client_cancel(client);
@@ -119,9 +144,10 @@ static void run(const redlatch_client *client, const sigset_t *signals) {
         }
         if (!is_open) epoll_ctl(loop, EPOLL_CTL_DEL, STDIN_FILENO, NULL);
         if (event.data.fd != wake_up) continue;
-        for (struct order *order = take_ended(), *next; order; order = next, calls--) {
+        for (struct order *order = take_ended(), *next; order; order = next) {
             next = order->next;
-            charge(order);
+            calls--;
+            order->go_on(order);
         }
     }
     close(wake_up);

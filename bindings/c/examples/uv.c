@@ -10,6 +10,7 @@
 /* An order on its way. */
 struct order {
     struct order *next;
+    void (*go_on)(struct order *);
     redlatch_status status;
     redlatch_guard *guard;
     char *why;
@@ -26,18 +27,50 @@ static uv_mutex_t mutex;
 static struct order *first, **last = &first;
 static uv_async_t wake_up;
 
+static void note(struct order *order, redlatch_status status) {
+    order->status = status;
+    if (status != REDLATCH_OK) order->why = strdup(redlatch_last_error());
+}
+
 /* In a thread of the library, where it only hands the result over: the loop does the rest. */
 static void ended(void *data, redlatch_status status, redlatch_guard *guard) {
     struct order *order = data;
-    order->status = status;
+    note(order, status);
     order->guard = guard;
-    order->why = status == REDLATCH_OK ? NULL : strdup(redlatch_last_error());
     order->next = NULL;
     uv_mutex_lock(&mutex);
     *last = order;
     last = &order->next;
+    /* Under the mutex: who has taken the last order may close it. Several may be one look(). */
+    uv_async_send(&wake_up);
     uv_mutex_unlock(&mutex);
-    uv_async_send(&wake_up); /* several of these may be one call of look() */
+}
+
+static void finish(struct order *order) {
+    if (order->status == REDLATCH_OK) printf("%s is paid\n", order->name);
+    if (order->status != REDLATCH_OK) printf("%s: %s\n", order->name, order->why);
+    redlatch_drop(&order->guard);
+    free(order->why);
+    free(order);
+}
+
+/* The lock is held, or the wait for it has failed. */
+static void charge(struct order *order) {
+    if (order->status == REDLATCH_OK) note(order, redlatch_ensure_held(order->guard));
+    if (order->status != REDLATCH_OK) {
+        finish(order);
+        return;
+    }
+    printf("charging %s\n", order->name);
+    order->go_on = finish;
+    /* Once this has succeeded, the order is not the loop's before ended() has handed it over. */
+    redlatch_status status = redlatch_start_release(&order->guard, ended, order);
+    if (status == REDLATCH_OK) {
+        calls++;
+    } else {
+        note(order, status);
+        finish(order);
+    }
 }
 
 /* Waits for the lock of an order, here for a minute. */
@@ -45,6 +78,7 @@ static void begin(const char *name) {
     struct order *order = calloc(1, sizeof *order);
     if (!order) abort();
     snprintf(order->name, sizeof order->name, "%s", name);
+    order->go_on = charge;
     redlatch_request request = redlatch_request_for(order->name, 10000);
     request.flags = REDLATCH_KEEP_ALIVE;
     request.wait_ms = 60000;
@@ -54,18 +88,6 @@ static void begin(const char *name) {
         fprintf(stderr, "%s: %s\n", name, redlatch_last_error());
         free(order);
     }
-}
-
-static void charge(struct order *order) {
-    if (order->status == REDLATCH_OK) {
-        printf("charging %s\n", order->name);
-        if (redlatch_ensure_held(order->guard) == REDLATCH_OK) printf("%s is paid\n", order->name);
-        redlatch_drop(&order->guard); /* waits for nothing */
-    } else {
-        printf("%s is not charged: %s\n", order->name, order->why);
-    }
-    free(order->why);
-    free(order);
 }
 
 /* Closed only when no call can wake the loop any more. */
@@ -80,9 +102,10 @@ static void look(uv_async_t *unused) {
     first = NULL;
     last = &first;
     uv_mutex_unlock(&mutex);
-    for (; order; order = next, calls--) {
+    for (; order; order = next) {
         next = order->next;
-        charge(order);
+        calls--;
+        order->go_on(order);
     }
     close_if_over();
 }

@@ -22,7 +22,7 @@ use arguments::{Bytes, Options, Request, array, read, read_sized};
 use last_error::{Failure, Status, attempt, c_text, contain};
 use loss::{Callback, Gate, is_of_other_process};
 use redlatch::{CancelToken, Error, FencingToken, LockClient, LockGuard, NodeError, NodeStatus};
-use started::{Done, End};
+use started::{Done, End, start};
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
@@ -282,6 +282,27 @@ unsafe fn end<T>(guard: *mut *mut Guard, verb: impl FnOnce(LockGuard) -> T) -> R
 pub unsafe extern "C" fn redlatch_release(guard: *mut *mut Guard) -> Status {
     // SAFETY: as the head of this file says.
     attempt(|| Ok(unsafe { end(guard, LockGuard::release) }??))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn redlatch_start_release(
+    guard: *mut *mut Guard,
+    done: Option<Done>,
+    data: *mut c_void,
+) -> Status {
+    attempt(|| {
+        let told = End::new(done, data)?;
+        // SAFETY: as the head of this file says, and the header says that nobody uses it.
+        let Guard { lock, gate } = *unsafe { take(guard) }.ok_or_else(Failure::no_guard)?;
+        let is_forked = is_of_other_process(&lock);
+        // One that runs is not waited for: it is over when the next callback, the end, is called.
+        gate.refuse();
+        let started = start(lock.release_async(), told, |()| Ok(None));
+        if started.is_err() && !is_forked {
+            gate.close();
+        }
+        started
+    })
 }
 
 #[unsafe(no_mangle)]

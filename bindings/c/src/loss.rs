@@ -34,9 +34,14 @@ impl Gate {
         }
     }
 
+    /// After this no callback begins.
+    pub(crate) fn refuse(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+    }
+
     /// After this no callback begins, and none runs but the one that calls this.
     pub(crate) fn close(&self) {
-        self.is_closed.store(true, Ordering::SeqCst);
+        self.refuse();
         if !ptr::eq(INSIDE.try_with(Cell::get).unwrap_or(ptr::null()), self) {
             drop(self.running.lock().unwrap_or_else(PoisonError::into_inner));
         }

@@ -40,13 +40,26 @@ static struct told *watch(redlatch_guard *guard) {
     return told;
 }
 
+/* Called behind the callback of the loss, which runs when the release begins. */
+static void released(void *data, redlatch_status status, redlatch_guard *guard) {
+    struct told *told = data;
+    ASSERT(status != REDLATCH_OK && guard == NULL && told->has_left == 1);
+    pthread_mutex_lock(&mutex);
+    told->has_left = 2;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
 int main(int argc, char **argv) {
     read_urls(argc, argv);
     redlatch_client *client = new_client();
-    redlatch_guard *first = NULL, *second = NULL, *third = NULL, *refused = NULL;
+    redlatch_guard *first = NULL, *second = NULL, *third = NULL, *fourth = NULL;
+    redlatch_guard *refused = NULL;
     EXPECT(REDLATCH_OK, redlatch_lock(client, "a", 2000, 0, &first));
     EXPECT(REDLATCH_OK, redlatch_lock(client, "b", 2000, 0, &second));
     EXPECT(REDLATCH_OK, redlatch_lock(client, "c", 2000, 0, &third));
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "e", 2000, 0, &fourth));
+    struct told *by_fourth = watch(fourth);
     struct told *by_first = watch(first), *by_second = watch(second), *by_third = watch(third);
     by_second->drops = &second;
     reach("held");
@@ -76,6 +89,13 @@ int main(int argc, char **argv) {
     ASSERT(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     redlatch_drop(&third);
     ASSERT(by_third->has_left);
+    wait_for(&by_fourth->times);
+    EXPECT(REDLATCH_OK, redlatch_start_release(&fourth, released, by_fourth));
+    ASSERT(fourth == NULL);
+    pthread_mutex_lock(&mutex);
+    while (by_fourth->has_left < 2) pthread_cond_wait(&changed, &mutex);
+    pthread_mutex_unlock(&mutex);
+    free(by_fourth);
     free(by_second);
     free(by_third);
     redlatch_client_free(&client);

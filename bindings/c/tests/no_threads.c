@@ -32,13 +32,17 @@ int main(int argc, char **argv) {
     redlatch_call *call = NULL;
     redlatch_guard *guard = NULL;
     redlatch_request request = redlatch_request_for("a", 10000);
+    EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
     /* Room for no thread, and for one where two are needed. */
     for (rlim_t stacks = 0; stacks < 2; stacks++) {
         set_room(used() + 1000000 + stacks * 2200000);
         EXPECT(REDLATCH_OTHER, redlatch_start(client, &request, done, NULL, &call));
         ASSERT(call == NULL && times == 0 && strlen(redlatch_last_error()) > 0);
     }
+    EXPECT(REDLATCH_OTHER, redlatch_start_release(&guard, done, NULL));
+    ASSERT(guard == NULL && times == 0);
     set_room(RLIM_INFINITY);
+    request.wait_ms = 5000; /* the lock was given up all the same, and ends with its ttl otherwise */
     EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
     EXPECT(REDLATCH_OK, redlatch_release(&guard));
     EXPECT(REDLATCH_OK, redlatch_start(client, &request, done, NULL, NULL));

@@ -177,6 +177,44 @@ static void in_the_callback(void) {
     ASSERT(client == NULL);
 }
 
+static void released(void *data, redlatch_status status, redlatch_guard *guard) {
+    struct end *end = data;
+    ASSERT(guard == NULL);
+    if (status != REDLATCH_OK) strncat(end->text, redlatch_last_error(), sizeof end->text - 1);
+    pthread_mutex_lock(&mutex);
+    end->status = status;
+    end->times++;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void released_without_a_thread(void) {
+    struct end free = {0}, lost = {0}, none = {0};
+    redlatch_client *stranger = new_client();
+    redlatch_guard *guard = NULL;
+    client = new_client();
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "f", 10000, 1000, &guard));
+    EXPECT(REDLATCH_INVALID, redlatch_start_release(&guard, NULL, &none));
+    EXPECT(REDLATCH_OK, redlatch_ensure_held(guard)); /* there was nobody to be told */
+    EXPECT(REDLATCH_OK, redlatch_start_release(&guard, released, &free));
+    ASSERT(guard == NULL);
+    ends(&free, REDLATCH_OK);
+    EXPECT(REDLATCH_INVALID, redlatch_start_release(&guard, released, &none));
+    EXPECT(REDLATCH_INVALID, redlatch_start_release(NULL, released, &none));
+    ASSERT(none.times == 0);
+
+    EXPECT(REDLATCH_OK, redlatch_lock(stranger, "f", 10000, 0, &guard));
+    redlatch_drop(&guard);
+    redlatch_request request = redlatch_request_for("g", 300);
+    EXPECT(REDLATCH_OK, redlatch_acquire(client, &request, &guard));
+    while (redlatch_remaining(guard) > 0) usleep(10000);
+    EXPECT(REDLATCH_OK, redlatch_start_release(&guard, released, &lost));
+    redlatch_client_free(&client);
+    ends(&lost, REDLATCH_LOST);
+    ASSERT(strlen(lost.text) > 0);
+    redlatch_client_free(&stranger);
+}
+
 /* Calls keep what they need of their client, and are cancelled with it. */
 static void the_end_of_the_client(void) {
     struct end first = {0}, second = {0}, late = {0};
@@ -211,6 +249,7 @@ int main(int argc, char **argv) {
     held_by_others();
     in_order();
     in_the_callback();
+    released_without_a_thread();
     the_end_of_the_client();
     puts("done");
     return 0;

@@ -98,7 +98,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < forks; i++) {
         pid_t child = fork();
         if (child == 0) {
-            redlatch_drop(&kept);
+            EXPECT(REDLATCH_OTHER_PROCESS, redlatch_start_release(&kept, cancelled, NULL));
+            ASSERT(kept == NULL);
             redlatch_client_free(&client);
             _exit(0);
         }

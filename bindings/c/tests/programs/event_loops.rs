@@ -67,7 +67,7 @@ fn ends_its_waits(command: &mut Command, nodes: &Nodes) {
     await_waiters(&client, 1);
     running.terminate();
     let output = end(&mut running);
-    assert_eq!(output, "orders:4 is not charged: the call was cancelled\n");
+    assert_eq!(output, "orders:4: the call was cancelled\n");
     await_waiters(&client, 0);
     held.release().expect("it is held");
 }
