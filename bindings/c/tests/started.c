@@ -1,5 +1,6 @@
 /* Calls that are started, and end in a callback: started URL... */
 #include "expect.h"
+#include <dirent.h>
 #include <pthread.h>
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -146,6 +147,31 @@ static void in_order(void) {
     }
 }
 
+static size_t threads(void) {
+    size_t all = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    ASSERT(tasks);
+    for (struct dirent *task; (task = readdir(tasks));) all += task->d_name[0] != '.';
+    closedir(tasks);
+    return all;
+}
+
+/* However many wait, they take no more threads; and each can be cancelled by itself. */
+static void many(void) {
+    enum { ALL = 1000 };
+    static struct end waits[ALL];
+    redlatch_guard *holder = NULL;
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "many", 10000, 0, &holder));
+    for (int i = 0; i < ALL; i++) EXPECT(REDLATCH_OK, start("many", REDLATCH_FOREVER, &waits[i]));
+    /* This one, the driver, the one of callbacks, and the one that extends the holder's lock. */
+    ASSERT(threads() <= 4);
+    for (int i = ALL - 1; i >= 0; i--) redlatch_call_cancel(waits[i].call);
+    for (int i = 0; i < ALL; i++) ends(&waits[i], REDLATCH_CANCELLED);
+    EXPECT(REDLATCH_OK, redlatch_release(&holder));
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "many", 10000, 0, &holder));
+    redlatch_drop(&holder);
+}
+
 static struct end next;
 
 static void releases_and_starts(struct end *end) {
@@ -248,6 +274,7 @@ int main(int argc, char **argv) {
     copied();
     held_by_others();
     in_order();
+    many();
     in_the_callback();
     released_without_a_thread();
     the_end_of_the_client();
