@@ -23,7 +23,7 @@ mod mailbox;
 
 use crate::clock::Time;
 use crate::error::SpawnError;
-use crate::net::{Net, Nudge, Order, Orders};
+use crate::net::{Net, Nudge, Order, Orders, sync};
 use crate::node::Ended;
 use crate::owner_process::OwnerProcess;
 use driver_loop::DriverLoop;

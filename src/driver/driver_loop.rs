@@ -285,7 +285,8 @@ impl DriverLoop {
         if self.is_over && self.calls.is_empty() {
             return ControlFlow::Break(End::Client);
         }
-        let alarm = self.alarms.first().map(|(at, _)| *at);
+        let now = clock::now();
+        let alarm = self.alarms.first().map(|(at, _)| at.since(now));
         self.jobs.sleep(alarm);
         ControlFlow::Continue(())
     }

@@ -6,9 +6,9 @@
 //! What must stay true: whoever adds a job finds the thread working, which looks at its jobs before
 //! it waits for anything, or wakes it.
 
-use crate::clock::{self, Time};
+use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait_while};
 use std::mem;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 #[derive(Debug)]
 pub(super) struct JobQueue<J> {
@@ -73,76 +73,18 @@ impl<J> JobQueue<J> {
         !state.jobs.is_empty()
     }
 
-    /// Sleeps until there is a job, or until this time.
-    pub(super) fn sleep(&self, until: Option<Time>) {
+    /// Sleeps until there is a job, for at most `limit` if there is one.
+    pub(super) fn sleep(&self, limit: Option<Duration>) {
         let mut state = self.lock();
         if !state.jobs.is_empty() {
             return;
         }
         state.thread = ThreadState::Sleeps;
-        // Woken early, the thread finds nothing to do and sleeps again.
-        state = match until {
-            None => self
-                .has_job
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner),
-            Some(until) => {
-                let left = until.since(clock::now());
-                let woken = self.has_job.wait_timeout(state, left);
-                woken.unwrap_or_else(PoisonError::into_inner).0
-            }
-        };
+        state = wait_while(&self.has_job, state, limit, |state| state.jobs.is_empty());
         state.thread = ThreadState::Works;
     }
 
     fn lock(&self) -> MutexGuard<'_, State<J>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::Arc;
-    use std::thread;
-
-    #[test]
-    fn a_thread_that_collects_is_nudged_for_the_first_job_and_one_that_works_for_none() {
-        let queue = JobQueue::new();
-        let mut jobs = Vec::new();
-        assert!(!queue.push(1));
-        assert!(queue.begin_collecting(), "there is one");
-        assert!(queue.push(2));
-        assert!(!queue.push(3), "it is on its way");
-        queue.take(&mut jobs);
-        assert_eq!(jobs, [1, 2, 3]);
-        jobs.clear();
-        assert!(!queue.begin_collecting());
-        queue.take(&mut jobs);
-        assert!(!queue.push(4), "it works");
-        queue.sleep(None);
-        queue.take(&mut jobs);
-        assert_eq!(jobs, [4]);
-    }
-
-    #[test]
-    fn no_job_is_lost_between_a_look_and_a_sleep() {
-        const JOBS: usize = 10_000;
-        let queue = Arc::new(JobQueue::new());
-        let sender = Arc::clone(&queue);
-        let thread = thread::spawn(move || {
-            for job in 0..JOBS {
-                assert!(!sender.push(job), "nobody collects");
-            }
-        });
-        let mut seen = Vec::new();
-        let mut jobs = Vec::new();
-        while seen.len() < JOBS {
-            queue.sleep(None);
-            queue.take(&mut jobs);
-            seen.append(&mut jobs);
-        }
-        thread.join().expect("no panic");
-        assert!(seen.iter().copied().eq(0..JOBS));
     }
 }

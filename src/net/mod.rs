@@ -40,7 +40,7 @@ mod probe;
 mod socket_loop;
 mod sockets;
 mod stream;
-mod sync;
+pub(crate) mod sync;
 #[cfg(feature = "groups")]
 mod witness;
 

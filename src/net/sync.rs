@@ -1,16 +1,17 @@
-//! The synchronisation primitives of `leader_followers` and `follower`, and the queue between them.
-//! tests/leader_model replaces this file by primitives that its model checker can see into.
+//! The synchronisation primitives of `leader_followers` and `follower`, the queue between them, and
+//! the lock of the driver's queue of jobs. tests/leader_model replaces this file by primitives that
+//! its model checker can see into.
 
-pub(super) use std::sync::atomic::{AtomicBool, Ordering, fence};
-pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-pub(super) use std::thread::panicking;
+pub(crate) use std::sync::atomic::{AtomicBool, Ordering, fence};
+pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+pub(crate) use std::thread::panicking;
 
 use crossbeam_channel::{Receiver, Sender};
 use std::sync::TryLockError;
 use std::time::Duration;
 
 /// Waits while `is_early` returns true, for at most `limit` if there is one.
-pub(super) fn wait_while<'a, T>(
+pub(crate) fn wait_while<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,
     limit: Option<Duration>,
@@ -29,18 +30,18 @@ pub(super) fn wait_while<'a, T>(
 
 /// A mutex that can only be tried: no thread ever waits for it. The leader holds it.
 #[derive(Debug)]
-pub(super) struct LeaderLock<T>(Mutex<T>);
+pub(crate) struct LeaderLock<T>(Mutex<T>);
 
-pub(super) type LeaderLockGuard<'a, T> = MutexGuard<'a, T>;
+pub(crate) type LeaderLockGuard<'a, T> = MutexGuard<'a, T>;
 
 impl<T> LeaderLock<T> {
-    pub(super) fn new(value: T) -> Self {
+    pub(crate) fn new(value: T) -> Self {
         Self(Mutex::new(value))
     }
 
     /// Locks it if it is free. A panic of an earlier holder is ignored: `LeaderFollowers` has a
     /// flag for that.
-    pub(super) fn try_lock(&self) -> Option<LeaderLockGuard<'_, T>> {
+    pub(crate) fn try_lock(&self) -> Option<LeaderLockGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(locked) => Some(locked),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -53,23 +54,23 @@ impl<T> LeaderLock<T> {
 /// request or has just released a lock, so the queue is never longer than the number of threads and
 /// lock guards.
 #[derive(Debug)]
-pub(super) struct Inbox<T> {
+pub(crate) struct Inbox<T> {
     sender: Sender<T>,
     receiver: Receiver<T>,
 }
 
 impl<T> Inbox<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (sender, receiver) = crossbeam_channel::unbounded();
         Self { sender, receiver }
     }
 
-    pub(super) fn push(&self, item: T) {
+    pub(crate) fn push(&self, item: T) {
         // It fails only without a receiver, and the receiver lives as long as this sender.
         let _ = self.sender.send(item);
     }
 
-    pub(super) fn pop(&self) -> Option<T> {
+    pub(crate) fn pop(&self) -> Option<T> {
         // It is empty most times, and this costs less than to try.
         if self.receiver.is_empty() {
             return None;
@@ -77,7 +78,7 @@ impl<T> Inbox<T> {
         self.receiver.try_recv().ok()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.receiver.is_empty()
     }
 }

@@ -14,6 +14,8 @@
 
 #[path = "../../src/net/follower.rs"]
 mod follower;
+#[path = "../../src/driver/job_queue.rs"]
+mod job_queue;
 #[path = "../../src/net/leader_followers.rs"]
 mod leader_followers;
 
@@ -21,6 +23,7 @@ mod sync;
 
 mod batches;
 mod io_thread;
+mod jobs;
 mod nudges;
 mod waits;
 

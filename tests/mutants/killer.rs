@@ -66,7 +66,9 @@ impl Killer {
             [_, program] => {
                 let path = modules.replace("::", "/");
                 // A macro writes the tests of each backend, from a function of the module above.
-                let above = path.trim_end_matches("/embedded");
+                let above = path
+                    .trim_end_matches("/embedded")
+                    .trim_end_matches("/zookeeper");
                 [above, &path]
                     .iter()
                     .map(|path| format!("tests/{program}/{path}.rs"))
