@@ -19,6 +19,7 @@
 
 mod driver_loop;
 mod job_queue;
+mod line;
 mod mailbox;
 
 use crate::clock::Time;

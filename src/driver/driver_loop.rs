@@ -1,6 +1,7 @@
 //! The thread that goes on with started calls.
 
 use super::job_queue::JobQueue;
+use super::line::Line;
 use super::mailbox::Wish;
 use super::{Job, StartedCall};
 use crate::clock::{self, Time};
@@ -53,9 +54,7 @@ pub(super) struct DriverLoop {
     ready: VecDeque<u64>,
     /// By the numbers of their orders.
     under_way: HashMap<usize, Purpose>,
-    rounds_under_way: usize,
-    /// Rounds that begin when others have ended.
-    in_line: VecDeque<(u64, Request)>,
+    rounds: Line<(u64, Request)>,
     /// The calls with an alarm.
     alarms: BTreeSet<(Time, u64)>,
     /// When the first order for an alarm ends.
@@ -81,8 +80,7 @@ impl DriverLoop {
             calls: HashMap::new(),
             ready: VecDeque::new(),
             under_way: HashMap::new(),
-            rounds_under_way: 0,
-            in_line: VecDeque::new(),
+            rounds: Line::new(ROUNDS_MAX),
             alarms: BTreeSet::new(),
             alarm_ordered: None,
             pausing: HashSet::new(),
@@ -201,7 +199,7 @@ impl DriverLoop {
             None => {}
             // A removal has room of its own at the nodes, and ends what others wait for.
             Some(Wish::Order(Order::Round(request))) if !request.is_removal() => {
-                self.in_line.push_back((number, request));
+                self.rounds.push((number, request));
             }
             Some(Wish::Order(order)) => self.begin(order, Purpose::Other(number)),
             Some(Wish::Sleep { until, is_pause }) => {
@@ -218,12 +216,8 @@ impl DriverLoop {
 
     /// Begins rounds that stand in line, as many as there is room for.
     fn begin_rounds(&mut self) {
-        while self.rounds_under_way < ROUNDS_MAX {
-            let Some((call, request)) = self.in_line.pop_front() else {
-                return;
-            };
+        while let Some((call, request)) = self.rounds.begin() {
             self.begin(Order::Round(request), Purpose::Round(call));
-            self.rounds_under_way += 1;
         }
     }
 
@@ -263,7 +257,7 @@ impl DriverLoop {
         for (order, ended) in answered {
             let call = match self.under_way.remove(&order) {
                 Some(Purpose::Round(call)) => {
-                    self.rounds_under_way -= 1;
+                    self.rounds.end();
                     call
                 }
                 Some(Purpose::Other(call)) => call,
