@@ -5,13 +5,14 @@ mod started;
 mod uses;
 
 use std::env;
+use std::fs;
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{WaitOptions, wait};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
 
 use super::{FORK, URLS, fork};
 use support::cli::Value;
@@ -184,7 +185,23 @@ fn expect_child_to_end_with(expected: i32) {
         ended = wait(WaitOptions::NOHANG).expect("there is a child");
         ended.is_some()
     });
-    assert!(is_over, "the child does not end");
+    if !is_over {
+        // It has this process's output open, which whoever runs this process reads to its end.
+        kill_children();
+        panic!("the child does not end");
+    }
     let (_, status) = ended.expect("it has ended");
     assert_eq!(status.exit_status(), Some(expected), "{status:?}");
+}
+
+fn kill_children() {
+    let threads = fs::read_dir("/proc/self/task").expect("this process has threads");
+    for thread in threads {
+        let children = thread.expect("it is listed").path().join("children");
+        let children = fs::read_to_string(children).unwrap_or_default();
+        for child in children.split_whitespace() {
+            let child = child.parse().ok().and_then(Pid::from_raw);
+            let _ = kill_process(child.expect("it is a process id"), Signal::KILL);
+        }
+    }
 }
