@@ -15,6 +15,12 @@ mod from_axum;
     reason = "its main reads the command line, which is this test's here"
 )]
 mod from_mio;
+#[path = "../examples/from_smol.rs"]
+#[allow(
+    dead_code,
+    reason = "its main reads the command line, which is this test's here"
+)]
+mod from_smol;
 #[path = "../examples/from_tokio.rs"]
 #[allow(
     dead_code,
@@ -26,6 +32,12 @@ mod from_tokio;
 fn tasks_of_tokio_hold_locks_and_leave_the_queue_when_they_are_dropped() {
     let nodes = Nodes::start(3).expect("nodes can be started");
     from_tokio::story(&nodes.urls()).expect("it checks its own result");
+}
+
+#[test]
+fn tasks_of_smol_are_served_in_order_and_leave_the_queue_when_they_are_dropped() {
+    let nodes = Nodes::start(3).expect("nodes can be started");
+    from_smol::story(&nodes.urls()).expect("it checks its own result");
 }
 
 #[test]
