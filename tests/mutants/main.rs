@@ -168,7 +168,7 @@ fn every_mutant_is_killed() {
     let numbered = || mutants.iter().enumerate();
     let (mut together, mut alone): (Vec<Numbered>, Vec<Numbered>) =
         numbered().partition(|(number, _)| switched.mutants.contains(number));
-    // Those that fail by waiting for a child come first: nothing else would be left to do meanwhile.
+    // Those of forks fail by waiting for a child. First, or nothing would be left to do meanwhile.
     together.sort_by_key(|(_, (mutant, _))| !mutant.killer.test.starts_with("faults::forks"));
     if seed().is_some() {
         alone.truncate(ALONE_MAX);
