@@ -7,14 +7,35 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
 struct told {
-    int times, has_left;
-    redlatch_guard **drops;
+    int times, has_left, times_before_release, is_released;
+    redlatch_guard **drops, **releases;
+    struct told *by_released;
     char why[200];
 };
+
+/* Called behind a callback of the loss that ran when the release began; and no other has begun. */
+static void released(void *data, redlatch_status status, redlatch_guard *guard) {
+    struct told *told = data;
+    ASSERT(status != REDLATCH_OK && guard == NULL);
+    pthread_mutex_lock(&mutex);
+    ASSERT(told->times == told->times_before_release && told->has_left == told->times);
+    told->is_released = 1;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
+static void start_release(redlatch_guard **guard, struct told *told) {
+    pthread_mutex_lock(&mutex);
+    told->times_before_release = told->times;
+    pthread_mutex_unlock(&mutex);
+    EXPECT(REDLATCH_OK, redlatch_start_release(guard, released, told));
+    ASSERT(*guard == NULL);
+}
 
 static void lost(void *data, const char *why) {
     struct told *told = data;
     redlatch_drop(told->drops);
+    if (told->releases) start_release(told->releases, told->by_released);
     pthread_mutex_lock(&mutex);
     told->times++;
     strncat(told->why, why, sizeof told->why - 1);
@@ -40,28 +61,21 @@ static struct told *watch(redlatch_guard *guard) {
     return told;
 }
 
-/* Called behind the callback of the loss, which runs when the release begins. */
-static void released(void *data, redlatch_status status, redlatch_guard *guard) {
-    struct told *told = data;
-    ASSERT(status != REDLATCH_OK && guard == NULL && told->has_left == 1);
-    pthread_mutex_lock(&mutex);
-    told->has_left = 2;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&mutex);
-}
-
 int main(int argc, char **argv) {
     read_urls(argc, argv);
     redlatch_client *client = new_client();
     redlatch_guard *first = NULL, *second = NULL, *third = NULL, *fourth = NULL;
-    redlatch_guard *refused = NULL;
+    redlatch_guard *fifth = NULL, *refused = NULL;
     EXPECT(REDLATCH_OK, redlatch_lock(client, "a", 2000, 0, &first));
     EXPECT(REDLATCH_OK, redlatch_lock(client, "b", 2000, 0, &second));
     EXPECT(REDLATCH_OK, redlatch_lock(client, "c", 2000, 0, &third));
     EXPECT(REDLATCH_OK, redlatch_lock(client, "e", 2000, 0, &fourth));
-    struct told *by_fourth = watch(fourth);
+    EXPECT(REDLATCH_OK, redlatch_lock(client, "f", 2000, 0, &fifth));
+    struct told *by_fourth = watch(fourth), *by_fifth = watch(fifth);
     struct told *by_first = watch(first), *by_second = watch(second), *by_third = watch(third);
     by_second->drops = &second;
+    by_first->releases = &fifth; /* which is lost as well by then, or is about to be */
+    by_first->by_released = by_fifth;
     reach("held");
 
     wait_for(&by_first->times);
@@ -90,12 +104,11 @@ int main(int argc, char **argv) {
     redlatch_drop(&third);
     ASSERT(by_third->has_left);
     wait_for(&by_fourth->times);
-    EXPECT(REDLATCH_OK, redlatch_start_release(&fourth, released, by_fourth));
-    ASSERT(fourth == NULL);
-    pthread_mutex_lock(&mutex);
-    while (by_fourth->has_left < 2) pthread_cond_wait(&changed, &mutex);
-    pthread_mutex_unlock(&mutex);
+    start_release(&fourth, by_fourth);
+    wait_for(&by_fourth->is_released);
+    wait_for(&by_fifth->is_released);
     free(by_fourth);
+    free(by_fifth);
     free(by_second);
     free(by_third);
     redlatch_client_free(&client);
