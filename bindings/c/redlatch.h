@@ -1,5 +1,4 @@
-/* redlatch: a distributed lock for programs that block. README.md has an example, a daemon, and how
- * to link.
+/* redlatch: a distributed lock. README.md has an example, a daemon, event loops, and how to link.
  *
  * Guarantees, times and errors are those of the Rust library: src/guide/guarantees.md.
  *
@@ -214,7 +213,8 @@ REDLATCH_CHECKED redlatch_status redlatch_acquire(const redlatch_client *client,
  * to be called once, whatever comes of the call, and not in here. Another status: nothing has begun,
  * and `done` is not called. The request and its texts are copied, and may be freed at once.
  *
- * `done` gets what redlatch_acquire() returns, and while it runs redlatch_last_error() has the text.
+ * `done` gets what redlatch_acquire() returns, and while it runs redlatch_last_error() has the text;
+ * that of REDLATCH_HELD says whether others hold the lock, or this client itself.
  * After REDLATCH_OK the guard, which otherwise is null, belongs to the program: one that nobody takes
  * keeps the lock, for a day with REDLATCH_KEEP_ALIVE, so give it up where it is not wanted any more.
  * See at the top how callbacks run. It may come before redlatch_start() has returned in its own
