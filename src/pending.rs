@@ -31,10 +31,10 @@ use std::task::{Context, Poll};
 /// the nodes, and a lock that was granted in the same moment is released, or goes to the next that
 /// waits for it. A release goes on.
 ///
-/// It belongs to no thread, so [`Error::HeldByThisThread`] is not returned: a task that holds a
-/// lock and waits for the same one waits for itself. If a callback of the client's
-/// [listener](crate::Builder::on_event) panics, the call ends, and the panic continues where it is
-/// polled.
+/// It belongs to no thread, unless the request [names one](crate::LockRequest::for_thread), so
+/// [`Error::HeldByThisThread`] is not returned: a task that holds a lock and waits for the same one
+/// waits for itself. If a callback of the client's [listener](crate::Builder::on_event) panics, the
+/// call ends, and the panic continues where it is polled.
 #[must_use = "it does nothing until it is polled"]
 pub struct Pending<T> {
     core: Arc<Core>,

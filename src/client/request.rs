@@ -368,7 +368,8 @@ impl LockRequest<'_> {
     /// programs that call in one thread for another, such as a binding to another language; and
     /// with `None` for those whose guard leaves the thread that calls: from `spawn_blocking`, or
     /// from a pool. Then no thread in particular holds the lock, and none is said to wait for
-    /// itself: see [`Event::HeldByThisThread`](crate::Event::HeldByThisThread) and
+    /// itself. A call [without a thread](crate::Pending) is for none unless this names one. See
+    /// [`Event::HeldByThisThread`](crate::Event::HeldByThisThread) and
     /// [`own_holder`](Self::own_holder).
     pub fn for_thread(mut self, thread: Option<ThreadId>) -> Self {
         self.settings.thread = Some(thread);

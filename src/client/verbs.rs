@@ -168,8 +168,8 @@ impl LockRequest<'_> {
             keys,
             mut settings,
         } = self;
-        // It belongs to no thread.
-        settings.thread = Some(None);
+        // It belongs to no thread but one that the request names.
+        settings.thread = Some(settings.thread.flatten());
         let client = client.clone();
         let core = Arc::clone(&client.core);
         let call = Box::new(move |driven| {

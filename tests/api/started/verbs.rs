@@ -5,7 +5,7 @@ use std::task::Waker;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Error, LockClient, LockGuard, LockRequest};
+use redlatch::{Error, LockClient, LockGuard, LockRequest, OwnHolder};
 use support::eventually;
 use support::locks::{BRIEF, LIMIT, LONG, connections, take, with_long_timeout};
 use support::servers::Servers;
@@ -125,6 +125,21 @@ fn a_lock_that_has_ended_before_it_is_fetched_is_no_lock() {
     thread::sleep(BRIEF + Duration::from_millis(100));
     let late = block_on(pending);
     assert!(matches!(late, Err(Error::TooSlow { .. })), "{late:?}");
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_call_belongs_to_no_thread_but_the_one_that_its_request_names() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let request = || client.request("name").ttl(LONG);
+    let this = Some(thread::current().id());
+    let lock = block_on(request().lock_async()).expect("it is free");
+    assert_eq!(request().own_holder(), Some(OwnHolder::OtherThread));
+    drop(lock);
+    let lock = block_on(request().for_thread(this).lock_async()).expect("it is free");
+    assert_eq!(request().own_holder(), Some(OwnHolder::ThisThread));
+    drop(lock);
     await_keys(&servers, &[]);
 }
 
