@@ -211,20 +211,3 @@ impl CallingThread {
         Self(thread::current().id())
     }
 }
-
-/// Cancels calls that wait.
-#[pyclass(frozen, module = "redlatch._native")]
-pub(crate) struct CancelToken(pub(crate) redlatch::CancelToken);
-
-#[pymethods]
-impl CancelToken {
-    #[new]
-    fn new() -> Self {
-        Self(redlatch::CancelToken::new())
-    }
-
-    /// Ends the calls that were given it, now and from now on.
-    fn cancel(&self) {
-        self.0.cancel();
-    }
-}

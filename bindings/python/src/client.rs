@@ -1,18 +1,17 @@
 //! The client, which is built anew in each process that uses it.
 
 use crate::arguments::{Given, Names, Seconds, Timeout, urls};
-use crate::calls::{
-    CallingThread, CancelToken, contained, detached, is_ending, let_go, undisturbed,
-};
+use crate::calls::{CallingThread, contained, detached, is_ending, let_go, undisturbed};
 use crate::errors::{closed, raise};
 use crate::events;
-use crate::lock::Lock;
+use crate::lock::{Lock, outcome};
+use crate::started::StartedCall;
 use crate::views::own_holder;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use redlatch::error::LockTokenError;
-use redlatch::{Builder, LockClient, LockRequest, LockToken, TlsSettings};
+use redlatch::{Builder, Error, LockClient, LockRequest, LockToken, TlsSettings};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -181,7 +180,7 @@ impl Client {
 
     /// Takes a lock. `wait`: 0 does not wait, and `None` waits as long as it takes. `goes_on`:
     /// another call follows if this one fails, so that it did is no news.
-    #[pyo3(signature = (names, ttl, wait, cancelled_by, log_calls, goes_on, shared, **request))]
+    #[pyo3(signature = (names, ttl, wait, log_calls, goes_on, shared, **request))]
     #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
     fn acquire(
         &self,
@@ -189,7 +188,6 @@ impl Client {
         names: Names,
         ttl: Seconds,
         wait: Timeout,
-        cancelled_by: Option<&CancelToken>,
         log_calls: bool,
         goes_on: bool,
         shared: Bound<'_, PyAny>,
@@ -203,10 +201,7 @@ impl Client {
             value: shared,
         }
         .flag()?;
-        let mut request = requested(&client, &names, ttl, shared, request)?;
-        if let Some(token) = cancelled_by {
-            request = request.cancelled_by(&token.0);
-        }
+        let request = requested(&client, &names, ttl, shared, request)?;
         let taken = detached(py, || {
             let _quiet = goes_on.then(events::without_failures);
             match wait.0 {
@@ -216,6 +211,43 @@ impl Client {
             }
         })?;
         Ok(taken.map(|guard| Lock::new(guard, id, shared)))
+    }
+
+    /// Begins to take a lock, as `acquire` does, and returns at once.
+    #[pyo3(signature = (names, ttl, wait, log_calls, shared, **request))]
+    #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
+    fn start(
+        &self,
+        py: Python<'_>,
+        names: Names,
+        ttl: Seconds,
+        wait: Timeout,
+        log_calls: bool,
+        shared: Bound<'_, PyAny>,
+        request: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<StartedCall> {
+        events::log_calls(log_calls);
+        let id = self.id(py);
+        let client = self.here(py)?;
+        let shared = Given {
+            name: "shared",
+            value: shared,
+        }
+        .flag()?;
+        let request = requested(&client, &names, ttl, shared, request)?;
+        StartedCall::begin(py, |token, end| {
+            let request = request.cancelled_by(token);
+            let ended = move |taken| match taken {
+                Err(error @ Error::Spawn(_)) => end.refuse(outcome(Err(error), id, shared)),
+                taken => end.set(outcome(taken, id, shared)),
+            };
+            match wait.0 {
+                None => request
+                    .lock_async()
+                    .then(move |taken| ended(taken.map(Some))),
+                Some(wait) => request.try_lock_for_async(wait).then(ended),
+            }
+        })
     }
 
     /// What the client knows of a lock that a call did not get: which of its own threads holds it,

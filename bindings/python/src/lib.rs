@@ -1,6 +1,6 @@
-//! `redlatch._native`: the blocking calls of redlatch for Python. What a program imports is the
-//! package in `python/redlatch`, which adds what Python alone has: context managers of asyncio,
-//! decorators, signals during a wait.
+//! `redlatch._native`: the calls of redlatch for Python, blocking and [started]. What a program
+//! imports is the package in `python/redlatch`, which adds what Python alone has: context managers
+//! of asyncio and trio, decorators, signals during a wait.
 //!
 //! No rule about a lock is here. What must stay true:
 //!
@@ -24,6 +24,7 @@ mod events;
 mod jobs;
 mod lock;
 mod registers;
+mod started;
 mod testing;
 mod views;
 
@@ -36,17 +37,19 @@ mod _native {
     #[pymodule_export]
     use arguments::limit;
     #[pymodule_export]
-    use calls::{Callback, CallingThread, CancelToken, end, forked};
+    use calls::{Callback, CallingThread, end, forked};
     #[pymodule_export]
     use client::{Client, resume};
     #[pymodule_export]
     use events::Records;
     #[pymodule_export]
-    use jobs::{OncePerCall, campaign, forget, leader};
+    use jobs::{Candidacy, OncePerCall, forget, leader};
     #[pymodule_export]
     use lock::Lock;
     #[pymodule_export]
     use registers::{Register, Version, form_registers, register};
+    #[pymodule_export]
+    use started::StartedCall;
     #[pymodule_export]
     use testing::{Ensemble, Nodes};
     #[pymodule_export]

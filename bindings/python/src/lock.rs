@@ -4,10 +4,11 @@ use crate::arguments::Seconds;
 use crate::calls::{Callback, attached, contained, detached, in_python, undisturbed};
 use crate::classes::classes;
 use crate::errors::{lost_lock, raise, released};
+use crate::started::{Outcome, StartedCall};
 use crate::views::name;
 use pyo3::exceptions::PyResourceWarning;
 use pyo3::prelude::*;
-use pyo3::{PyTraverseError, PyVisit};
+use pyo3::{IntoPyObjectExt, PyTraverseError, PyVisit};
 use redlatch::{Error, LockGuard};
 use std::ffi::CString;
 use std::process;
@@ -44,6 +45,20 @@ pub(crate) struct Lock {
     /// method of the lock's owner would keep the lock for ever. The mutex is taken with the GIL
     /// only.
     callbacks: Mutex<Vec<Arc<Py<PyAny>>>>,
+}
+
+/// How a call has ended that takes a lock of this client.
+pub(crate) fn outcome(
+    taken: Result<Option<LockGuard>, Error>,
+    client: u64,
+    is_shared: bool,
+) -> Outcome {
+    Box::new(move |py| match taken {
+        Ok(guard) => guard
+            .map(|guard| Lock::new(guard, client, is_shared))
+            .into_py_any(py),
+        Err(error) => Err(raise(py, &error)),
+    })
 }
 
 impl Lock {
@@ -285,6 +300,23 @@ impl Lock {
             Err(error @ Error::Lost(_)) if kind.is_none() => Err(raise(py, &error)),
             _ => Ok(()),
         }
+    }
+
+    /// As [`__exit__`](Self::__exit__), as a call that goes on.
+    #[pyo3(name = "_start_exit")]
+    fn start_exit(&self, py: Python<'_>, kind: &Bound<'_, PyAny>) -> PyResult<StartedCall> {
+        let has_failed = !kind.is_none();
+        StartedCall::begin(py, |_, end| {
+            let Ok(Some(guard)) = self.taken() else {
+                return end.set(Box::new(|py| Ok(py.None())));
+            };
+            guard.release_async().then(move |released| {
+                end.set(Box::new(move |py| match released {
+                    Err(error @ Error::Lost(_)) if !has_failed => Err(raise(py, &error)),
+                    _ => Ok(py.None()),
+                }));
+            });
+        })
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -85,6 +85,17 @@ async def main(): await asyncio.gather(*map(take, ["a", "b", "held", "held"]))
 threading.Thread(target=lambda: asyncio.run(main()), daemon=True).start()
 time.sleep(0.2)
 """,
+    "a loop of trio in a daemon": """
+import trio
+async def take(name):
+    while True:
+        async with client.alock(name): pass
+async def main():
+    async with trio.open_nursery() as nursery:
+        for name in ("a", "b", "held", "held"): nursery.start_soon(take, name)
+threading.Thread(target=lambda: trio.run(main), daemon=True).start()
+time.sleep(0.2)
+""",
     "a loop of asyncio that was never closed": """
 loop = asyncio.new_event_loop()
 waiting = [loop.create_task(client.alock("held")._taken()) for _ in range(10)]

@@ -1,4 +1,4 @@
-"""Blocks of asyncio that one task enters and another one leaves."""
+"""Tasks of asyncio and trio: blocks that one enters and another one leaves, and waits that end."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import threading
 from contextlib import AsyncExitStack
 
 import pytest
+import trio
 
 from conftest import until
-from redlatch import Cancelled, Client, _async, _threads, _waiting, testing
+from redlatch import AlreadyHeld, Cancelled, Client, LockTimeout, _async, _waiting, testing
 from redlatch._blocks import refuse_own
 from redlatch._waiting import wait_async
 
@@ -145,42 +146,70 @@ def test_what_is_granted_to_a_task_whose_loop_is_gone_is_released(client, urls):
     task.get_coro().close()
 
 
-def test_what_is_granted_to_a_task_that_is_cancelled_is_released_in_another_thread(
-    client, monkeypatch
-):
-    """For the time of a round, the loop would stand still."""
-    released = []
-    release = _waiting._release
-
-    def note(done):
-        released.append(threading.current_thread())
-        release(done)
-
+def test_what_is_granted_to_a_task_that_is_cancelled_is_given_back(client, monkeypatch):
     async def main():
         task = asyncio.create_task(client.alock("a", ttl=60).__aenter__())
-
-        def cancel(loop, ended, done):
-            loop.call_soon_threadsafe(task.cancel)
-
-        monkeypatch.setattr(_waiting, "_wake", cancel)
-        monkeypatch.setattr(_waiting, "_release", note)
+        monkeypatch.setattr(_waiting, "_set_ended", lambda ended: task.cancel())
         with pytest.raises(asyncio.CancelledError):
             await task
 
     asyncio.run(main())
     until(lambda: client.inspect("a").state == "free")
-    assert len(released) == 1
-    assert released[0] is not threading.main_thread()
+
+
+def test_a_coroutine_that_is_closed_when_its_loop_is_gone_leaves_the_queue(client, urls):
+    other = Client(urls, restart_guard=False)
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(client.alock("a")._taken())
+
+    async def queued():
+        while not other.inspect("a").waiters:
+            await asyncio.sleep(0.01)
+
+    with other.lock("a"):
+        loop.run_until_complete(queued())
+        loop.close()
+        task._log_destroy_pending = False
+        task.get_coro().close()
+        until(lambda: not other.inspect("a").waiters)
+
+
+def test_a_loop_that_ends_cancels_its_tasks_and_they_leave_the_queue(client, urls):
+    other = Client(urls, restart_guard=False)
+
+    async def main():
+        task = asyncio.create_task(client.alock("a")._taken())
+        while not other.inspect("a").waiters:
+            await asyncio.sleep(0.01)
+        return task
+
+    with other.lock("a"):
+        assert asyncio.run(main()).cancelled()
+        until(lambda: not other.inspect("a").waiters)
+
+
+class Refuses:
+    """A call that ends when it is told to, and then raises."""
+
+    is_refused = False
+
+    def __init__(self):
+        self.wake = None
+
+    def wake_by(self, wake):
+        self.wake = wake
+        return True
+
+    def result(self):
+        raise Cancelled("the call was cancelled")
+
+    def cancel(self):
+        pass
 
 
 @pytest.mark.parametrize("turns", range(4))
-def test_a_loop_that_stops_amid_the_end_of_a_wait_complains_of_nothing(monkeypatch, turns):
-    monkeypatch.setattr(_threads, "IDLE_MAX", 0)
-    go_on, complaints = threading.Event(), []
-
-    def call(cancel):
-        go_on.wait()
-        raise Cancelled("the call was cancelled")
+def test_a_loop_that_stops_amid_the_end_of_a_wait_complains_of_nothing(turns):
+    complaints = []
 
     def turn():
         loop.call_soon(loop.stop)
@@ -188,15 +217,13 @@ def test_a_loop_that_stops_amid_the_end_of_a_wait_complains_of_nothing(monkeypat
 
     loop = asyncio.new_event_loop()
     loop.set_exception_handler(lambda loop, context: complaints.append(context["message"]))
-    task = loop.create_task(wait_async(call))
+    call = Refuses()
+    task = loop.create_task(wait_async(lambda: call, lambda: None))
     turn()
-    others = [each for each in threading.enumerate() if each.name == "redlatch-wait"]
-    assert others
     task.cancel()
     while not task.done():
         turn()
-    go_on.set()
-    until(lambda: not any(each.is_alive() for each in others))
+    call.wake()
     for _ in range(turns):
         turn()
     loop.close()
@@ -206,13 +233,13 @@ def test_a_loop_that_stops_amid_the_end_of_a_wait_complains_of_nothing(monkeypat
 
 
 def test_a_block_that_is_left_is_none_that_its_task_is_in(client, monkeypatch):
-    """Its release may still wait for a thread; who waits for the lock waits for that."""
+    """Its release may not have begun yet; who waits for the lock waits for that."""
     asked = []
 
-    async def asks_first(call, **settings):
+    async def asks_first(start, call):
         refuse_own(client._core, "a", is_async=True)
         asked.append(call)
-        return await wait_async(call, **settings)
+        return await wait_async(start, call)
 
     async def main():
         async with client.alock("a", ttl=60):
@@ -235,3 +262,101 @@ def test_whether_a_lock_is_held_is_told_while_nodes_are_asked_to_release_it():
         nodes.resume(0)
         nodes.resume(1)
         leaves.join()
+
+
+def test_under_trio_tasks_wait_exclude_each_other_and_leave_their_own_blocks(client, urls):
+    other = Client(urls, restart_guard=False)
+    order = []
+
+    async def work(number):
+        async with client.alock("a") as lock:
+            order.append(number)
+            await trio.sleep(0.001)
+            lock.ensure_held()
+            order.append(number)
+
+    async def read(inside, leave, turn):
+        async with readers as lock:
+            inside.append(lock)
+            await leave[turn].wait()
+            assert lock.is_held
+        assert not lock.is_held
+
+    async def waits_in_vain():
+        with pytest.raises(LockTimeout):
+            await client.alock("a", timeout=0.05)
+
+    async def main():
+        async with trio.open_nursery() as nursery:
+            for number in range(100):
+                nursery.start_soon(work, number)
+        assert order[::2] == order[1::2] and sorted(order[::2]) == list(range(100))
+        inside, leave = [], [trio.Event(), trio.Event()]
+        async with trio.open_nursery() as nursery:
+            for turn in (1, 0):
+                nursery.start_soon(read, inside, leave, turn)
+                while len(inside) < 2 - turn:
+                    await trio.sleep(0.01)
+            leave[0].set()
+            while all(lock.is_held for lock in inside):
+                await trio.sleep(0.01)
+            leave[1].set()
+        async with client.alock("a"):
+            with pytest.raises(AlreadyHeld, match="this task"):
+                await client.alock("a", timeout=60)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(waits_in_vain)
+
+    readers = client.alock("b", shared=True)
+    trio.run(main)
+    assert {other.inspect(name).state for name in "ab"} == {"free"}
+
+
+def test_under_trio_a_wait_that_is_cancelled_leaves_the_queue(client, urls):
+    other = Client(urls, restart_guard=False)
+
+    async def cancels(scope):
+        while not other.inspect("a").waiters:
+            await trio.sleep(0.01)
+        scope.cancel()
+
+    async def main():
+        with other.lock("a"):
+            async with trio.open_nursery() as nursery:
+                with trio.CancelScope() as scope:
+                    nursery.start_soon(cancels, scope)
+                    await client.alock("a")
+                assert scope.cancelled_caught
+            while other.inspect("a").waiters:
+                await trio.sleep(0.01)
+        with trio.CancelScope() as scope:
+            async with client.alock("a", timeout=30):
+                scope.cancel()
+                await trio.sleep(1)
+
+    trio.run(main)
+    until(lambda: other.inspect("a").state == "free")
+
+
+def test_a_guest_of_a_loop_of_asyncio_waits_as_trio_does(client):
+    async def takes():
+        async with client.alock("a") as lock:
+            await trio.sleep(0.001)
+            return lock.is_held
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        trio.lowlevel.start_guest_run(
+            takes,
+            run_sync_soon_threadsafe=loop.call_soon_threadsafe,
+            done_callback=done.set_result,
+        )
+        assert (await done).unwrap()
+        assert await takes_here()
+
+    async def takes_here():
+        async with client.alock("a") as lock:
+            return lock.is_held
+
+    asyncio.run(main())

@@ -205,9 +205,9 @@ def test_a_call_of_a_coroutine_stays_with_the_redirect_it_began_in(production, m
     redirect = testing.redirect(client)
     wait = _async.wait_async
 
-    async def ends_first(call, **settings):
+    async def ends_first(start, call):
         redirect.__exit__()
-        return await wait(call, **settings)
+        return await wait(start, call)
 
     async def main():
         redirect.__enter__()
@@ -242,9 +242,9 @@ def test_a_call_that_began_in_a_redirect_asks_no_other_nodes_after_it(
     stack = ExitStack()
     nodes = stack.enter_context(testing.redirect(client))
 
-    def wait(call):
+    def wait(_start, call):
         stack.close()
-        return call(None)
+        return call()
 
     monkeypatch.setattr(module, "wait", wait)
     with redlatch.Client(nodes).lock("a"), pytest.raises(redlatch.Cancelled):

@@ -155,6 +155,19 @@ class Everything:
     def acquire(self, **passed):
         self.passed = passed
 
+    def start(self, **passed):
+        self.passed = passed
+        return self
+
+    def wake_by(self, _wake):
+        return False
+
+    def result(self):
+        return None
+
+    def cancel(self):
+        """It has ended."""
+
     def obstacle(self, **_asked):
         return None, None
 

@@ -48,6 +48,38 @@ except KeyboardInterrupt:
     until(lambda: all(server.keys() == b"*0\r\n" for server in servers))
 
 
+GEVENT = "from gevent import monkey; monkey.patch_all()\n"
+
+
+@pytest.mark.parametrize(
+    "first, run", [("", "asyncio.run(take())"), ("", "trio.run(take)"), (GEVENT, "client.lock('a')")]
+)
+def test_ctrl_c_ends_the_wait_of_a_loop(client, urls, program, first, run):
+    waiting = program(
+        first
+        + PRELUDE
+        + f"""
+import asyncio, trio
+async def take():
+    async with client.alock("a"): pass
+try:
+    {run}
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.stdin.readline()
+""",
+        ",".join(urls),
+    )
+    with client.lock("a"):
+        until(lambda: waiters(client) == 1)
+        waiting.process.send_signal(signal.SIGINT)
+        assert waiting.line() == "interrupted"
+        until(lambda: waiters(client) == 0)
+        code, errors = waiting.end()
+        assert code == 0
+        assert first or not errors, "gevent shows what interrupts its hub"
+
+
 def test_handlers_of_signals_run_during_a_wait_and_it_goes_on(client, urls, program):
     lock = client.lock("a")
     waiting = program(
@@ -272,28 +304,10 @@ def test_a_task_that_is_cancelled_leaves_the_queue(client, urls):
     assert other.inspect("a").state == "free"
 
 
-def test_under_trio_alock_says_what_to_do_and_that_works(client):
-    trio = pytest.importorskip("trio")
-
-    async def main():
-        with pytest.raises(RuntimeError, match="trio.to_thread.run_sync"):
-            async with client.alock("a"):
-                pass
-        order = []
-
-        async def work(number):
-            with await trio.to_thread.run_sync(client.lock, "a") as lock:
-                lock.ensure_held()
-                order.append(number)
-                await trio.sleep(0.01)
-                order.append(number)
-
-        async with trio.open_nursery() as nursery:
-            for number in range(10):
-                nursery.start_soon(work, number)
-        assert order[::2] == order[1::2] and sorted(order[::2]) == list(range(10))
-
-    trio.run(main)
+def test_without_a_loop_alock_says_what_it_is_for(client):
+    taking = client.alock("a")._taken()
+    with pytest.raises(RuntimeError, match="alock is for asyncio and trio"):
+        taking.send(None)
     assert client.inspect("a").state == "free"
 
 

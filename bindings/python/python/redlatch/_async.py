@@ -1,8 +1,7 @@
-"""Locks of asyncio."""
+"""Locks that are awaited."""
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import weakref
 from contextlib import suppress
@@ -10,7 +9,7 @@ from logging import DEBUG
 from typing import Any, Generator, NamedTuple
 
 from . import _native
-from ._blocks import current_task, entered, refuse_own, task_ref
+from ._blocks import Task, current_task, entered, has_ended, refuse_own, task_ref
 from ._log import logger
 from ._native import Lock
 from ._request import Request, Seconds, timed_out
@@ -19,14 +18,14 @@ from ._waiting import wait_async
 
 class _Block(NamedTuple):
     lock: Lock
-    task: weakref.ref[asyncio.Task[Any]] | None
+    task: weakref.ref[Task] | None
 
-    def is_of(self, task: asyncio.Task[Any] | None) -> bool:
+    def is_of(self, task: Task | None) -> bool:
         return self.task is not None and self.task() is task
 
     def has_ended(self) -> bool:
         task = None if self.task is None else self.task()
-        return task is None or task.done()
+        return task is None or has_ended(task)
 
 
 class AsyncLock:
@@ -47,20 +46,19 @@ class AsyncLock:
         return self._taken().__await__()
 
     async def _taken(self) -> Lock:
-        # A redirect may end before the thread of the call begins, and the program's own nodes must
+        # One for all of the call: a redirect may end meanwhile, and the program's own nodes must
         # not be asked then.
         client = self._client.asked()
         asked = self._request
         if self._limit != 0:
             refuse_own(client, asked.names, shared=asked.shared, one_of=asked.one_of, is_async=True)
-        acquire = functools.partial(
-            client.acquire,
-            wait=self._timeout,
-            log_calls=logger.isEnabledFor(DEBUG),
-            goes_on=False,
-            **asked._asdict(),
+        options = dict(
+            asked._asdict(), wait=self._timeout, log_calls=logger.isEnabledFor(DEBUG)
         )
-        lock = await wait_async(lambda cancel: acquire(cancelled_by=cancel))
+        lock = await wait_async(
+            functools.partial(client.start, **options),
+            functools.partial(client.acquire, goes_on=False, **options),
+        )
         if lock is None:
             raise timed_out(client, asked, self._timeout, None)
         return lock
@@ -84,7 +82,8 @@ class AsyncLock:
             lock.__exit__(*error)
         else:
             # Not in the loop's executor: calls that wait for this lock may fill it.
-            await wait_async(lambda _: lock.__exit__(*error), is_brief=True)
+            leave = functools.partial(lock.__exit__, *error)
+            await wait_async(functools.partial(lock._start_exit, error[0]), leave)
 
     def _left(self) -> Lock | None:
         """The lock of the block that this task leaves, which is the last that it has entered. A

@@ -1,7 +1,7 @@
 """Which locks the blocks hold that a thread is in: a call that waits for one of them waits for
 ever, and so is an error.
 
-Only blocks count, and of those without a task of asyncio only the ``with`` statements that the
+Only blocks count, and of those without a task of asyncio or trio only the ``with`` statements that the
 thread is executing: nobody else leaves these. Any other block, such as that of an ``ExitStack``,
 may be left by another thread meanwhile, as a dependency of FastAPI is, which a thread of a pool
 enters and another one leaves. So may a lock without a block.
@@ -20,11 +20,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._errors import AlreadyHeld
 from ._native import Lock
-from ._threads import gevent_has_patched
+from ._waiting import gevent_has_patched, trio_task
 
 if TYPE_CHECKING:
     from . import _native
     from ._request import Name
+
+
+#: Of asyncio, or of trio.
+Task = Any
 
 
 class _Statement(NamedTuple):
@@ -38,8 +42,8 @@ class _Statement(NamedTuple):
 
 class _Block(NamedTuple):
     lock: weakref.ref[Lock]
-    #: The task of asyncio that is in it.
-    task: weakref.ref[asyncio.Task[Any]] | None
+    #: The task that is in it.
+    task: weakref.ref[Task] | None
     #: What has entered it. If a generator has that is itself a context manager, then also what has
     #: entered that one, and so on.
     statements: list[_Statement]
@@ -72,7 +76,7 @@ class _Blocks:
         self._by_lock = kept
         self._before_sweep = max(self.SWEEP_MIN, sum(map(len, kept.values())))
 
-    def inside(self, client: int, name: Name, task: asyncio.Task[Any] | None) -> list[Lock]:
+    def inside(self, client: int, name: Name, task: Task | None) -> list[Lock]:
         """The locks of this name that are held by blocks which must end before this thread goes on,
         or, if it is of a task, before this one goes on."""
         found = []
@@ -128,7 +132,7 @@ def refuse_own(
     is_async: bool = False,
 ) -> None:
     """Raises if a wait for these could never end. A wait stops its thread, and with it all tasks;
-    one of asyncio stops its own task alone."""
+    one of a task stops that alone."""
     blocks = _blocks()
     asked = client.id
     task = current_task() if is_async else None
@@ -200,16 +204,24 @@ def _blocks() -> _Blocks:
     return _of_thread.blocks
 
 
-def current_task() -> asyncio.Task[Any] | None:
+def current_task() -> Task | None:
+    if (task := trio_task()) is not None:
+        return task
     try:
         return asyncio.current_task()
     except RuntimeError:  # no loop runs in this thread
         return None
 
 
-def task_ref() -> weakref.ref[asyncio.Task[Any]] | None:
+def task_ref() -> weakref.ref[Task] | None:
     task = current_task()
     return None if task is None else weakref.ref(task)
+
+
+def has_ended(task: Task) -> bool:
+    if isinstance(task, asyncio.Future):
+        return task.done()
+    return getattr(task.coro, "cr_frame", task) is None
 
 
 def _bytes(name: Name) -> Name:

@@ -23,7 +23,7 @@ from ._native import Lock, Register
 from ._once_per import run_once
 from ._request import TTL, Name, Names, Request, Seconds, attempt_limit, listed, timed_out, urls
 from ._views import Inspection, NodeStatus, OncePerRun
-from ._waiting import calling_thread, end, needs_no_thread, wait
+from ._waiting import calling_thread, end, may_block, wait
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -231,7 +231,7 @@ class Client:
         max_hold: Seconds | None = None,
         hold_at_least: Seconds | None = None,
     ) -> AsyncLock:
-        """As :meth:`lock`, for asyncio: ``async with client.alock("orders:42") as lock``."""
+        """As :meth:`lock`, for asyncio and trio: ``async with client.alock("a") as lock``."""
         request = Request(
             listed(name), ttl, keep_alive, fenced, shared, one_of, owner,
             min_validity, max_hold, hold_at_least,
@@ -349,29 +349,30 @@ class Client:
         # One for all of the call: a redirect may end meanwhile, and the program's own nodes must
         # not be asked then.
         core = self._core.asked()
-        acquire = functools.partial(
-            core.acquire,
-            log_calls=logger.isEnabledFor(DEBUG),
-            thread=calling_thread(),
-            **request._asdict(),
+        options = dict(
+            request._asdict(), log_calls=logger.isEnabledFor(DEBUG), thread=calling_thread()
         )
+        acquire = functools.partial(core.acquire, **options)
         if limit != 0:
             refuse_own(core, request.names, shared=request.shared, one_of=request.one_of)
-        if limit == 0 or needs_no_thread():
-            return acquire(wait=limit, cancelled_by=None, goes_on=False)
+        if limit == 0 or may_block():
+            return acquire(wait=limit, goes_on=False)
         began = time.monotonic()
-        # Most locks are free, and then no thread is needed to wait in. But against silent nodes, an
-        # attempt may take longer than a short limit.
+        # Most locks are free, and one is taken faster by this thread than by a call that goes on
+        # elsewhere. But against silent nodes, an attempt may take longer than a short limit.
         if limit is None or limit >= self._attempt_limit:
             try:
-                lock = acquire(wait=0, cancelled_by=None, goes_on=True)
+                lock = acquire(wait=0, goes_on=True)
             except NoQuorum:
                 lock = None  # waiting may help, or fails for the same reason
             if lock is not None:
                 return lock
             if limit is not None:
                 limit = max(limit - (time.monotonic() - began), 0)
-        return wait(lambda cancel: acquire(wait=limit, cancelled_by=cancel, goes_on=False))
+        return wait(
+            functools.partial(core.start, wait=limit, **options),
+            functools.partial(acquire, wait=limit, goes_on=False),
+        )
 
     def cancel(self) -> None:
         """Ends all waits of this client, now and from now on, with :class:`Cancelled`.

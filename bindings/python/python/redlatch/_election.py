@@ -37,11 +37,8 @@ class Election:
                     f"this client itself leads {self._name!r}, in a block that this thread is in: "
                     "another term would wait for the end of this one"
                 ) from None
-        lock = wait(
-            lambda cancel: _native.campaign(
-                client, self._name, self._candidate, self._ttl, timeout, cancel
-            )
-        )
+        candidacy = _native.Candidacy(client, self._name, self._candidate, self._ttl, timeout)
+        lock = wait(candidacy.start, candidacy.campaign)
         if lock is None:
             own, _ = client.obstacle(self._name, self._ttl, shared=False)
             leader = "another candidate" if own is None else "this client itself"

@@ -29,7 +29,7 @@ def run_once(
     if is_generator_function(job):
         raise TypeError("the job is a generator: it would not have run")
     call = _native.OncePerCall(client, name, period, tolerance, retry_failed, exact)
-    run = wait(lambda _: call.next(), is_brief=True)
+    run = wait(call.start_next, call.next)
     if run is not None:
         return run
     try:
@@ -41,8 +41,8 @@ def run_once(
             )
     except BaseException:
         call.tell(False)
-        wait(lambda _: call.next(), is_brief=True)
+        wait(call.start_next, call.next)
         raise
     call.tell(True)
-    run = wait(lambda _: call.next(), is_brief=True)
+    run = wait(call.start_next, call.next)
     return replace(run, value=value) if run else OncePerRun(True, value)
