@@ -24,8 +24,8 @@ pub(crate) use events::{EventRecorder, Events};
 pub(crate) use operator::{KeyListing, Operator};
 #[cfg(feature = "registers")]
 pub(crate) use quorum::{
-    CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed, Quorum, RegisterMemory,
-    ReportedVotes,
+    CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed, Contribution, Quorum,
+    RegisterMemory, ReportedVotes,
 };
 pub(crate) use started::Started;
 

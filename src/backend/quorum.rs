@@ -3,8 +3,8 @@
 mod memory;
 
 pub(crate) use memory::{
-    CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed, RegisterMemory,
-    ReportedVotes,
+    CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed, Contribution,
+    RegisterMemory, ReportedVotes,
 };
 
 use crate::engine::{Node, NodeSet, QueueWait, Token};

@@ -1,5 +1,6 @@
 //! Small values that a majority of the nodes agrees on: see [`LockClient::register`].
 
+mod caller;
 mod change;
 mod group;
 mod list;
@@ -7,6 +8,8 @@ mod nodes;
 mod read;
 mod repair;
 mod report;
+mod turn;
+mod votes;
 mod watch;
 
 pub use group::Registers;
@@ -14,12 +17,14 @@ pub use list::{RegisterList, Swept};
 #[doc(inline)]
 pub use redlatch_registers::Version;
 
+use crate::backend::at_once;
 use crate::client::LockClient;
 use crate::clock::{self, WallTime};
 use crate::error::RegisterError;
 use crate::fencing::FencingToken;
 use redlatch_registers::{Change, Draft, RegisterCommand, RegisterKeys, Stored};
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 
 /// The longest value, in bytes. Every read returns it from all nodes, and every change sends it to
@@ -92,8 +97,9 @@ impl Register {
     ///
     /// Too few nodes gave an answer that counts, or the nodes are not a group.
     pub fn read(&self) -> Result<Option<Value>, RegisterError> {
-        self.look(&RegisterCommand::Read { watcher: None })
-            .map(|look| look.value)
+        let command = RegisterCommand::Read { watcher: None };
+        let look = at_once(pin!(self.look(&command)))?;
+        Ok(look.value)
     }
 
     /// Replaces the value by what `change` makes of it; `None` deletes it. Takes one round if this
@@ -350,10 +356,9 @@ impl Register {
     /// Creates it with this value, in one round. Nobody else may give it one before: see
     /// [`Change::create`](redlatch_registers::Change::create).
     pub(in crate::registers) fn create(&self, value: &[u8]) -> Result<(), RegisterError> {
-        self.run_with(&Arc::default(), Change::create, |draft: &mut Draft| {
-            put(draft, Some(value.to_vec()))
-        })
-        .map(|_| ())
+        let alone = Arc::default();
+        let put = |draft: &mut Draft| put(draft, Some(value.to_vec()));
+        at_once(pin!(self.run_with(&alone, Change::create, put))).map(|_| ())
     }
 
     /// Raises the last bytes of the value in place, if no other ballot is promised, and reads it.
@@ -361,8 +366,9 @@ impl Register {
         &self,
         levels: Arc<[u8]>,
     ) -> Result<Option<Value>, RegisterError> {
-        self.look(&RegisterCommand::Raise(levels))
-            .map(|look| look.value)
+        let command = RegisterCommand::Raise(levels);
+        let look = at_once(pin!(self.look(&command)))?;
+        Ok(look.value)
     }
 
     /// As [`change`](Self::change), with a result. The value is written only if it becomes another
@@ -372,7 +378,7 @@ impl Register {
         &self,
         mut change: impl FnMut(&mut Option<Vec<u8>>) -> Result<T, RegisterError>,
     ) -> Result<T, RegisterError> {
-        let updated = self.run_alone(|draft| {
+        let update = self.run_alone(|draft| {
             let before = draft.current().map(|value| value.bytes().to_vec());
             let mut after = before.clone();
             let result = change(&mut after)?;
@@ -380,7 +386,8 @@ impl Register {
                 put(draft, after)?;
             }
             Ok(result)
-        })?;
-        Ok(updated.0)
+        });
+        let (result, _) = at_once(pin!(update))?;
+        Ok(result)
     }
 }

@@ -14,6 +14,7 @@ pub use redlatch_registers::transaction::{PARTICIPANT_NAME_MAX, PARTICIPANTS_MAX
 #[cfg(doc)]
 use super::register::Registers;
 use super::register::Value;
+use crate::backend::at_once;
 use crate::client::LockClient;
 use crate::clock;
 use crate::entropy::draw;
@@ -22,6 +23,7 @@ use record_register::{RecordRegister, read};
 use redlatch_registers::transaction::{Disk, Record, RecordState, TransactionSide};
 use side::{LEFT, Side};
 use sides::Sides;
+use std::pin::pin;
 use std::time::Duration;
 
 /// What precedes the id in the name of the record's register. Users' names cannot contain it.
@@ -60,12 +62,13 @@ impl Transactions<'_> {
         let record = Record::begin(names, clock::wall_micros())?;
         let id = self.create(&record)?;
         let nodes = self.client.core.register_nodes()?;
-        nodes.quorum.memory().began(id, record);
+        nodes.caller.memory().began(id, record);
         Ok(id)
     }
 
     fn create(&self, record: &Record) -> Result<TransactionId, TransactionError> {
-        let group = self.client.core.register_nodes()?.group()?.id;
+        let nodes = self.client.core.register_nodes()?;
+        let group = at_once(pin!(nodes.group()))?.id;
         let id = draw_id(group)?;
         // Nobody knows the name yet, and nobody makes a record of none.
         match self.record(&id)?.register.create(&record.to_bytes()) {
@@ -231,7 +234,7 @@ impl Transactions<'_> {
     /// open, so it need not be looked at.
     fn begun_by_this_client(&self, id: &TransactionId, name: &str, disk: Disk) -> Option<Record> {
         let nodes = self.client.core.register_nodes().ok()?;
-        let begun = nodes.quorum.memory().joins(id, name);
+        let begun = nodes.caller.memory().joins(id, name);
         begun.filter(|_| disk == Disk::Nothing)
     }
 

@@ -225,17 +225,14 @@ impl Drop for Combiner {
 pub(crate) struct Contribution(Sender<CombinerMessage>);
 
 impl Contribution {
-    /// Has the thread make its change of the draft. One that panics makes none.
-    pub(crate) fn change(&self, draft: &mut Draft) {
+    /// Has the thread make its change of the draft, which it gives back. One that is gone, or
+    /// panics, gives none.
+    pub(crate) fn begin_change(&self, draft: &mut Draft) -> Receiver<Draft> {
         draft.share();
         let (back, changed) = bounded(1);
-        let is_there = self
-            .0
-            .send(CombinerMessage::Change(draft.clone(), back))
-            .is_ok();
-        if let (true, Ok(changed)) = (is_there, changed.recv()) {
-            *draft = changed;
-        }
+        // Of a thread that is gone, the way back is dropped with the message.
+        let _ = self.0.send(CombinerMessage::Change(draft.clone(), back));
+        changed
     }
 
     pub(crate) fn end(self, result: Result<Committed, RegisterError>) {

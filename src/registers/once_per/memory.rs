@@ -107,7 +107,11 @@ impl<'a> ByRegister<'a> {
     fn time(&self) -> Result<NodesTime, Error> {
         let core = &self.client.core;
         let nodes = core.rules.nodes;
-        let statuses = core.register_nodes()?.quorum.servers(NodeSet::all(nodes));
+        let statuses = core
+            .register_nodes()?
+            .caller
+            .quorum
+            .servers(NodeSet::all(nodes));
         let now = clock::now();
         let readings = statuses.iter().filter_map(|status| status.wall_micros(now));
         let time = NodesTime::new(readings.collect(), nodes, self.schedule.doubt_max());

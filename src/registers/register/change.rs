@@ -2,27 +2,22 @@
 //! change the register at the same time.
 
 use super::Register;
+use super::caller::Caller;
 use super::nodes::{RegisterNodes, RegisterRound};
-use crate::backend::{CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed};
+use super::turn::Turn;
+use crate::backend::{
+    CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed, Contribution,
+};
 use crate::clock;
 use crate::engine::{Backoff, Jitter, Rules};
 use crate::entropy::draw;
 use crate::error::RegisterError;
-use crate::guard::LockGuard;
 use redlatch_registers::{
     Ballot, Change, ChangeEnd, ChangeStep, Draft, Group, Proposer, RegisterCommand, Replies,
 };
 use std::cell::Cell;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
-
-/// How the key of a lock ends in whose queue those stand who change a register at the same time.
-const TURN: &[u8] = b":redlatch:turn";
-
-/// For how long a client has its turn, and for how long it waits for it at most. Whether a change
-/// is made does not depend on it.
-const TURN_TTL: Duration = Duration::from_secs(2);
 
 /// When the counts of ballots begin, in microseconds since 1970: 2020. There is room for the
 /// milliseconds of 34 years.
@@ -37,34 +32,35 @@ const LOOKS_MAX: u32 = 3;
 impl Register {
     /// Makes a change, and returns what `body` has returned for the draft that counts: there may be
     /// several, and it need not be the last one. Returns also how often the nodes were asked.
-    pub(super) fn run<T>(
+    pub(super) async fn run<T>(
         &self,
         body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<(T, u32), RegisterError> {
-        let memory = self.client.core.register_nodes()?.quorum.memory();
-        self.run_with(&memory.register(&self.keys.value), Change::new, body)
+        let combined = self.nodes()?.caller.memory().register(&self.keys.value);
+        self.run_with(&combined, Change::new, body).await
     }
 
     /// The same, without the threads of this client that change the register, and without waiting
     /// for them.
-    pub(super) fn run_alone<T>(
+    pub(super) async fn run_alone<T>(
         &self,
         body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<(T, u32), RegisterError> {
-        self.run_with(&Arc::default(), Change::new, body)
+        self.run_with(&Arc::default(), Change::new, body).await
     }
 
-    pub(super) fn run_with<T>(
+    pub(super) async fn run_with<T>(
         &self,
         combined: &Arc<CombinedRegister>,
         begin: fn(Proposer) -> Change,
         mut body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<(T, u32), RegisterError> {
         let mut drafts: Vec<(Ballot, Result<T, RegisterError>)> = Vec::new();
-        let committed = self.take_part(combined, begin, &mut |draft| {
+        let mut note_draft = |draft: &mut Draft| {
             let result = Changing::call(|| body(draft));
             drafts.push((draft.ballot(), result));
-        })?;
+        };
+        let committed = self.take_part(combined, begin, &mut note_draft).await?;
         let found = drafts
             .into_iter()
             .find(|(ballot, _)| *ballot == committed.ballot);
@@ -73,20 +69,22 @@ impl Register {
     }
 
     /// Makes a change: alone, together with those of other threads, or by one of them.
-    fn take_part(
+    async fn take_part(
         &self,
         combined: &Arc<CombinedRegister>,
         begin: fn(Proposer) -> Change,
         body: &mut dyn FnMut(&mut Draft),
     ) -> Result<Committed, RegisterError> {
         Changing::check()?;
-        let nodes = self.client.core.register_nodes()?;
+        let nodes = self.nodes()?;
         let messages = match combined.join() {
-            CombiningRole::Combine(combiner) => return self.combine(nodes, &combiner, begin, body),
+            CombiningRole::Combine(combiner) => {
+                return self.combine(nodes, &combiner, begin, body).await;
+            }
             CombiningRole::Contribute(messages) => messages,
         };
         loop {
-            match messages.recv() {
+            match nodes.caller.receive(&messages).await {
                 Ok(CombinerMessage::Change(mut draft, back)) => {
                     body(&mut draft);
                     // A combiner that is gone has no use for it.
@@ -94,7 +92,7 @@ impl Register {
                 }
                 Ok(CombinerMessage::End(result)) => return result,
                 Ok(CombinerMessage::Combine(combiner)) => {
-                    return self.combine(nodes, &combiner, begin, body);
+                    return self.combine(nodes, &combiner, begin, body).await;
                 }
                 // The combiner has panicked: its change may have been sent.
                 Err(_) => return Err(RegisterError::Unknown),
@@ -103,21 +101,20 @@ impl Register {
     }
 
     /// Makes the change together with those of the threads that wait.
-    fn combine(
+    async fn combine(
         &self,
         nodes: RegisterNodes<'_>,
         combiner: &Combiner,
         begin: fn(Proposer) -> Change,
         body: &mut dyn FnMut(&mut Draft),
     ) -> Result<Committed, RegisterError> {
-        let mut contributions = None;
-        let result = self.run_change(nodes, combiner, begin, &mut |draft: &mut Draft| {
-            body(draft);
-            // Not before: if that panics, the threads that wait go on without this one.
-            let contributions = contributions.get_or_insert_with(|| combiner.contributions());
-            contributions.iter().for_each(|it| it.change(draft));
-        });
-        for contribution in contributions.into_iter().flatten() {
+        let mut changes = CombinedChanges {
+            body,
+            combiner,
+            contributions: None,
+        };
+        let result = self.run_change(nodes, begin, &mut changes).await;
+        for contribution in changes.contributions.into_iter().flatten() {
             contribution.end(result.clone());
         }
         if let Err(RegisterError::NoQuorum { error, .. }) = &result {
@@ -132,16 +129,16 @@ impl Register {
         result
     }
 
-    fn run_change(
+    async fn run_change(
         &self,
         nodes: RegisterNodes<'_>,
-        combiner: &Combiner,
         begin: fn(Proposer) -> Change,
-        draw_up: &mut dyn FnMut(&mut Draft),
+        changes: &mut CombinedChanges<'_>,
     ) -> Result<Committed, RegisterError> {
-        let group = nodes.group()?;
+        let group = nodes.group().await?;
         let entropy = draw().ok_or(RegisterError::NoEntropy)?;
-        let mut proposer = combiner
+        let mut proposer = changes
+            .combiner
             .take_proposer()
             .unwrap_or_else(|| Proposer::new(entropy.token));
         proposer.enter(&group);
@@ -150,7 +147,7 @@ impl Register {
             retry_base,
             retry_cap,
             ..
-        } = *self.client.core.rules;
+        } = *nodes.core.rules;
         let mut running = RunningChange {
             register: self,
             nodes,
@@ -164,10 +161,36 @@ impl Register {
             has_queued: false,
             turn: None,
         };
-        let end = running.run(draw_up);
-        let result = running.result(end);
-        combiner.keep(running.change.into_proposer());
+        let end = running.run(changes).await;
+        let result = running.result(end).await;
+        changes.combiner.keep(running.change.into_proposer());
         result
+    }
+}
+
+/// The changes that are made as one: the combiner's own, and from its first draft on those of the
+/// threads that wait.
+struct CombinedChanges<'a> {
+    body: &'a mut dyn FnMut(&mut Draft),
+    combiner: &'a Combiner,
+    /// `None` before the first draft.
+    contributions: Option<Vec<Contribution>>,
+}
+
+impl CombinedChanges<'_> {
+    async fn make(&mut self, draft: &mut Draft, caller: Caller<'_>) {
+        (self.body)(draft);
+        // Not before: if that panics, the threads that wait go on without this one.
+        let contributions = self
+            .contributions
+            .get_or_insert_with(|| self.combiner.contributions());
+        for contribution in contributions {
+            let changed = contribution.begin_change(draft);
+            // A thread that panics makes none.
+            if let Ok(changed) = caller.receive(&changed).await {
+                *draft = changed;
+            }
+        }
     }
 }
 
@@ -184,28 +207,29 @@ struct RunningChange<'a> {
     backoff: Backoff,
     /// Has it asked for its turn? It does so once: without one it goes on as before.
     has_queued: bool,
-    turn: Option<LockGuard>,
+    turn: Option<Turn>,
 }
 
 impl RunningChange<'_> {
-    fn run(&mut self, draw_up: &mut dyn FnMut(&mut Draft)) -> ChangeEnd {
+    async fn run(&mut self, changes: &mut CombinedChanges<'_>) -> ChangeEnd {
         loop {
             match self.change.poll() {
                 ChangeStep::Send(command) => {
                     self.has_prepared_last = matches!(command, RegisterCommand::Prepare(_));
-                    let round = self.nodes.ask(&self.register.keys, &self.group, command);
+                    let asked = self.nodes.ask(&self.register.keys, &self.group, command);
+                    let round = asked.await;
                     self.rounds += 1;
-                    if round.replies.are_enough() || !self.look_again(&round.replies) {
+                    if round.replies.are_enough() || !self.look_again(&round.replies).await {
                         self.change.handle(&round.replies);
                     }
                     self.last_round = Some(round);
                 }
                 ChangeStep::Draft(mut draft) => {
-                    draw_up(&mut draft);
+                    changes.make(&mut draft, self.nodes.caller).await;
                     self.change.propose(draft);
                 }
                 ChangeStep::Preempted(_) => {
-                    self.pause();
+                    self.pause().await;
                     self.change.try_again();
                 }
                 ChangeStep::Done(end) => return end,
@@ -215,11 +239,11 @@ impl RunningChange<'_> {
 
     /// Looks at the marks of the nodes, if some of them have no vote. Returns whether the change
     /// has begun again for that.
-    fn look_again(&mut self, replies: &Replies) -> bool {
+    async fn look_again(&mut self, replies: &Replies) -> bool {
         if !replies.lack_votes() || self.looks == LOOKS_MAX {
             return false;
         }
-        let Ok(group) = self.nodes.follow(replies, &self.group) else {
+        let Ok(group) = self.nodes.follow(replies, &self.group).await else {
             return false;
         };
         self.looks += u32::from(group == self.group);
@@ -229,26 +253,20 @@ impl RunningChange<'_> {
     }
 
     /// Another client came first: this one takes its turn, if it has not done so.
-    fn pause(&mut self) {
-        if self.change.may_be_made() {
-            return thread::sleep(self.backoff.next_delay_within(Duration::ZERO, PAUSE_URGENT));
-        }
-        if self.has_queued {
-            return thread::sleep(self.backoff.next_delay(Duration::ZERO));
-        }
-        let client = &self.register.client;
-        let turn = [&self.register.lock, TURN].concat();
-        let ttl = TURN_TTL.min(client.core.max_ttl);
-        self.has_queued = true;
-        let mut request = client
-            .request_key(turn.into())
-            .ttl(ttl)
-            .min_validity(Duration::ZERO);
-        request.settings.counts_in_quarantine = true;
-        self.turn = request.try_lock_for(ttl).ok().flatten();
+    async fn pause(&mut self) {
+        let delay = if self.change.may_be_made() {
+            self.backoff.next_delay_within(Duration::ZERO, PAUSE_URGENT)
+        } else if self.has_queued {
+            self.backoff.next_delay(Duration::ZERO)
+        } else {
+            self.has_queued = true;
+            self.turn = self.register.take_turn().await;
+            return;
+        };
+        self.nodes.caller.pause(delay).await;
     }
 
-    fn result(&mut self, end: ChangeEnd) -> Result<Committed, RegisterError> {
+    async fn result(&mut self, end: ChangeEnd) -> Result<Committed, RegisterError> {
         match (end, self.last_round.take()) {
             (ChangeEnd::Committed(ballot) | ChangeEnd::Unchanged(ballot), round) => {
                 if self.has_prepared_last {
@@ -256,7 +274,7 @@ impl RunningChange<'_> {
                     self.nodes.forget_promises(&self.register.keys, &self.group);
                 }
                 if round.is_some_and(|round| round.replies.lack_votes()) {
-                    self.nodes.renew_votes();
+                    self.nodes.renew_votes().await;
                 }
                 Ok(Committed {
                     ballot,

@@ -2,11 +2,12 @@
 //! promised, and with one node in the place of another.
 
 use super::Register;
-use super::repair::Repair;
+use crate::backend::at_once;
 use crate::client::LockClient;
 use crate::error::RegisterError;
 use crate::node_url::NodeUrl;
-use redlatch_registers::{Epoch, GROUP_REGISTER, MemberAddress, RegisterKeys};
+use redlatch_registers::{GROUP_REGISTER, MemberAddress, RegisterKeys};
+use std::pin::pin;
 use std::sync::Arc;
 
 /// The registers of a client's nodes as a whole: see [`LockClient::registers`].
@@ -30,7 +31,8 @@ impl Registers<'_> {
     /// are members of one group, that is [`AlreadyFormed`](RegisterError::AlreadyFormed). After any
     /// other error some nodes may be members: see [the guide](crate::guide::registers#the-nodes).
     pub fn form(&self, in_memory: bool) -> Result<(), RegisterError> {
-        self.client.core.register_nodes()?.form(in_memory)
+        let nodes = self.client.core.register_nodes()?;
+        at_once(pin!(nodes.form(in_memory)))
     }
 
     /// Gives each member that answers and has no vote [its
@@ -71,7 +73,6 @@ impl Registers<'_> {
     }
 
     fn repair_with(&self, replaced: Option<&str>) -> Result<Vec<Arc<str>>, RegisterError> {
-        let nodes = self.client.core.register_nodes()?;
         let prefix = &self.client.core.key_prefix[..];
         let keys = RegisterKeys::new(prefix, GROUP_REGISTER);
         let register = Register {
@@ -79,16 +80,7 @@ impl Registers<'_> {
             keys,
             lock: Arc::from(prefix),
         };
-        let mut repaired = Vec::new();
-        // An epoch that another client has decided comes before.
-        for _ in 0..ATTEMPTS_PER_NODE * nodes.count() {
-            let Some(repair) = nodes.begin_repair(replaced)? else {
-                break;
-            };
-            let decided = register.decide(&repair)?;
-            repaired.extend(nodes.end_repair(&repair, &decided)?);
-        }
-        Ok(repaired)
+        at_once(pin!(register.repair(replaced)))
     }
 
     /// Gives a node its vote that was started again and may have forgotten something, as it is.
@@ -100,32 +92,9 @@ impl Registers<'_> {
     ///
     /// The node has no mark of a member of the group, or does not answer.
     pub fn trust(&self, url: &str) -> Result<(), RegisterError> {
-        self.client.core.register_nodes()?.trust(url)
-    }
-}
-
-/// How many epochs are begun for each node at most: another client may repair nodes as well.
-const ATTEMPTS_PER_NODE: usize = 3;
-
-impl Register {
-    /// The epoch that follows, as the group decides it in the epoch before: once.
-    fn decide(&self, repair: &Repair) -> Result<Epoch, RegisterError> {
-        let decided = self.run_alone(|draft| {
-            let decided = draft.current().map(|value| Epoch::read(value.bytes()));
-            match decided {
-                Some(None) => Err(RegisterError::OtherFormat {
-                    url: None,
-                    format: None,
-                }),
-                Some(Some(decided)) if decided.group.epoch > repair.before.group.epoch => {
-                    Ok(decided)
-                }
-                _ => {
-                    draft.put(repair.proposed.to_bytes(), None);
-                    Ok(repair.proposed.clone())
-                }
-            }
-        })?;
-        Ok(decided.0)
+        let nodes = self.client.core.register_nodes()?;
+        // As it is told, which is without a password.
+        let url = NodeUrl::parse(url).map_or_else(|_| "the URL".to_owned(), |url| url.to_string());
+        at_once(pin!(nodes.trust(&url)))
     }
 }

@@ -4,6 +4,7 @@ use super::Register;
 #[cfg(doc)]
 use super::Value;
 use super::group::Registers;
+use crate::backend::at_once;
 use crate::client::{FoundLock, LockClient, Locks};
 use crate::clock;
 use crate::config::is_reserved;
@@ -12,6 +13,7 @@ use crate::name::Name;
 use redlatch_registers::transaction::Record;
 use redlatch_registers::{Draft, RegisterCommand, RegisterKeys};
 use std::iter::FusedIterator;
+use std::pin::pin;
 use std::time::Duration;
 
 /// The registers that [`Registers::list`] lists.
@@ -114,7 +116,7 @@ impl<'a> Registers<'a> {
             {
                 Some(_) => swept.values += usize::from(!register.is_reserved()),
                 None => {
-                    register.remove()?;
+                    at_once(pin!(register.remove()))?;
                     deleted.push(register.keys.value);
                 }
             }
@@ -158,15 +160,18 @@ impl Register {
     }
 
     /// Removes the keys, if there is no value.
-    fn remove(&self) -> Result<(), RegisterError> {
+    async fn remove(&self) -> Result<(), RegisterError> {
         // A deletion that all nodes have accepted is collected by this.
-        self.run_alone(|draft| {
+        let deletion = self.run_alone(|draft| {
             self.delete_if_over(draft);
             Ok(())
-        })?;
-        let nodes = self.client.core.register_nodes()?;
+        });
+        deletion.await?;
+        let nodes = self.nodes()?;
+        let group = nodes.group().await?;
         // Of what was only promised, nobody knows the ballot.
-        nodes.ask(&self.keys, &nodes.group()?, RegisterCommand::Collect(None));
+        let command = RegisterCommand::Collect(None);
+        nodes.ask(&self.keys, &group, command).await;
         Ok(())
     }
 }
@@ -208,7 +213,8 @@ impl RegisterList<'_> {
         {
             return Err(RegisterError::Resource(*error));
         }
-        self.client.core.register_nodes()?.group().map(|_| ())
+        let nodes = self.client.core.register_nodes()?;
+        at_once(pin!(nodes.group())).map(|_| ())
     }
 }
 

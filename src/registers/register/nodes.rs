@@ -5,14 +5,13 @@
 //! connection leads to: the scripts compare both in the step that acts. So what is known here may
 //! be out of date at any time, and costs a round then.
 
-use crate::backend::{Quorum, ReportedVotes};
+use super::caller::Caller;
 use crate::clock;
 use crate::core::Core;
-use crate::engine::{NoVote, Node, NodeSet, quorum};
+use crate::engine::{Node, NodeSet, quorum};
 use crate::error::{NoQuorum, RegisterError};
-use crate::event::Listener;
-use crate::node::{
-    Durability, NodeAnswer, NodeChange, NodeError, NodeReport, NodeState, NodeStatus, RoundOutcome,
+use redlatch_protocol::node::{
+    Durability, NodeAnswer, NodeError, NodeReport, NodeStatus, RoundOutcome,
 };
 use redlatch_registers::{
     Epoch, Group, MarkStep, Member, MembershipView, NoGroup, NodeMark, RegisterCommand,
@@ -29,20 +28,7 @@ const LOOK_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy)]
 pub(crate) struct RegisterNodes<'a> {
     pub(super) core: &'a Core,
-    pub(in crate::registers) quorum: &'a dyn Quorum,
-}
-
-impl Core {
-    /// The nodes that keep registers.
-    pub(crate) fn register_nodes(&self) -> Result<RegisterNodes<'_>, RegisterError> {
-        if self.is_forked() {
-            return Err(RegisterError::OtherProcess);
-        }
-        Ok(RegisterNodes {
-            core: self,
-            quorum: self.backend.operator().quorum()?,
-        })
-    }
+    pub(crate) caller: Caller<'a>,
 }
 
 /// A round of requests about a register.
@@ -118,14 +104,14 @@ impl RegisterNodes<'_> {
     }
 
     /// Asks all nodes, which are members of this group.
-    pub(super) fn ask(
+    pub(super) async fn ask(
         &self,
         keys: &RegisterKeys,
         group: &Group,
         command: RegisterCommand,
     ) -> RegisterRound {
         let request = RegisterRequest::new(keys.clone(), group.to_bytes(), command);
-        let round = self.ask_some(request, self.all());
+        let round = self.ask_some(request, self.all()).await;
         self.note_answers(&round);
         RegisterRound {
             group: Some(group.clone()),
@@ -133,13 +119,13 @@ impl RegisterNodes<'_> {
         }
     }
 
-    pub(super) fn ask_some(&self, request: RegisterRequest, nodes: NodeSet) -> RegisterRound {
+    pub(super) async fn ask_some(&self, request: RegisterRequest, nodes: NodeSet) -> RegisterRound {
         let RoundOutcome {
             said,
             is_watched,
             reports,
             ..
-        } = self.quorum.ask(request, nodes);
+        } = self.caller.ask(request, nodes).await;
         RegisterRound {
             replies: Replies::of(&said),
             reports,
@@ -152,7 +138,7 @@ impl RegisterNodes<'_> {
     pub(super) fn forget_promises(&self, keys: &RegisterKeys, group: &Group) {
         let command = RegisterCommand::Collect(None);
         let request = RegisterRequest::new(keys.clone(), group.to_bytes(), command);
-        self.quorum.tell(request);
+        self.caller.tell(request);
     }
 }
 
@@ -190,15 +176,19 @@ impl GroupInspection {
 
 impl RegisterNodes<'_> {
     /// Takes a step with the marks of these nodes. Returns those that have answered.
-    pub(super) fn mark(&self, step: &MarkStep, nodes: NodeSet) -> (Vec<NodeMark>, RegisterRound) {
+    pub(super) async fn mark(
+        &self,
+        step: &MarkStep,
+        nodes: NodeSet,
+    ) -> (Vec<NodeMark>, RegisterRound) {
         let request = RegisterRequest::of_marks(&self.core.key_prefix, step.clone());
-        let round = self.ask_some(request, nodes);
+        let round = self.ask_some(request, nodes).await;
         (round.replies.marks(), round)
     }
 
     /// Looks at the marks of the nodes, and at how they keep their data.
-    pub(super) fn inspect_group(&self) -> Result<GroupInspection, RegisterError> {
-        let (seen, round) = self.mark(&MarkStep::Look, self.all());
+    pub(super) async fn inspect_group(&self) -> Result<GroupInspection, RegisterError> {
+        let (seen, round) = self.mark(&MarkStep::Look, self.all()).await;
         let answered: NodeSet = seen.iter().map(|it| it.node).collect();
         let is_known = answered.len() >= quorum(self.count());
         let view = MembershipView::new(seen, self.count()).map_err(|error| match error {
@@ -212,55 +202,62 @@ impl RegisterNodes<'_> {
         Ok(GroupInspection {
             view,
             round,
-            statuses: self.quorum.servers(answered),
+            statuses: self.caller.servers(answered).await,
         })
     }
 
     /// The group, as it was when it was looked at last.
-    pub(crate) fn group(&self) -> Result<Group, RegisterError> {
-        let known = self.quorum.memory().group().clone();
-        known.map_or_else(|| self.learn_group(), |(epoch, _)| Ok(epoch.group))
+    pub(crate) async fn group(&self) -> Result<Group, RegisterError> {
+        let known = self.caller.memory().group().clone();
+        match known {
+            Some((epoch, _)) => Ok(epoch.group),
+            None => self.learn_group().await,
+        }
     }
 
     /// Goes on with the group after nodes have refused because of their marks.
     ///
     /// A look at all marks takes several rounds, and a value remembers only its last changes: so
     /// where a node has named a later epoch, or is in an earlier one, that is acted on at once.
-    pub(super) fn follow(&self, replies: &Replies, group: &Group) -> Result<Group, RegisterError> {
+    pub(super) async fn follow(
+        &self,
+        replies: &Replies,
+        group: &Group,
+    ) -> Result<Group, RegisterError> {
         let later = replies.later(group);
         if let Some(later) = &later {
             self.know(later);
         }
-        let known = self.quorum.memory().group().clone();
+        let known = self.caller.memory().group().clone();
         let Some((epoch, _)) = known else {
-            return self.learn_group();
+            return self.learn_group().await;
         };
         let behind = replies.behind(&epoch);
         if later.is_none() && behind.is_empty() {
-            return self.learn_group();
+            return self.learn_group().await;
         }
         for (node, step) in behind {
-            self.mark(&step, NodeSet::from_iter([node]));
+            self.mark(&step, NodeSet::from_iter([node])).await;
         }
         Ok(epoch.group)
     }
 
     /// Gives nodes that have come back their vote again, unless that was tried a moment ago.
-    pub(super) fn renew_votes(&self) {
-        let looked_at = self.quorum.memory().group().as_ref().map(|(_, at)| *at);
+    pub(super) async fn renew_votes(&self) {
+        let looked_at = self.caller.memory().group().as_ref().map(|(_, at)| *at);
         if looked_at.is_none_or(|at| clock::now().since(at) >= LOOK_PAUSE) {
             // What it finds wrong has no effect while there is a majority.
-            let _ = self.learn_group();
+            let _ = self.learn_group().await;
         }
     }
 
     /// Looks at the marks of the nodes, and at how they keep their data. Nodes that were started
     /// again, and have kept all that they answered, get the mark of their new run; those of an
     /// earlier epoch enter the latest.
-    pub(super) fn learn_group(&self) -> Result<Group, RegisterError> {
-        let inspection = self.inspect_group()?;
+    pub(super) async fn learn_group(&self) -> Result<Group, RegisterError> {
+        let inspection = self.inspect_group().await?;
         let epoch = inspection.view.epoch();
-        let entered = self.enter_all(&inspection, epoch);
+        let entered = self.enter_all(&inspection, epoch).await;
         self.know(epoch);
         let voters = inspection
             .view
@@ -274,23 +271,26 @@ impl RegisterNodes<'_> {
 
     /// From now on this client asks the members of this epoch.
     pub(super) fn know(&self, epoch: &Epoch) {
-        *self.quorum.memory().group() = Some((epoch.clone(), clock::now()));
+        *self.caller.memory().group() = Some((epoch.clone(), clock::now()));
     }
 
     /// The members enter an epoch. Returns those that vote in it since.
-    pub(super) fn enter_all(&self, inspection: &GroupInspection, epoch: &Epoch) -> Vec<Node> {
-        let mut renewals = inspection
+    pub(super) async fn enter_all(&self, inspection: &GroupInspection, epoch: &Epoch) -> Vec<Node> {
+        let renewals = inspection
             .view
             .renewals(epoch, |node| inspection.durability(node).keeps());
-        renewals.retain(|(seen, member)| {
+        let mut voters = Vec::new();
+        for (seen, member) in renewals {
             let votes = member.epoch == *epoch && *member.run_id == *seen.run_id;
-            self.enter(seen, member) && votes
-        });
-        renewals.into_iter().map(|(seen, _)| seen.node).collect()
+            if self.enter(&seen, &member).await && votes {
+                voters.push(seen.node);
+            }
+        }
+        voters
     }
 
     /// Replaces the mark that was seen by that of this member. Returns whether the node has it now.
-    pub(super) fn enter(&self, seen: &NodeMark, member: &Member) -> bool {
+    pub(super) async fn enter(&self, seen: &NodeMark, member: &Member) -> bool {
         let Some(bytes) = seen.mark.clone().filter(|_| !member.run_id.is_empty()) else {
             return false;
         };
@@ -299,56 +299,7 @@ impl RegisterNodes<'_> {
             seen: bytes,
             new: Arc::clone(&new),
         };
-        let (now, _) = self.mark(&step, NodeSet::from_iter([seen.node]));
+        let (now, _) = self.mark(&step, NodeSet::from_iter([seen.node])).await;
         now.first().is_some_and(|now| now.mark == Some(new))
-    }
-}
-
-// Which nodes have a vote on registers, as events say it.
-
-impl RegisterNodes<'_> {
-    /// A look at the marks has shown that these nodes vote, or do so now.
-    fn note_voters(&self, inspection: &GroupInspection, voters: NodeSet) {
-        for seen in inspection.view.seen() {
-            let vote = match voters.contains(seen.node) {
-                true => Ok(()),
-                false => Err(seen.no_vote(Some(inspection.view.epoch()))),
-            };
-            self.note_vote(&inspection.round, seen.node, vote);
-        }
-    }
-
-    /// Nodes that had no vote may have answered as members: another client has repaired them.
-    fn note_answers(&self, round: &RegisterRound) {
-        let without = self.quorum.memory().reported().without;
-        for node in without.iter() {
-            let reply = round.replies.0[node.index()].as_ref();
-            if reply.is_some_and(|it| !matches!(it, RegisterReply::NoMember(_))) {
-                self.note_vote(round, node, Ok(()));
-            }
-        }
-    }
-
-    /// Has the next event report this change of a node, if it is one. A callback may panic or use
-    /// this client, so it is not called in the middle of what a call does.
-    fn note_vote(&self, round: &RegisterRound, node: Node, vote: Result<(), NoVote>) {
-        let Some(changes) = self.core.events.listener().map(Listener::node_changes) else {
-            return;
-        };
-        let mut reported = self.quorum.memory().reported();
-        let ReportedVotes { with, without } = &mut *reported;
-        let (now, before) = if vote.is_ok() {
-            (with, without)
-        } else {
-            (without, with)
-        };
-        if !now.contains(node) {
-            now.insert(node);
-            before.remove(node);
-            changes.push(NodeChange {
-                url: round.url(node),
-                state: NodeState::Votes(vote),
-            });
-        }
     }
 }

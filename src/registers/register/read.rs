@@ -17,27 +17,25 @@ pub(super) struct Observation {
 }
 
 impl Register {
-    /// Reads the value, by a command that answers it.
-    pub(super) fn look(&self, command: &RegisterCommand) -> Result<Observation, RegisterError> {
-        self.report_read(|| self.look_with(command))
-    }
-
-    /// The value, and how often the nodes were asked.
-    fn look_with(&self, command: &RegisterCommand) -> Result<(Observation, u32), RegisterError> {
+    /// Reads the value, by a command that answers it. Returns also how often the nodes were asked.
+    pub(super) async fn look_with(
+        &self,
+        command: &RegisterCommand,
+    ) -> Result<(Observation, u32), RegisterError> {
         Changing::check()?;
-        let nodes = self.client.core.register_nodes()?;
-        let mut group = nodes.group()?;
+        let nodes = self.nodes()?;
+        let mut group = nodes.group().await?;
         let mut rounds = 0;
         let mut looks = 0;
         loop {
             rounds += 1;
-            let round = nodes.ask(&self.keys, &group, command.clone());
+            let round = nodes.ask(&self.keys, &group, command.clone()).await;
             if let Some(invalid) = round.invalid() {
                 return Err(invalid);
             }
             if let Some(agreed) = round.replies.agreed() {
                 let ballot = agreed.map(|accepted| accepted.ballot);
-                nodes.quorum.memory().saw(&self.keys.value, ballot);
+                nodes.caller.memory().saw(&self.keys.value, ballot);
                 let value = ballot
                     .and_then(|ballot| round.replies.value(ballot))
                     .map(Value);
@@ -58,7 +56,7 @@ impl Register {
             }
             // Members enter an epoch one after another: where one has refused the epoch before, the
             // next one may refuse this.
-            let learnt = nodes.follow(&round.replies, &group)?;
+            let learnt = nodes.follow(&round.replies, &group).await?;
             looks += u32::from(learnt == group);
             group = learnt;
         }
@@ -66,13 +64,14 @@ impl Register {
         let agreed = self.run_alone(|draft| {
             self.delete_if_over(draft);
             Ok(draft.current().cloned().map(Value))
-        })?;
+        });
+        let (value, rounds_alone) = agreed.await?;
         Ok((
             Observation {
-                value: agreed.0,
+                value,
                 is_watched: false,
             },
-            rounds + agreed.1,
+            rounds + rounds_alone,
         ))
     }
 }

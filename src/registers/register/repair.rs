@@ -1,12 +1,12 @@
 //! Nodes become a group that keeps registers, and a node without a vote is made a member of its
 //! group again, or in the place of another.
 
+use super::Register;
 use super::nodes::{GroupInspection, RegisterNodes, RegisterRound};
 use crate::engine::{NoVote, Node, NodeSet, quorum};
 use crate::entropy::draw;
 use crate::error::RegisterError;
-use crate::node::{Durability, NodeAnswer, NodeError, NodeReport};
-use crate::node_url::NodeUrl;
+use redlatch_protocol::node::{Durability, NodeAnswer, NodeError, NodeReport};
 use redlatch_registers::{
     Epoch, Group, InvalidValue, Mark, MarkStep, Member, MemberAddress, MembershipView, NodeMark,
     Refill, RefillEnd, RefillStep, RegisterKeys, RegisterRequest,
@@ -18,21 +18,21 @@ impl RegisterNodes<'_> {
     ///
     /// Each node draws a number first, and its mark must still have it when it becomes a member: so
     /// a copy of this that arrives late, after the node has lost its memory, makes it none.
-    pub(super) fn form(&self, in_memory: bool) -> Result<(), RegisterError> {
-        let statuses = self.quorum.servers(self.all());
+    pub(super) async fn form(&self, in_memory: bool) -> Result<(), RegisterError> {
+        let statuses = self.caller.servers(self.all()).await;
         let durability = |node: Node| Durability::of(&statuses[node.index()]);
         let lacks = |node| durability(node).lacks().filter(|_| !in_memory);
         // What can be refused is refused before anything is written.
-        let (seen, round) = self.mark(&MarkStep::Look, self.all());
+        let (seen, round) = self.mark(&MarkStep::Look, self.all()).await;
         self.check_formation(&seen, round, lacks)?;
         let join = MarkStep::Join {
             seen: Arc::from([]),
         };
-        let (mut seen, round) = self.mark(&join, self.all());
+        let (mut seen, round) = self.mark(&join, self.all()).await;
         // One whose server was started again since it began to join does so anew.
         for it in seen.iter_mut().filter(|it| it.joining().is_none()) {
             if let Some(Mark::Joining(_)) = it.read() {
-                *it = self.join(it).unwrap_or_else(|_| it.clone());
+                *it = self.join(it).await.unwrap_or_else(|_| it.clone());
             }
         }
         self.check_formation(&seen, round.clone(), lacks)?;
@@ -61,7 +61,7 @@ impl RegisterNodes<'_> {
                 id: place.id,
                 is_durable,
             };
-            if !self.enter(it, &member) {
+            if !self.enter(it, &member).await {
                 return Err(RegisterError::NodesDiffer {
                     url: round.url(it.node),
                 });
@@ -105,10 +105,10 @@ impl RegisterNodes<'_> {
 
     /// A node gives up the mark that was seen, and begins to join. Returns how it looks then, or
     /// why it has not.
-    fn join(&self, seen: &NodeMark) -> Result<NodeMark, String> {
+    async fn join(&self, seen: &NodeMark) -> Result<NodeMark, String> {
         let mark = seen.mark.clone().unwrap_or_else(|| Arc::from([]));
         let nodes = NodeSet::from_iter([seen.node]);
-        let (mut now, round) = self.mark(&MarkStep::Join { seen: mark }, nodes);
+        let (mut now, round) = self.mark(&MarkStep::Join { seen: mark }, nodes).await;
         now.pop()
             .filter(|now| now.mark != seen.mark && now.joining().is_some())
             .ok_or_else(|| why_lost(round.failure(seen.node)))
@@ -145,6 +145,52 @@ fn check_run(seen: &NodeMark, url: &str) -> Result<(), RegisterError> {
     }
 }
 
+/// How many epochs are begun for each node at most: another client may repair nodes as well.
+const ATTEMPTS_PER_NODE: usize = 3;
+
+impl Register {
+    /// Gives each node that answers and has no vote one, in epochs that are the values of this
+    /// register. Returns their URLs.
+    pub(super) async fn repair(
+        &self,
+        replaced: Option<&str>,
+    ) -> Result<Vec<Arc<str>>, RegisterError> {
+        let nodes = self.nodes()?;
+        let mut repaired = Vec::new();
+        // An epoch that another client has decided comes before.
+        for _ in 0..ATTEMPTS_PER_NODE * nodes.count() {
+            let Some(repair) = nodes.begin_repair(replaced).await? else {
+                break;
+            };
+            let decided = self.decide(&repair).await?;
+            repaired.extend(nodes.end_repair(&repair, &decided).await?);
+        }
+        Ok(repaired)
+    }
+
+    /// The epoch that follows, as the group decides it in the epoch before: once.
+    async fn decide(&self, repair: &Repair) -> Result<Epoch, RegisterError> {
+        let decision = self.run_alone(|draft| {
+            let decided = draft.current().map(|value| Epoch::read(value.bytes()));
+            match decided {
+                Some(None) => Err(RegisterError::OtherFormat {
+                    url: None,
+                    format: None,
+                }),
+                Some(Some(decided)) if decided.group.epoch > repair.before.group.epoch => {
+                    Ok(decided)
+                }
+                _ => {
+                    draft.put(repair.proposed.to_bytes(), None);
+                    Ok(repair.proposed.clone())
+                }
+            }
+        });
+        let (epoch, _) = decision.await?;
+        Ok(epoch)
+    }
+}
+
 /// A node that is to get a vote, and the epoch in which it does if that one is decided.
 pub(super) struct Repair {
     /// The node, which has begun to join.
@@ -153,18 +199,18 @@ pub(super) struct Repair {
     pub(super) before: Epoch,
     pub(super) proposed: Epoch,
     /// Which member it is to be.
-    id: u64,
+    pub(super) id: u64,
 }
 
 impl RegisterNodes<'_> {
     /// Begins to give a node without a vote one again, if there is such a node: one that is a
     /// member, or one that is to have the place of the member at the `replaced` address.
-    pub(super) fn begin_repair(
+    pub(super) async fn begin_repair(
         &self,
         replaced: Option<&str>,
     ) -> Result<Option<Repair>, RegisterError> {
-        self.learn_group()?;
-        let inspection = self.inspect_group()?;
+        self.learn_group().await?;
+        let inspection = self.inspect_group().await?;
         let before = inspection.view.epoch().clone();
         let voters = inspection.view.voters(&before);
         if voters.len() < quorum(self.count()) {
@@ -178,7 +224,7 @@ impl RegisterNodes<'_> {
             .iter()
             .filter(|it| !voters.contains(it.node))
         {
-            match self.begin_with(&inspection, seen, replaced) {
+            match self.begin_with(&inspection, seen, replaced).await {
                 Ok((target, place)) => {
                     // Drawn after the node has drawn its number: what was sent in an earlier repair
                     // of it names another epoch.
@@ -200,7 +246,7 @@ impl RegisterNodes<'_> {
     }
 
     /// Has a node begin to join. Returns how it looks then, and which member's place it takes.
-    fn begin_with(
+    async fn begin_with(
         &self,
         inspection: &GroupInspection,
         seen: &NodeMark,
@@ -235,20 +281,20 @@ impl RegisterNodes<'_> {
                 url: Arc::clone(&url),
                 members,
             })?;
-        let target = self.join(seen).map_err(|why| refuse(&why))?;
+        let target = self.join(seen).await.map_err(|why| refuse(&why))?;
         Ok((target, place))
     }
 
     /// Has the members enter the epoch that was decided. If it is the one that was proposed, the
     /// node gets the state of the registers, and its vote. Returns the node's URL then.
-    pub(super) fn end_repair(
+    pub(super) async fn end_repair(
         &self,
         repair: &Repair,
         decided: &Epoch,
     ) -> Result<Option<Arc<str>>, RegisterError> {
-        let inspection = self.inspect_group()?;
-        self.enter_all(&inspection, decided);
-        let inspection = self.inspect_group()?;
+        let inspection = self.inspect_group().await?;
+        self.enter_all(&inspection, decided).await;
+        let inspection = self.inspect_group().await?;
         self.know(inspection.view.epoch());
         if *decided != repair.proposed {
             return Ok(None);
@@ -272,7 +318,7 @@ impl RegisterNodes<'_> {
         let sources = sources.cloned().collect();
         let mut refill = Refill::new(repair.target.clone(), member, sources)
             .ok_or_else(|| refuse(INTERRUPTED))?;
-        let (end, last) = self.refill(&mut refill)?;
+        let (end, last) = self.refill(&mut refill).await?;
         let invalid = last.as_ref().and_then(RegisterRound::invalid);
         match (end, last) {
             (RefillEnd::Entered, _) => Ok(Some(url)),
@@ -292,14 +338,14 @@ impl RegisterNodes<'_> {
 
     /// Takes the steps of a refill. Returns the answers to the last of them, too. Without the right
     /// to list keys, a node cannot be filled, nor be a source.
-    fn refill(
+    async fn refill(
         &self,
         refill: &mut Refill,
     ) -> Result<(RefillEnd, Option<RegisterRound>), RegisterError> {
         let mut last = None;
         loop {
             match refill.poll() {
-                RefillStep::List(node) => match self.quorum.names(node) {
+                RefillStep::List(node) => match self.caller.names(node).await {
                     Ok(names) => refill.listed(Some(names)),
                     Err(NodeReport {
                         url,
@@ -320,7 +366,9 @@ impl RegisterNodes<'_> {
                     command,
                 } => {
                     let keys = RegisterKeys::new(&self.core.key_prefix, &name);
-                    let round = self.ask_some(RegisterRequest::new(keys, mark, command), nodes);
+                    let round = self
+                        .ask_some(RegisterRequest::new(keys, mark, command), nodes)
+                        .await;
                     refill.handle(&round.replies);
                     last = Some(round);
                 }
@@ -331,14 +379,12 @@ impl RegisterNodes<'_> {
 
     /// Gives a node its vote whose server was started again, although it may have forgotten
     /// something.
-    pub(super) fn trust(&self, url: &str) -> Result<(), RegisterError> {
-        let inspection = self.inspect_group()?;
+    pub(super) async fn trust(&self, url: &str) -> Result<(), RegisterError> {
+        let inspection = self.inspect_group().await?;
         let epoch = inspection.view.epoch();
-        self.enter_all(&inspection, epoch);
-        let inspection = self.inspect_group()?;
-        // As it is told, which is without a password.
-        let url = NodeUrl::parse(url).map_or_else(|_| "the URL".to_owned(), |url| url.to_string());
-        let refuse = |why: &str| not_repaired(&url, why);
+        self.enter_all(&inspection, epoch).await;
+        let inspection = self.inspect_group().await?;
+        let refuse = |why: &str| not_repaired(url, why);
         let seen = inspection
             .view
             .seen()
@@ -349,14 +395,14 @@ impl RegisterNodes<'_> {
             Some(Mark::Member(member)) if epoch.has(member.id) => member,
             _ => return Err(refuse("it has no mark of a member")),
         };
-        check_run(seen, &url)?;
+        check_run(seen, url)?;
         let run_id = seen.run_id.to_string();
         let new = Member {
             epoch: epoch.clone(),
             run_id,
             ..member.clone()
         };
-        if new == member || self.enter(seen, &new) {
+        if new == member || self.enter(seen, &new).await {
             return Ok(());
         }
         Err(refuse(INTERRUPTED))

@@ -1,22 +1,30 @@
 //! The events of calls that read or change a register.
 
 use super::Register;
+use super::read::Observation;
+use crate::backend::at_once;
+use crate::clock::Time;
 use crate::error::RegisterError;
 use crate::event::Event;
 use crate::name::Name;
-use redlatch_registers::Draft;
+use redlatch_registers::{Draft, RegisterCommand};
+use std::pin::pin;
 use std::time::Duration;
 
 impl Register {
-    /// Reads, and reports it.
-    pub(super) fn report_read<T>(
+    /// Reads the value, by a command that answers it, and reports it.
+    pub(super) async fn look(
         &self,
-        read: impl FnOnce() -> Result<(T, u32), RegisterError>,
-    ) -> Result<T, RegisterError> {
-        self.report(read, |register, rounds, took| Event::RegisterRead {
-            register,
-            rounds,
-            took,
+        command: &RegisterCommand,
+    ) -> Result<Observation, RegisterError> {
+        let began = self.client.core.events.now_if_listened();
+        let result = self.look_with(command).await;
+        self.report(began, result, |register, rounds, took| {
+            Event::RegisterRead {
+                register,
+                rounds,
+                took,
+            }
         })
     }
 
@@ -26,25 +34,25 @@ impl Register {
         &self,
         body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<T, RegisterError> {
-        self.report(
-            || self.run(body),
-            |register, rounds, took| Event::RegisterChanged {
+        let began = self.client.core.events.now_if_listened();
+        let result = at_once(pin!(self.run(body)));
+        self.report(began, result, |register, rounds, took| {
+            Event::RegisterChanged {
                 register,
                 rounds,
                 took,
-            },
-        )
+            }
+        })
     }
 
     /// The call is over when it is reported: the callback may use this register.
     fn report<'a, T>(
         &'a self,
-        call: impl FnOnce() -> Result<(T, u32), RegisterError>,
+        began: Option<Time>,
+        result: Result<(T, u32), RegisterError>,
         event: fn(Name<'a>, u32, Duration) -> Event<'a>,
     ) -> Result<T, RegisterError> {
         let core = &self.client.core;
-        let began = core.events.now_if_listened();
-        let result = call();
         let (Some(began), Some(now)) = (began, core.events.now_if_listened()) else {
             return result.map(|(value, _)| value);
         };

@@ -2,11 +2,13 @@
 
 use super::nodes::RegisterNodes;
 use super::{Register, Value};
+use crate::backend::at_once;
 use crate::clock;
 use crate::engine::{QueueWait, Token};
 use crate::entropy::draw;
 use crate::error::RegisterError;
 use redlatch_registers::{RegisterCommand, Version};
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -52,9 +54,10 @@ impl Register {
         let mut unwatched = LOOK_FIRST;
         let mut early = 0;
         loop {
-            let look = self.look(&RegisterCommand::Read {
+            let command = RegisterCommand::Read {
                 watcher: Some(watcher.token),
-            })?;
+            };
+            let look = at_once(pin!(self.look(&command)))?;
             if self.client.core.is_known_forked() {
                 // By a callback that was told of the look: the connections are the parent's.
                 return Err(RegisterError::OtherProcess);
@@ -99,7 +102,7 @@ impl Watcher<'_> {
     fn wait(&self, key: &Arc<[u8]>, pause: Duration) {
         let key = Arc::clone(key);
         let until = clock::now().after(pause);
-        self.nodes.quorum.wait(QueueWait {
+        self.nodes.caller.quorum.wait(QueueWait {
             key,
             waiter: self.token,
             watches: false,
@@ -110,6 +113,6 @@ impl Watcher<'_> {
 
 impl Drop for Watcher<'_> {
     fn drop(&mut self) {
-        self.nodes.quorum.leave(self.token);
+        self.nodes.caller.quorum.leave(self.token);
     }
 }

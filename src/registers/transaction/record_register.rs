@@ -1,9 +1,11 @@
 //! The register that has the record of a transaction, as each side reads and changes it.
 
+use crate::backend::at_once;
 use crate::client::LockClient;
 use crate::error::{RegisterError, TransactionError};
 use crate::registers::register::{Register, Value};
 use redlatch_registers::transaction::{InvalidRecord, Record, TransactionId, UnknownName, VOTED};
+use std::pin::pin;
 use std::time::Duration;
 
 /// The register that has the record of a transaction.
@@ -82,7 +84,8 @@ impl RecordRegister<'_> {
     /// lost their data and have been formed anew meanwhile: in that group there is no record, which
     /// means nothing.
     pub(super) fn check_group(&self) -> Result<(), TransactionError> {
-        if self.client.core.register_nodes()?.group()?.id == self.id.group() {
+        let nodes = self.client.core.register_nodes()?;
+        if at_once(pin!(nodes.group()))?.id == self.id.group() {
             return Ok(());
         }
         Err(TransactionError::OtherGroup { id: self.id })
