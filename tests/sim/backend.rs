@@ -2,10 +2,20 @@
 
 #[path = "../../src/backend/caller.rs"]
 mod caller;
+#[path = "../../src/backend/quorum/memory.rs"]
+#[allow(
+    dead_code,
+    reason = "simulated clients report no votes, and look at each transaction that they join"
+)]
+mod memory;
 
 use crate::clock::Time;
 use crate::task::Line;
 pub(crate) use caller::Caller;
+pub(crate) use memory::{
+    CombinedRegister, Combiner, CombinerMessage, CombiningRole, Committed, Contribution,
+    RegisterMemory,
+};
 use redlatch_protocol::engine::{Acquire, Token, Votes};
 use redlatch_protocol::node::NodeReport;
 use std::marker::PhantomData;

@@ -24,7 +24,7 @@ use crate::options::Options;
 use crate::owner_process::OwnerProcess;
 use crate::queue::Event;
 use crate::random::Random;
-use crate::register::Shared;
+use crate::register::{Shared, url};
 use crate::wait_queue::WaitQueues;
 use crate::worker::Worker;
 use redlatch_protocol::engine::{Drift, Node, QueueWait, Request, Rules, Token};
@@ -92,7 +92,7 @@ impl Client {
             .chance(context.options.queueing.unqueued_permille);
         rules.waiter_lease = context.options.queueing.waiter_lease.filter(|_| queues);
         let sessions = (0..nodes).map(|node| {
-            let mut options = SessionOptions::new(&format!("node {node}"), context.random.number());
+            let mut options = SessionOptions::new(&url(node), context.random.number());
             options.node_timeout = node_timeout;
             options.connect_timeout = rules.connect_timeout;
             options.silence_max = node_timeout * 10;
@@ -144,8 +144,7 @@ impl Client {
 
     /// Runs one of its threads, which is taken out of the client meanwhile, because it uses it.
     pub(crate) fn run_worker(&mut self, context: &mut Context, worker: usize) {
-        self.registers
-            .set_time(self.now(context), self.wall(context));
+        self.registers.lend_random();
         let idle = Worker::new(worker);
         let mut running = std::mem::replace(&mut self.workers[worker], idle);
         clock::set_now(self.now(context));

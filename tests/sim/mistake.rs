@@ -185,9 +185,9 @@ impl Mistake {
     /// The history with which to begin: those before it took seconds, and did not show the mistake.
     pub(crate) fn first_shown(self) -> u64 {
         match self {
+            Self::EpochKept => 1_460,
             Self::LooksAtEndsOnly => 155,
             Self::CopiedFromOne => 120,
-            Self::EpochKept => 90,
             Self::TwinsUnrecognised | Self::ForgetfulNodeVotes => 80,
             Self::UndoOnlyWhereGranted => 60,
             Self::UndoForgotten | Self::OlderStateTrusted | Self::CopiesAreWitnesses => 50,

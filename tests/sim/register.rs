@@ -1,27 +1,14 @@
-//! Registers: values that a majority of the nodes agrees on, changed by the library's own `Change`,
-//! `MembershipView` and `Refill`, and transactions by its `TransactionSide` and `Record`, over
-//! rounds and sessions of the library as for locks.
-//!
-//! What is simulated besides: the loops around them, which follow the library's line by line. There
-//! they block; here they are futures that the simulation resumes ([`task`]).
-//!
-//! | here | follows |
-//! |---|---|
-//! | `running.rs` | `src/registers/register/read.rs` and `change.rs` |
-//! | `shared.rs` | `src/backend/quorum/memory.rs`: threads change a register together |
-//! | `membership.rs` | `src/registers/register/nodes.rs` |
-//! | `repair.rs` | `src/registers/register/repair.rs`, `src/registers/register/group.rs` |
-//! | `transaction.rs` | `src/registers/transaction.rs` and its `side.rs` |
+//! Registers: values that a majority of the nodes agrees on, read, changed and repaired by the
+//! library's own loops (`registers`), over rounds and sessions of the library as for locks. And
+//! transactions, by its `TransactionSide` and `Record`: `transaction.rs` follows
+//! `src/registers/transaction.rs` and its `side.rs`.
 //!
 //! `history.rs` has what callers saw, and `order.rs` checks it. `ledger.rs` has the disks of the
 //! sides of transactions, and checks those.
 
 mod history;
 mod ledger;
-mod membership;
 mod order;
-mod repair;
-mod running;
 mod shared;
 mod transaction;
 
@@ -32,11 +19,12 @@ pub(crate) use order::check;
 pub(crate) use shared::Shared;
 pub(crate) use transaction::Participation;
 
+use crate::error::RegisterError;
+use crate::registers::register::Thread;
 use history::{from_bytes, to_bytes};
-use membership::Caller;
-use redlatch_protocol::engine::Node;
-use redlatch_registers::{Draft, Epoch, GROUP_REGISTER, Group, Member, RegisterKeys, Stored};
-use shared::Failure;
+use redlatch_registers::{
+    Draft, Epoch, GROUP_REGISTER, Group, Member, MemberAddress, RegisterKeys, Stored,
+};
 use std::rc::Rc;
 
 /// The beginning of the keys of all registers.
@@ -48,6 +36,11 @@ const RECORDS: u64 = 1 << 32;
 /// The keys of the register with this name; the empty one is the group's.
 fn keys(name: &[u8]) -> RegisterKeys {
     RegisterKeys::new(PREFIX, name)
+}
+
+/// The URL of this node.
+pub(crate) fn url(node: usize) -> String {
+    node.to_string()
 }
 
 /// The key of the mark of a node.
@@ -63,7 +56,7 @@ pub(crate) fn epoch_key() -> Vec<u8> {
 /// The marks of nodes that were made a group: the servers with these runs, of which some keep all
 /// that they answer.
 pub(crate) fn formed(run_ids: &[String], durable: &[bool]) -> Vec<Vec<u8>> {
-    let place = |node| repair::named(Node::new(node), node as u64 + 1);
+    let place = |node| MemberAddress::new(node as u64 + 1, &url(node));
     let members = (0..run_ids.len()).map(place).collect();
     let epoch = Epoch {
         group: Group {
@@ -106,41 +99,38 @@ pub(crate) fn begin(
     id: Id,
 ) -> Task<(Id, Outcome)> {
     let line = Line::default();
-    let caller = Caller {
+    let thread = Thread {
         shared: Rc::clone(shared),
         line: line.clone(),
         worker,
     };
     Task::new(line, async move {
-        (id, operate(caller, register, call, id).await)
+        (id, operate(&thread, register, call, id).await)
     })
 }
 
-async fn operate(caller: Caller, register: u64, call: Call, id: Id) -> Outcome {
-    let name = format!("{register}").into_bytes();
+async fn operate(thread: &Thread, number: u64, call: Call, id: Id) -> Outcome {
+    let register = thread.register(number.to_string().as_bytes());
     let result = match call {
-        Call::Read => caller
-            .read(&name)
-            .await
-            .map(|value| Outcome::Is(value.as_ref().map(seen))),
-        Call::Participate(call) => caller.participate(call).await,
-        Call::Repair => caller.repair().await.map(Outcome::Repaired),
-        _ => {
-            let slot = caller.shared.slot(register);
-            caller
-                .run(&slot, &name, move |draft| write(draft, call, id))
-                .await
+        Call::Read => {
+            let value = register.read().await;
+            value.map(|value| Outcome::Is(value.as_ref().map(seen)))
         }
+        Call::Participate(call) => thread.participate(call).await,
+        Call::Repair => thread.repair().await.map(Outcome::Repaired),
+        _ => register.change(|draft| write(draft, call, id)).await,
     };
-    result.unwrap_or_else(|failure| match failure {
-        Failure::Unknown
-        | Failure::NoQuorum {
+    result.unwrap_or_else(|error| match error {
+        RegisterError::Unknown
+        | RegisterError::NoQuorum {
             may_have_happened: true,
+            ..
         } => Outcome::Unsure,
-        Failure::NoQuorum {
-            may_have_happened: false,
-        }
-        | Failure::Other => Outcome::Failed,
+        RegisterError::Exhausted
+        | RegisterError::OtherFormat { .. }
+        | RegisterError::WithinChange
+        | RegisterError::NoEntropy => unreachable!("{error}"),
+        _ => Outcome::Failed,
     })
 }
 

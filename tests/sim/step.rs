@@ -8,6 +8,8 @@ pub(crate) enum Step<T> {
     Send(Request),
     Pause(Time),
     Wait(QueueWait),
+    /// It waits for a message of another thread.
+    Receive,
     Done(T),
 }
 
@@ -17,6 +19,7 @@ impl<T> Step<T> {
             Self::Send(request) => Step::Send(request),
             Self::Pause(until) => Step::Pause(until),
             Self::Wait(wait) => Step::Wait(wait),
+            Self::Receive => Step::Receive,
             Self::Done(done) => Step::Done(outcome(done)),
         }
     }

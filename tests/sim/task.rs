@@ -2,6 +2,7 @@
 //! as it is there, and goes on when the simulation has the answer.
 
 use crate::backend::Caller;
+use crate::clock;
 use crate::redlock::NodesCaller;
 use crate::step::Step;
 use redlatch_protocol::engine::{QueueWait, Request, Token};
@@ -19,6 +20,7 @@ enum Wish {
     Round(Request),
     Queue(QueueWait),
     Until(Time),
+    Message,
 }
 
 /// What a thread and the simulation have to tell each other.
@@ -47,15 +49,14 @@ impl Line {
         self.decision().await
     }
 
-    /// Sleeps until `until`; `now` tells the time.
-    pub(crate) async fn sleep(&self, until: Time, now: impl Fn() -> Time) {
-        self.wait_for(Wish::Until(until), || (now() >= until).then_some(()))
-            .await;
+    pub(crate) async fn sleep(&self, until: Time) {
+        let end = || (clock::now() >= until).then_some(());
+        self.wait_for(Wish::Until(until), end).await;
     }
 
-    /// Waits until another thread has left something, and has woken this one.
-    pub(crate) async fn receive<T>(&self, received: impl FnMut() -> Option<T>) -> T {
-        self.wait_for(Wish::Until(Time::MAX), received).await
+    /// Waits for a message of another thread.
+    pub(crate) fn await_message(&self) {
+        self.0.borrow_mut().wish = Some(Wish::Message);
     }
 
     /// Is the call cancelled?
@@ -132,6 +133,7 @@ impl<T> Task<T> {
                 Some(Wish::Round(request)) => Step::Send(request),
                 Some(Wish::Queue(wait)) => Step::Wait(wait),
                 Some(Wish::Until(until)) => Step::Pause(until),
+                Some(Wish::Message) => Step::Receive,
                 None => unreachable!("it was woken before its time"),
             },
         }

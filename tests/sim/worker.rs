@@ -253,6 +253,9 @@ impl Worker {
     fn advance(&mut self, client: &mut Client, context: &mut Context) {
         while let Some(operation) = &mut self.operation {
             let step = operation.poll();
+            if matches!(step, Step::Receive) && self.let_others_change(client) {
+                continue;
+            }
             self.after_step(client, context);
             match step {
                 Step::Send(request) if request.is_answered() => {
@@ -269,7 +272,11 @@ impl Worker {
                     self.scheduling_delays += scheduling_delay;
                     return self.sleep(client, context, context.queue.now() + scheduling_delay);
                 }
-                Step::Pause(until) => {
+                Step::Pause(_) | Step::Receive => {
+                    let until = match step {
+                        Step::Pause(until) => until,
+                        _ => Time::MAX,
+                    };
                     self.state = State::Resting;
                     if self.gives_up(context, until) {
                         return;

@@ -8,16 +8,16 @@
 //! Not simulated: how a side gets the id, and the list of all records, for which each is read.
 
 use super::ledger::SIDES;
-use super::membership::Caller;
-use super::shared::Failure;
 use super::{Outcome, from_transaction};
+use crate::clock;
+use crate::error::RegisterError;
 use crate::mistake::Mistake;
+use crate::registers::register::{Register, Thread};
 use redlatch_protocol::time::Time;
+use redlatch_registers::Draft;
 use redlatch_registers::transaction::{
     Disk, FINISHED, JoinEnd, JoinStep, Record, RecordState, TransactionSide, VOTED,
 };
-use redlatch_registers::{Draft, RegisterCommand};
-use std::rc::Rc;
 use std::time::Duration;
 
 const NAMES: [&str; SIDES] = ["a", "b", "c"];
@@ -46,8 +46,8 @@ pub(crate) enum Participation {
     },
 }
 
-impl Caller {
-    pub(super) async fn participate(&self, call: Participation) -> Result<Outcome, Failure> {
+impl Thread {
+    pub(super) async fn participate(&self, call: Participation) -> Result<Outcome, RegisterError> {
         match call {
             Participation::Begin => {
                 let number = self.shared.ledger.borrow_mut().add();
@@ -62,7 +62,7 @@ impl Caller {
                 refuses,
             } => {
                 let joining = TransactionSide::join(self.disk(self.shared.side, number));
-                let until = self.now().after(patience);
+                let until = clock::now().after(patience);
                 let side = self.shared.side;
                 return self.join(side, joining, number, until, refuses).await;
             }
@@ -73,14 +73,15 @@ impl Caller {
     }
 
     /// Ends all that is on the disk, and what waits for this side.
-    async fn recover(&self) -> Result<(), Failure> {
+    async fn recover(&self) -> Result<(), RegisterError> {
         let side = self.shared.side;
         let count = self.shared.ledger.borrow().len();
         for number in 0..count {
             let disk = self.disk(side, number);
             if disk != Disk::Nothing {
                 let joining = TransactionSide::recover(disk);
-                self.join(side, joining, number, self.now(), false).await?;
+                self.join(side, joining, number, clock::now(), false)
+                    .await?;
             } else if self.record(number).await?.is_some_and(|record| {
                 let mut all = record.participants();
                 !record.is_committed() && all.any(|(name, voted)| name == NAMES[side] && !voted)
@@ -110,7 +111,7 @@ impl Caller {
         number: usize,
         until: Time,
         refuses: bool,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<Outcome, RegisterError> {
         let mut asked = 0;
         loop {
             let step = joining.step();
@@ -124,13 +125,13 @@ impl Caller {
                         Ok(told) => joining.learned(told),
                         Err(failure) => {
                             asked += u32::from(step == JoinStep::Abort);
-                            if asked == ASKED_MAX || failure == Failure::Other {
+                            if asked == ASKED_MAX || !may_pass(&failure) {
                                 return Err(failure);
                             }
                             self.pause(PAUSE).await;
                         }
                     }
-                    if self.now() >= until {
+                    if clock::now() >= until {
                         let is_voted = joining.step() == JoinStep::Wait;
                         if is_voted && self.shared.has(Mistake::RolledBackAlone) {
                             self.write(side, number, JoinStep::RollBack).await;
@@ -168,7 +169,7 @@ impl Caller {
     }
 
     /// Notes that this side has finished.
-    async fn finish(&self, side: usize, number: usize) -> Result<(), Failure> {
+    async fn finish(&self, side: usize, number: usize) -> Result<(), RegisterError> {
         let is_early = self.shared.has(Mistake::RecordRemovedEarly);
         let finish = move |record: &mut Option<Record>| {
             let told = Record::finish(record, NAMES[side]).expect("it takes part");
@@ -190,7 +191,7 @@ impl Caller {
         step: JoinStep,
         number: usize,
         until: Time,
-    ) -> Result<RecordState, Failure> {
+    ) -> Result<RecordState, RegisterError> {
         let told = match step {
             JoinStep::Vote => {
                 let record = self.raise(&NAMES[side..=side], number, VOTED).await?;
@@ -207,7 +208,7 @@ impl Caller {
                 .await?
             }
             _ => {
-                self.pause(PAUSE.min(until.since(self.now()))).await;
+                self.pause(PAUSE.min(until.since(clock::now()))).await;
                 return self.look(side, number).await;
             }
         };
@@ -220,24 +221,15 @@ impl Caller {
         names: &'static [&'static str],
         number: usize,
         to: u8,
-    ) -> Result<Option<Record>, Failure> {
+    ) -> Result<Option<Record>, RegisterError> {
         let record = Record::begin(&NAMES, 0).expect("there can be these");
         let levels = record.raised(names, to).expect("they take part");
-        let register = from_transaction(number).to_string();
-        let group = self.group().await?;
-        let command = RegisterCommand::Raise(levels);
-        let replies = self.ask(register.as_bytes(), &group, command).await;
-        let agreed = replies
-            .agreed()
-            .map(|state| state.map(|accepted| accepted.ballot));
-        let value = agreed.flatten().and_then(|ballot| replies.value(ballot));
-        let record = value.and_then(|value| Record::read(value.bytes()).expect("it is a record"));
-        if agreed.is_some()
-            && record
-                .as_ref()
-                .is_none_or(|it| it.have(names, to) == Ok(true))
-        {
-            return Ok(record);
+        if let Some(raised) = self.record_register(number).raise(levels).await? {
+            let record = raised.and_then(|it| Record::read(it.bytes()).expect("it is a record"));
+            let is_done = |record: &Record| record.have(names, to) == Ok(true);
+            if record.as_ref().is_none_or(is_done) {
+                return Ok(record);
+            }
         }
         self.change(number, move |record| {
             for name in names {
@@ -252,15 +244,13 @@ impl Caller {
         .await
     }
 
-    async fn look(&self, side: usize, number: usize) -> Result<RecordState, Failure> {
+    async fn look(&self, side: usize, number: usize) -> Result<RecordState, RegisterError> {
         let record = self.record(number).await?;
         Ok(told(record.as_ref(), side))
     }
 
-    async fn record(&self, number: usize) -> Result<Option<Record>, Failure> {
-        let value = self
-            .read(from_transaction(number).to_string().as_bytes())
-            .await?;
+    async fn record(&self, number: usize) -> Result<Option<Record>, RegisterError> {
+        let value = self.record_register(number).read().await?;
         Ok(value.and_then(|value| Record::read(value.bytes()).expect("it is a record")))
     }
 
@@ -269,8 +259,7 @@ impl Caller {
         &self,
         number: usize,
         mut change: impl FnMut(&mut Option<Record>) -> T + 'static,
-    ) -> Result<T, Failure> {
-        let register = from_transaction(number);
+    ) -> Result<T, RegisterError> {
         let body = move |draft: &mut Draft| {
             let read = |bytes| Record::read(bytes).expect("it is a record");
             let before = draft.current().map(|value| value.bytes().to_vec());
@@ -284,8 +273,11 @@ impl Caller {
             result
         };
         // Nothing is remembered of it: others raise bytes of the record.
-        self.run(&Rc::default(), register.to_string().as_bytes(), body)
-            .await
+        self.record_register(number).change_alone(body).await
+    }
+
+    fn record_register(&self, number: usize) -> Register {
+        self.register(from_transaction(number).to_string().as_bytes())
     }
 
     fn disk(&self, side: usize, number: usize) -> Disk {
@@ -300,9 +292,14 @@ impl Caller {
     }
 
     async fn pause(&self, pause: Duration) {
-        let until = self.now().after(pause);
-        self.line.sleep(until, || self.now()).await;
+        let until = clock::now().after(pause);
+        self.line.sleep(until).await;
     }
+}
+
+fn may_pass(error: &RegisterError) -> bool {
+    use RegisterError::{NoQuorum, Unknown};
+    matches!(error, NoQuorum { .. } | Unknown)
 }
 
 fn told(record: Option<&Record>, side: usize) -> RecordState {
@@ -312,8 +309,8 @@ fn told(record: Option<&Record>, side: usize) -> RecordState {
 // A client that has all sides.
 
 /// The sides that were asked to prepare, as `sides.rs` has them.
-impl Caller {
-    async fn run_whole(&self, refuses: bool) -> Result<Outcome, Failure> {
+impl Thread {
+    async fn run_whole(&self, refuses: bool) -> Result<Outcome, RegisterError> {
         let number = self.shared.ledger.borrow_mut().add();
         let record = Record::begin(&NAMES, 0).expect("there can be these");
         self.change(number, move |current| *current = Some(record.clone()))
@@ -350,7 +347,7 @@ impl Caller {
         }
         let mut ended = Ok(Outcome::Done);
         for (side, joining) in sides.into_iter().enumerate().rev() {
-            let one = self.join(side, joining, number, self.now(), false).await;
+            let one = self.join(side, joining, number, clock::now(), false).await;
             if ended == Ok(Outcome::Done) || one.is_err() {
                 ended = one;
             }

@@ -106,6 +106,18 @@ impl Worker {
         (register, call)
     }
 
+    /// It waits for what other threads are to do for it: they do it now. Returns whether there are
+    /// such threads.
+    pub(super) fn let_others_change(&self, client: &mut Client) -> bool {
+        let asked = client.registers.asked_by(self.index);
+        for worker in &asked {
+            if let Some(operation) = &mut client.workers[*worker].operation {
+                operation.poll();
+            }
+        }
+        !asked.is_empty()
+    }
+
     /// After a step of its call: sends what nobody waits for, and wakes the threads for which it
     /// has made a change.
     pub(super) fn after_step(&mut self, client: &mut Client, context: &mut Context) {
