@@ -1,5 +1,6 @@
 //! The guard of a lock that is held: how long it is valid, extending it, giving it up.
 
+mod extension;
 mod joint;
 mod release;
 mod started;
