@@ -32,7 +32,7 @@ pub(crate) use started::Started;
 use crate::clock::Time;
 use crate::driver::{Driven, Driver};
 use crate::engine::{Extended, Extension, HeldLock, LockAttributes, Share, Token, Ttl, Wait};
-use crate::error::{Error, NoQuorum};
+use crate::error::{Error, LossReason, NoQuorum};
 use crate::event::Released;
 use crate::inspect::{Inspection, NotALock};
 use crate::net::ChangeQueue;
@@ -71,6 +71,15 @@ pub(crate) trait Backend: Send + Sync {
 
     /// Extends a lock, with the reports for the error.
     fn extend(&self, extension: Extension) -> (Extended, Vec<NodeReport>);
+
+    /// The same for a call that was started. It begins when it is sent, and then under the lock's
+    /// mutex: its guard may be given up meanwhile, and no extension comes after the release.
+    fn start_extension<'a>(
+        &'a self,
+        driven: &'a Driven,
+        held: &'a Arc<GuardedLock>,
+        ttl: Ttl,
+    ) -> Pin<Box<dyn Future<Output = StartedExtension> + Send + 'a>>;
 
     /// Gives a lock up, at once or when `keep_for` has passed, and waits for the result.
     fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum>;
@@ -125,6 +134,9 @@ pub(crate) trait Backend: Send + Sync {
     #[cfg(feature = "diagnostics")]
     fn operator(&self) -> &dyn Operator;
 }
+
+/// How an extension has ended, with the reports for the error; or why it was not sent.
+pub(crate) type StartedExtension = Result<(Extended, Vec<NodeReport>), LossReason>;
 
 /// What a session allows that locks end with.
 #[derive(Clone, Copy)]

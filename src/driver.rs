@@ -23,6 +23,7 @@ mod line;
 mod mailbox;
 
 use crate::clock::Time;
+use crate::engine::Request;
 use crate::error::SpawnError;
 use crate::net::{Net, Nudge, Order, Orders, sync};
 use crate::node::Ended;
@@ -40,6 +41,10 @@ use std::thread::{self, JoinHandle};
 
 /// A call, to its end. It catches its own panics, and hands its result on itself.
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Makes a request where it is sent, by giving it to its argument; or none, if there is no reason
+/// for it any more.
+pub(crate) type MakeRequest = Box<dyn FnOnce(&mut dyn FnMut(Request)) + Send>;
 
 /// Starts the thread, and gives it calls.
 #[derive(Debug)]
@@ -227,6 +232,12 @@ impl Driven {
     /// Gives an order to the nodes, and waits for it before it waits for anything else.
     pub(crate) fn order(&self, order: Order) {
         self.mailbox.wish(Wish::Order(order));
+    }
+
+    /// Asks the nodes, with a request that is made as it is sent. If none is made, the call is
+    /// polled.
+    pub(crate) fn order_made_when_sent(&self, make: MakeRequest) {
+        self.mailbox.wish(Wish::Request(make));
     }
 
     /// How the order has ended that was given last.

@@ -15,6 +15,7 @@ use super::fencing::FencingToken;
 use super::name::Name;
 use super::wait_queue::{QueueHead, Taker};
 use super::watchdog::{GuardedLock, ReservedCapacity};
+pub use extension::Extending;
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Deref;

@@ -212,7 +212,7 @@ pub use error::{OncePerError, RegisterError, TransactionError};
 #[doc(inline)]
 pub use event::{Event, Released};
 pub use fencing::FencingToken;
-pub use guard::{LockGuard, LockToken};
+pub use guard::{Extending, LockGuard, LockToken};
 pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram};
 pub use inspect::{OwnHolder, OwnThreads, QueuedWaiter};
 pub use name::Name;

@@ -84,6 +84,10 @@ impl<T: Send + 'static> Pending<T> {
         }
     }
 
+    pub(crate) fn has_begun(&self) -> bool {
+        !matches!(self.stage, Stage::New(_))
+    }
+
     /// Begins the call now, if it has not begun, and has `done` called with its result, once.
     ///
     /// `done` is called in the thread of [`LockGuard::on_lost`](crate::LockGuard::on_lost), where
@@ -123,7 +127,7 @@ impl<T: Send + 'static> Pending<T> {
         if self.core.is_forked() {
             return Err(Error::OtherProcess);
         }
-        if !matches!(self.stage, Stage::New(_)) {
+        if self.has_begun() {
             return Ok(());
         }
         let Stage::New(start) = mem::replace(&mut self.stage, Stage::Over) else {

@@ -14,7 +14,8 @@ use other_data::LastLooks;
 use started::decision;
 
 use crate::backend::{
-    Backend, Blocking, EventRecorder, LockSpec, SharedParts, Start, Started, at_once,
+    Backend, Blocking, EventRecorder, LockSpec, SharedParts, Start, Started, StartedExtension,
+    at_once,
 };
 use crate::clock;
 use crate::config::{RedisNode, Settings};
@@ -30,7 +31,7 @@ use crate::net::{Endpoint, Net, Order, RoundOutcome};
 use crate::node::{NodeAnswer, NodeError, NodeReport, Session};
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::QueueHead;
-use crate::watchdog::Watchdog;
+use crate::watchdog::{GuardedLock, Watchdog};
 use redlatch_protocol::inspect::{KeySnapshot, Look};
 use std::future::{Future, pending, ready};
 use std::pin::{Pin, pin};
@@ -237,6 +238,15 @@ impl Backend for Redlock {
             }
             Err(extended) => (extended, Vec::new()),
         }
+    }
+
+    fn start_extension<'a>(
+        &'a self,
+        driven: &'a Driven,
+        held: &'a Arc<GuardedLock>,
+        ttl: Ttl,
+    ) -> Pin<Box<dyn Future<Output = StartedExtension> + Send + 'a>> {
+        Box::pin(self.extend_started(driven, held, ttl))
     }
 
     fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum> {

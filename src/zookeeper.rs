@@ -5,7 +5,7 @@ mod questions;
 
 use crate::backend::{
     Backend, Blocking, EventRecorder, LockSpec, Operator, SessionLimits, SharedParts, Start,
-    Started, at_once,
+    Started, StartedExtension, at_once,
 };
 use crate::clock::{self, Time};
 use crate::config::{EnsembleSettings, Settings};
@@ -164,6 +164,29 @@ impl EnsembleBackend {
         vote_of(self.net.submit(order, until).as_ref())
     }
 
+    /// What follows for a lock from what the ensemble has said about its extension.
+    fn extended(&self, extension: Extension, vote: Vote) -> (Extended, Vec<NodeReport>) {
+        let Extension {
+            mut held,
+            ttl,
+            began,
+            ..
+        } = extension;
+        // After the answer: an extension must not look as if it came in time.
+        let is_past = clock::now() >= held.valid_until;
+        held.ttl_longest = held.ttl_longest.max(ttl);
+        match vote {
+            Vote::Granted if !is_past => {
+                held.ttl = ttl;
+                let valid_until = began.after(self.rules.drift.validity(ttl));
+                held.valid_until = held.valid_until.max(valid_until);
+                (Extended::Confirmed(held), Vec::new())
+            }
+            Vote::Failed if !is_past => (Extended::Unanswered(held), self.reports()),
+            _ => (Extended::Lost(held), self.reports()),
+        }
+    }
+
     /// What has become of a lock about whose release the ensemble has said this.
     fn released(&self, release: &Release<'_>, vote: Vote) -> Result<Released, NoQuorum> {
         let held = release.held;
@@ -177,6 +200,12 @@ impl EnsembleBackend {
             Vote::Failed => Err(NoQuorum::new(self.reports())),
         }
     }
+}
+
+/// Is the lock held that is extended? Then until its new end at least.
+fn check(extension: &Extension) -> OrderKind {
+    let end = extension.began.after(extension.ttl.as_duration());
+    OrderKind::Check(extension.held.token, end)
 }
 
 /// A release whose answer is waited for.
@@ -259,28 +288,33 @@ impl Backend for EnsembleBackend {
     }
 
     fn extend(&self, extension: Extension) -> (Extended, Vec<NodeReport>) {
-        let Extension {
-            mut held,
-            ttl,
-            began,
-            ..
-        } = extension;
-        let end = began.after(ttl.as_duration());
-        let until = began.after(self.rules.node_timeout);
-        let vote = self.ask_about(OrderKind::Check(held.token, end), until);
-        // After the answer: an extension must not look as if it came in time.
-        let is_past = clock::now() >= held.valid_until;
-        held.ttl_longest = held.ttl_longest.max(ttl);
-        match vote {
-            Vote::Granted if !is_past => {
-                held.ttl = ttl;
-                let valid_until = began.after(self.rules.drift.validity(ttl));
-                held.valid_until = held.valid_until.max(valid_until);
-                (Extended::Confirmed(held), Vec::new())
-            }
-            Vote::Failed if !is_past => (Extended::Unanswered(held), self.reports()),
-            _ => (Extended::Lost(held), self.reports()),
-        }
+        let until = extension.began.after(self.rules.node_timeout);
+        let vote = self.ask_about(check(&extension), until);
+        self.extended(extension, vote)
+    }
+
+    fn start_extension<'a>(
+        &'a self,
+        driven: &'a Driven,
+        held: &'a Arc<GuardedLock>,
+        ttl: Ttl,
+    ) -> Pin<Box<dyn Future<Output = StartedExtension> + Send + 'a>> {
+        Box::pin(async move {
+            // This is the call's first poll, by which its guard is borrowed: the order is given
+            // before that can be given up.
+            let began = clock::now();
+            let mut begun = None;
+            held.begin_extension(began, ttl, |held| begun.replace(held).is_none())?;
+            let extension = Extension {
+                held: begun.expect("an extension that began without an error is there"),
+                ttl,
+                began,
+                is_resumed: false,
+            };
+            let until = began.after(self.rules.node_timeout);
+            let outcome = outcome(&self.net, driven, check(&extension), until, || false).await;
+            Ok(self.extended(extension, vote_of(outcome.as_ref())))
+        })
     }
 
     fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum> {

@@ -3,7 +3,7 @@
 use super::job_queue::JobQueue;
 use super::line::Line;
 use super::mailbox::Wish;
-use super::{Job, StartedCall};
+use super::{Job, MakeRequest, StartedCall};
 use crate::clock::{self, Time};
 use crate::engine::Request;
 use crate::net::{Order, Orders};
@@ -42,6 +42,12 @@ enum Purpose {
     Turn,
 }
 
+/// A round that has not begun.
+enum InLine {
+    Request(Request),
+    Unmade(MakeRequest),
+}
+
 pub(super) struct DriverLoop {
     jobs: Arc<JobQueue<Job>>,
     /// Empty but while jobs are taken.
@@ -54,7 +60,7 @@ pub(super) struct DriverLoop {
     ready: VecDeque<u64>,
     /// By the numbers of their orders.
     under_way: HashMap<usize, Purpose>,
-    rounds: Line<(u64, Request)>,
+    rounds: Line<(u64, InLine)>,
     /// The calls with an alarm.
     alarms: BTreeSet<(Time, u64)>,
     /// When the first order for an alarm ends.
@@ -111,6 +117,9 @@ impl DriverLoop {
             self.poll(number)?;
         }
         self.begin_rounds();
+        if !self.ready.is_empty() {
+            return ControlFlow::Continue(());
+        }
         let has_message = mem::take(&mut self.has_message);
         if !self.under_way.is_empty() {
             // A thread that waits for orders has what was left to the leader written.
@@ -199,8 +208,9 @@ impl DriverLoop {
             None => {}
             // A removal has room of its own at the nodes, and ends what others wait for.
             Some(Wish::Order(Order::Round(request))) if !request.is_removal() => {
-                self.rounds.push((number, request));
+                self.rounds.push((number, InLine::Request(request)));
             }
+            Some(Wish::Request(make)) => self.rounds.push((number, InLine::Unmade(make))),
             Some(Wish::Order(order)) => self.begin(order, Purpose::Other(number)),
             Some(Wish::Sleep { until, is_pause }) => {
                 call.alarm = until;
@@ -216,9 +226,26 @@ impl DriverLoop {
 
     /// Begins rounds that stand in line, as many as there is room for.
     fn begin_rounds(&mut self) {
-        while let Some((call, request)) = self.rounds.begin() {
-            self.begin(Order::Round(request), Purpose::Round(call));
+        while let Some((call, round)) = self.rounds.begin() {
+            match round {
+                InLine::Request(request) => self.begin_round(call, request),
+                InLine::Unmade(make) => {
+                    let mut is_made = false;
+                    make(&mut |request| {
+                        is_made = true;
+                        self.begin_round(call, request);
+                    });
+                    if !is_made {
+                        self.rounds.end();
+                        self.ready.push_back(call);
+                    }
+                }
+            }
         }
+    }
+
+    fn begin_round(&mut self, call: u64, request: Request) {
+        self.begin(Order::Round(request), Purpose::Round(call));
     }
 
     fn begin(&mut self, order: Order, purpose: Purpose) {

@@ -1,5 +1,6 @@
 //! Between a started call and the thread that polls it.
 
+use super::MakeRequest;
 use crate::clock::Time;
 use crate::node::{Ended, Order};
 use std::sync::atomic::AtomicBool;
@@ -7,22 +8,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 /// What a call waits for.
-#[derive(Debug)]
 pub(super) enum Wish {
     /// This order is fulfilled.
     Order(Order),
+    /// The request is answered that this makes.
+    Request(MakeRequest),
     /// It is woken, or this time has come.
     Sleep { until: Option<Time>, is_pause: bool },
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Mailbox {
     letters: Mutex<Letters>,
     /// Does nobody wait for the call any more?
     pub(super) is_dropped: Arc<AtomicBool>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Letters {
     /// From the call.
     wish: Option<Wish>,

@@ -1,13 +1,22 @@
 //! Extending a lock: by a call, or automatically.
 
 use super::LockGuard;
-use crate::clock;
-use crate::engine::{Extended, Extension};
+use crate::clock::{self, Time};
+use crate::core::Core;
+use crate::driver::Driven;
+use crate::engine::{Extended, Extension, Ttl};
 use crate::entropy::draw;
-use crate::error::{Error, NoQuorum};
+use crate::error::{Error, LockLost, LossReason, NoQuorum};
 use crate::event::Event;
-use crate::watchdog::{KeptLock, MAX_HOLD, Plan, Watchdog};
+use crate::node::NodeReport;
+use crate::pending::{Call, Pending};
+use crate::wait_queue::HeadHandle;
+use crate::watchdog::{GuardedLock, KeptLock, MAX_HOLD, Plan, Watchdog};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 impl LockGuard {
@@ -28,54 +37,30 @@ impl LockGuard {
             return Err(Error::OtherProcess);
         }
         let began = self.core.events.now_if_listened();
-        let result = self.extend_held(ttl);
+        let result = Extender::of(self).extend(ttl);
         self.emit_extended(began, &result);
         result
     }
 
-    fn extend_held(&mut self, ttl: Duration) -> Result<(), Error> {
-        let rules = &self.core.rules;
-        let ttl = self.core.ttl(ttl, rules.min_validity).map_err(Error::Ttl)?;
-        let now = clock::now();
-        let held = now
-            .after(ttl.as_duration())
-            .since(self.held.granted().since);
-        if let Some(max_hold) = self.max_hold.filter(|most| held > *most) {
-            self.ensure_held()?;
-            return Err(Error::HeldTooLong { held, max_hold });
-        }
-        let mut begun = None;
-        let begin = self
-            .held
-            .begin_extension(now, ttl, |held| begun.replace(held).is_none());
-        begin.map_err(|reason| Error::Lost(self.loss(reason)))?;
-        let begun = begun.expect("an extension that began without an error is there");
-        let (outcome, reports) = self.core.backend.extend(Extension {
-            held: begun,
-            ttl,
-            began: now,
-            is_resumed: false,
+    /// As [`extend`](Self::extend), without a thread that waits for the answers.
+    ///
+    /// It begins when it is first polled. Dropped before that, it does nothing. Dropped later, it
+    /// may still extend the lock, unless that is given up first, and nobody is told its result.
+    ///
+    /// # Errors
+    ///
+    /// As [`extend`](Self::extend). [`Error::Spawn`]: the thread that goes on with such calls could
+    /// not be started, and the lock is as it was.
+    pub fn extend_async(&mut self, ttl: Duration) -> Extending<'_> {
+        let extender = Extender::of(self);
+        let call = Box::new(move |driven| {
+            let call: Call<()> = Box::pin(extender.extend_started(ttl, driven));
+            call
         });
-        let is_confirmed = matches!(outcome, Extended::Confirmed(_));
-        let held_until = self.held.finish_extension(clock::now(), outcome);
-        if let Some(head) = &self.head {
-            head.set_key_expiry(match held_until {
-                Ok(_) => self.held.key_expires_at(rules),
-                // The next waiter need not wait for this guard to be dropped.
-                Err(_) => self.held.valid_until(),
-            });
-        }
-        if let Err(reason) = held_until {
-            // The notifier would find it only when the validity would have passed.
-            self.core.notifier.watch_for_loss(Arc::clone(&self.held));
-            return Err(Error::Lost(self.loss(reason)));
-        }
-        // Too late for this extension to be confirmed is not lost, if the watchdog has extended the
-        // lock meanwhile.
-        if is_confirmed {
-            Ok(())
-        } else {
-            Err(Error::NoQuorum(NoQuorum::new(reports)))
+        Extending {
+            call: Pending::new(&self.core, call, Box::new(Ok)),
+            guard: self,
+            began: None,
         }
     }
 
@@ -133,6 +118,136 @@ impl LockGuard {
         })?;
         self.is_loss_emitted = true;
         Ok(true)
+    }
+}
+
+/// An extension that takes no thread: see [`LockGuard::extend_async`].
+#[must_use = "it does nothing until it is polled"]
+pub struct Extending<'a> {
+    guard: &'a mut LockGuard,
+    call: Pending<()>,
+    /// Since when it is under way, if there was a listener then.
+    began: Option<Time>,
+}
+
+impl Future for Extending<'_> {
+    type Output = Result<(), Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { guard, call, began } = &mut *self;
+        if !call.has_begun() {
+            *began = guard.core.events.now_if_listened();
+        }
+        let Poll::Ready(result) = Pin::new(call).poll(context) else {
+            return Poll::Pending;
+        };
+        guard.emit_extended(*began, &result);
+        Poll::Ready(result)
+    }
+}
+
+impl fmt::Debug for Extending<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extending")
+            .field("guard", self.guard)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What an extension uses of a guard. One that was started has it, and not the guard, which may be
+/// gone before the nodes have answered.
+struct Extender {
+    core: Arc<Core>,
+    held: Arc<GuardedLock>,
+    head: Option<HeadHandle>,
+    max_hold: Option<Duration>,
+}
+
+impl Extender {
+    fn of(guard: &LockGuard) -> Self {
+        Self {
+            core: Arc::clone(&guard.core),
+            held: Arc::clone(&guard.held),
+            head: guard.head.as_ref().map(|head| head.handle().clone()),
+            max_hold: guard.max_hold,
+        }
+    }
+
+    fn extend(&self, ttl: Duration) -> Result<(), Error> {
+        let now = clock::now();
+        let ttl = self.checked(ttl, now)?;
+        let mut begun = None;
+        let begin = self
+            .held
+            .begin_extension(now, ttl, |held| begun.replace(held).is_none());
+        begin.map_err(|reason| self.lost(reason))?;
+        let begun = begun.expect("an extension that began without an error is there");
+        let (outcome, reports) = self.core.backend.extend(Extension {
+            held: begun,
+            ttl,
+            began: now,
+            is_resumed: false,
+        });
+        self.conclude(outcome, reports)
+    }
+
+    /// The same, in whichever thread polls it.
+    async fn extend_started(self, ttl: Duration, driven: Driven) -> Result<(), Error> {
+        let ttl = self.checked(ttl, clock::now())?;
+        let backend = &self.core.backend;
+        let ended = backend.start_extension(&driven, &self.held, ttl).await;
+        let (outcome, reports) = ended.map_err(|reason| self.lost(reason))?;
+        self.conclude(outcome, reports)
+    }
+
+    /// The ttl, if an extension that begins now may have it.
+    fn checked(&self, ttl: Duration, now: Time) -> Result<Ttl, Error> {
+        let least = self.core.rules.min_validity;
+        let ttl = self.core.ttl(ttl, least).map_err(Error::Ttl)?;
+        let held = now
+            .after(ttl.as_duration())
+            .since(self.held.granted().since);
+        match self.max_hold.filter(|most| held > *most) {
+            Some(max_hold) => {
+                self.held.check(now).map_err(|reason| self.lost(reason))?;
+                Err(Error::HeldTooLong { held, max_hold })
+            }
+            None => Ok(ttl),
+        }
+    }
+
+    fn conclude(&self, outcome: Extended, reports: Vec<NodeReport>) -> Result<(), Error> {
+        let result = match outcome {
+            Extended::Confirmed(_) => Ok(()),
+            Extended::HeldTooLong(held) => {
+                let max_hold = self.core.rules.hold_max.unwrap_or(held);
+                Err(Error::HeldTooLong { held, max_hold })
+            }
+            Extended::Unanswered(_) | Extended::Lost(_) => {
+                Err(Error::NoQuorum(NoQuorum::new(reports)))
+            }
+        };
+        let held_until = self.held.finish_extension(clock::now(), outcome);
+        if let Some(head) = &self.head {
+            head.set_key_expiry(match held_until {
+                Ok(_) => self.held.key_expires_at(&self.core.rules),
+                // The next waiter need not wait for this guard to be dropped.
+                Err(_) => self.held.valid_until(),
+            });
+        }
+        if let Err(reason) = held_until {
+            // The notifier would find it only when the validity would have passed.
+            self.core.notifier.watch_for_loss(Arc::clone(&self.held));
+            return Err(self.lost(reason));
+        }
+        // Too late for this extension to be confirmed is not lost, if the watchdog has extended the
+        // lock meanwhile.
+        result
+    }
+
+    fn lost(&self, reason: LossReason) -> Error {
+        let resource = &self.held.granted().key[self.core.key_prefix.len()..];
+        Error::Lost(LockLost::new(resource, reason))
     }
 }
 

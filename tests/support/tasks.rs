@@ -2,13 +2,15 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-use super::locks::LIMIT;
+use redlatch::{LockClient, LockGuard, Pending};
+
+use super::locks::{LIMIT, LONG};
 
 struct Unpark(Thread);
 
@@ -61,4 +63,34 @@ pub fn begin<F: Future + Unpin>(mut future: F) -> F {
     let polled = poll_with(&mut future, Waker::noop());
     assert!(polled.is_pending(), "it is ready at once");
     future
+}
+
+/// Keeps the thread that wakes it until it is told to go on.
+struct Blocks {
+    enter: mpsc::Sender<()>,
+    go_on: Mutex<mpsc::Receiver<()>>,
+}
+
+impl Wake for Blocks {
+    fn wake(self: Arc<Self>) {
+        self.enter.send(()).expect("the test waits");
+        let go_on = self.go_on.lock().expect("no panic");
+        go_on.recv_timeout(LIMIT).expect("the test goes on");
+    }
+}
+
+/// Keeps the thread that goes on with the calls of this client, until what is returned is used.
+#[track_caller]
+pub fn keep_driver_busy(client: &LockClient) -> (Pending<LockGuard>, mpsc::Sender<()>) {
+    let (go_on, told) = mpsc::channel();
+    let (enter, entered) = mpsc::channel();
+    let blocks = Blocks {
+        enter,
+        go_on: Mutex::new(told),
+    };
+    let waker = Waker::from(Arc::new(blocks));
+    let mut busy = client.request("busy").ttl(LONG).lock_async();
+    assert!(poll_with(&mut busy, &waker).is_pending());
+    entered.recv_timeout(LIMIT).expect("the lock is free");
+    (busy, go_on)
 }

@@ -261,7 +261,7 @@ const LAYERS: [(&str, &str); 36] = [
     ("pending", "callback core driver error"),
     (
         "guard",
-        "backend callback clock core driver engine entropy error event fencing name pending \
+        "backend callback clock core driver engine entropy error event fencing name node pending \
          wait_queue watchdog",
     ),
     (

@@ -1,8 +1,6 @@
 //! Calls that nobody waits for any more: each ends, leaves nothing on the nodes, and disturbs no
 //! other.
 
-use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
@@ -10,7 +8,7 @@ use redlatch::{CancelToken, Error, LockClient};
 use support::eventually;
 use support::locks::{LIMIT, LONG, connected, pause, resume, take, with_long_timeout};
 use support::servers::Servers;
-use support::tasks::{begin, block_on, poll_with};
+use support::tasks::{begin, block_on, keep_driver_busy};
 use support::waiters::{BY_PUSH, are_queued, await_keys, await_queued, holder, pushed};
 
 fn client(servers: &Servers) -> LockClient {
@@ -65,35 +63,6 @@ fn a_call_in_the_queue_of_this_process_leaves_it_and_the_next_keeps_its_place() 
     drop(held);
     drop(block_on(second).expect("it is its turn"));
     await_keys(&servers, &[]);
-}
-
-/// Keeps the thread that wakes it until it is told to go on.
-struct Blocks {
-    enter: mpsc::Sender<()>,
-    go_on: Mutex<mpsc::Receiver<()>>,
-}
-
-impl Wake for Blocks {
-    fn wake(self: Arc<Self>) {
-        self.enter.send(()).expect("the test waits");
-        let go_on = self.go_on.lock().expect("no panic");
-        go_on.recv_timeout(LIMIT).expect("the test goes on");
-    }
-}
-
-/// Keeps the thread that goes on with the calls of this client, until what is returned is used.
-fn keep_driver_busy(client: &LockClient) -> (impl Sized, mpsc::Sender<()>) {
-    let (go_on, told) = mpsc::channel();
-    let (enter, entered) = mpsc::channel();
-    let blocks = Blocks {
-        enter,
-        go_on: Mutex::new(told),
-    };
-    let waker = Waker::from(Arc::new(blocks));
-    let mut busy = client.request("busy").ttl(LONG).lock_async();
-    assert!(poll_with(&mut busy, &waker).is_pending());
-    entered.recv_timeout(LIMIT).expect("the lock is free");
-    (busy, go_on)
 }
 
 #[test]

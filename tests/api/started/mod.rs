@@ -3,6 +3,7 @@
 mod backends;
 mod callbacks;
 mod cancel;
+mod extending;
 mod order;
 mod releasing;
 mod verbs;
