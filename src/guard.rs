@@ -2,6 +2,7 @@
 
 mod extension;
 mod joint;
+mod lost;
 mod release;
 mod started;
 mod token;
@@ -16,6 +17,7 @@ use super::name::Name;
 use super::wait_queue::{QueueHead, Taker};
 use super::watchdog::{GuardedLock, ReservedCapacity};
 pub use extension::Extending;
+pub use lost::Lost;
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Deref;

@@ -32,7 +32,7 @@
 //! | run a closure under a lock that is extended automatically | [`LockClient::with_lock`] |
 //! | hold a lock for as long as the work takes | [`LockRequest::keep_alive`] |
 //! | check the lock before a step | [`LockGuard::ensure_held`], [`LockGuard::remaining`] |
-//! | be notified when a lock is lost | [`LockGuard::on_lost`], [`LockGuard::wait_lost`] |
+//! | be notified when a lock is lost | [`LockGuard::on_lost`], `wait_lost`, and `lost` for tasks |
 //! | reject a stale writer | [`LockRequest::fenced`], [`FencingToken`] |
 //! | lock several resources at once, without deadlocks | [`LockClient::request_all`] |
 //! | many readers at a time, or one writer | [`LockRequest::shared`] |
@@ -212,7 +212,7 @@ pub use error::{OncePerError, RegisterError, TransactionError};
 #[doc(inline)]
 pub use event::{Event, Released};
 pub use fencing::FencingToken;
-pub use guard::{Extending, LockGuard, LockToken};
+pub use guard::{Extending, LockGuard, LockToken, Lost};
 pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, OtherProgram};
 pub use inspect::{OwnHolder, OwnThreads, QueuedWaiter};
 pub use name::Name;

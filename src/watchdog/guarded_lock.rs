@@ -6,7 +6,7 @@
 //!          ▼           │      close (release, drop, let_expire, handoff)
 //!   new ─▶ Held ───────┴──────────────────────────────────────▶ Released
 //!            │
-//!            └── validity passed, or the nodes say it is gone ─▶ Lost ─▶ callbacks, each once
+//!            └── validity passed, or the nodes say it is gone ─▶ Lost ─▶ watchers, each once
 //! ```
 //!
 //! What must stay true:
@@ -16,20 +16,25 @@
 //!   comes later brings nothing back.
 //! * The watchdog sends an extension under that mutex ([`GuardedLock::begin_extension`]), and a
 //!   release is sent only after [`GuardedLock::close`]. So on every node the release comes after
-//!   all extensions, and none begins later. A guard's own extension borrows the guard for its whole
+//!   all extensions, and none begins later. A thread that extends borrows the guard for the whole
 //!   time, so no release can begin meanwhile: of several guards that have one share, the last one
-//!   to leave releases it, and the one that extends has not left.
-//! * While there are callbacks, the lock is in the notifier's schedule, under the end of its
-//!   validity: the first callback puts it there ([`GuardedLock::on_lost`]), and it stays until all
-//!   callbacks are taken. Code that ends the lock earlier, because of what the nodes say, has the
-//!   notifier check it at once.
+//!   to leave releases it, and the one that extends has not left. An extension that was started may
+//!   outlast its guard's use: it is sent as the watchdog's.
+//! * While there are watchers, callbacks or tasks that wait for the loss, the lock is in the
+//!   notifier's schedule, under the end of its validity: the first puts it there
+//!   ([`GuardedLock::on_lost`]), and it stays until the lock is lost or released, so that a task
+//!   that waits again and again is in the schedule once. Code that ends the lock earlier, because
+//!   of what the nodes say, has the notifier check it at once.
+//! * A waker is a user's code: it is called and dropped outside the mutex.
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait};
 use crate::clock::Time;
 use crate::engine::{Extended, HeldLock, NodeSet, Rules, Ttl};
 use crate::error::LossReason;
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::Duration;
 
 pub(crate) type LossCallback = Box<dyn FnOnce(LossReason) + Send>;
@@ -52,8 +57,25 @@ struct State {
     /// The nodes that may hold the key.
     nodes: NodeSet,
     extensions: usize,
-    /// Each with the number of its guard.
-    callbacks: Vec<(usize, LossCallback)>,
+    watchers: Vec<Watcher>,
+    /// Does the notifier check the lock when its validity ends?
+    is_watched: bool,
+}
+
+/// Who is told of the loss.
+struct Watcher {
+    /// The number of the guard.
+    guard: usize,
+    told: Told,
+}
+
+enum Told {
+    Callback(LossCallback),
+    /// A task that waits for the loss is woken.
+    Task {
+        number: u64,
+        waker: Waker,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +102,8 @@ impl GuardedLock {
             ttl_longest: granted.ttl_longest,
             nodes: granted.nodes,
             extensions: 0,
-            callbacks: Vec::new(),
+            watchers: Vec::new(),
+            is_watched: false,
         };
         Self {
             granted,
@@ -103,15 +126,19 @@ impl GuardedLock {
             .map(|valid_until| self.end_of(valid_until))
     }
 
-    /// The same for the notifier, which takes the callbacks of a lost lock and calls them.
+    /// The same for the notifier, which tells the watchers of a lost lock: it calls what it takes.
     pub(crate) fn take_status(&self, now: Time) -> HoldStatus {
         let mut state = self.lock();
         self.expire(&mut state, now);
         match state.phase {
             LockPhase::Held => HoldStatus::Held(self.end(&state)),
             LockPhase::Lost(lost) => {
-                let callbacks = std::mem::take(&mut state.callbacks).into_iter();
-                HoldStatus::Lost(lost, callbacks.map(|(_, callback)| callback).collect())
+                state.is_watched = false;
+                let watchers = mem::take(&mut state.watchers);
+                HoldStatus::Lost(
+                    lost,
+                    watchers.into_iter().map(Watcher::into_callback).collect(),
+                )
             }
             LockPhase::Released => HoldStatus::Released,
         }
@@ -200,7 +227,7 @@ impl GuardedLock {
         state.valid_until()
     }
 
-    /// Ends the use of the lock. From here on no extension begins, and callbacks are dropped unless
+    /// Ends the use of the lock. From here on no extension begins, and watchers are dropped unless
     /// the lock was lost before. The caller may send a release for the returned lock.
     pub(crate) fn close(&self, now: Time, all: NodeSet) -> HeldLock {
         let mut state = self.lock();
@@ -210,21 +237,20 @@ impl GuardedLock {
             // An extension under way may put the key back on any node.
             held.nodes = all;
         }
-        let callbacks = if state.phase == LockPhase::Held {
+        let watchers = if state.phase == LockPhase::Held {
             state.phase = LockPhase::Released;
-            std::mem::take(&mut state.callbacks)
+            mem::take(&mut state.watchers)
         } else {
             Vec::new()
         };
         drop(state);
         // Not under the mutex: dropping what they own may call into this lock.
-        drop(callbacks);
+        drop(watchers);
         held
     }
 
     /// Adds a callback of this guard for the loss of the lock. Says whether the caller must have
-    /// the notifier [check](Self::take_status) this lock: with an earlier callback waiting, it does
-    /// already.
+    /// the notifier [check](Self::take_status) this lock: with an earlier watcher, it does already.
     #[must_use]
     pub(crate) fn on_lost(&self, guard: usize, callback: LossCallback) -> bool {
         let mut state = self.lock();
@@ -232,8 +258,32 @@ impl GuardedLock {
             drop(state); // First: the callback, which is dropped here, may own anything.
             return false;
         }
-        state.callbacks.push((guard, callback));
-        state.callbacks.len() == 1
+        let told = Told::Callback(callback);
+        state.watchers.push(Watcher { guard, told });
+        !mem::replace(&mut state.is_watched, true)
+    }
+
+    /// From now on this task of this guard is woken by `waker` when the lock is lost, and by no
+    /// waker that it gave before. Says what [`on_lost`](Self::on_lost) does.
+    #[must_use]
+    pub(crate) fn wake_when_lost(&self, guard: usize, task: u64, waker: Waker) -> bool {
+        let mut state = self.lock();
+        let before = state.take_task(task);
+        let told = Told::Task {
+            number: task,
+            waker,
+        };
+        state.watchers.push(Watcher { guard, told });
+        let is_first = !mem::replace(&mut state.is_watched, true);
+        drop(state);
+        drop(before);
+        is_first
+    }
+
+    /// This task waits no more.
+    pub(crate) fn forget_task(&self, task: u64) {
+        let before = self.lock().take_task(task);
+        drop(before);
     }
 
     /// Waits until the lock is lost, for up to `limit`, by `clock`.
@@ -283,10 +333,26 @@ impl State {
         }
     }
 
+    fn take_task(&mut self, task: u64) -> Option<Watcher> {
+        let is_it = |it: &Watcher| matches!(&it.told, Told::Task { number, .. } if *number == task);
+        let place = self.watchers.iter().position(is_it)?;
+        Some(self.watchers.remove(place))
+    }
+
     /// Takes over from an extension where the key may be, and for how long.
     fn merge_reach(&mut self, held: &HeldLock) {
         self.nodes = self.nodes.union(held.nodes);
         self.ttl_longest = self.ttl_longest.max(held.ttl_longest);
+    }
+}
+
+impl Watcher {
+    /// What tells it.
+    fn into_callback(self) -> LossCallback {
+        match self.told {
+            Told::Callback(callback) => callback,
+            Told::Task { waker, .. } => Box::new(move |_| waker.wake()),
+        }
     }
 }
 
@@ -307,15 +373,15 @@ impl GuardedLock {
         }
     }
 
-    /// One of several guards gives the lock up, and the others go on: its callbacks are dropped,
+    /// One of several guards gives the lock up, and the others go on: its watchers are dropped,
     /// unless the lock was lost before. Returns what [`check`](Self::check) does.
     pub(crate) fn leave(&self, now: Time, guard: usize) -> Result<Time, LossReason> {
         let mut state = self.lock();
         self.expire(&mut state, now);
         let mut dropped = Vec::new();
         if state.phase == LockPhase::Held {
-            let all = std::mem::take(&mut state.callbacks);
-            (dropped, state.callbacks) = all.into_iter().partition(|(owner, _)| *owner == guard);
+            let all = mem::take(&mut state.watchers);
+            (dropped, state.watchers) = all.into_iter().partition(|it| it.guard == guard);
         }
         let held_until = state
             .valid_until()

@@ -1,5 +1,5 @@
-//! The notifier, a thread: it calls the callbacks of lost locks, and emits the events that belong
-//! to no call.
+//! The notifier, a thread: it calls the callbacks of lost locks and wakes the tasks that wait for
+//! their loss, and emits the events that belong to no call.
 //!
 //! It sleeps until the validity of the first lock with callbacks ends, or until it is
 //! [notified](Notifier::notify). Callbacks run one after another, so one that blocks delays the
@@ -237,6 +237,7 @@ mod tests {
     use crate::error::LossReason;
     use crate::watchdog::fixture::lock_until;
     use std::sync::mpsc::{channel, sync_channel};
+    use std::task::Waker;
 
     const LIMIT: Duration = Duration::from_secs(20);
 
@@ -275,6 +276,29 @@ mod tests {
         );
         notifier.notify(Notice::CheckLock(held));
         assert_eq!(next(), "again");
+    }
+
+    #[test]
+    fn a_lock_is_checked_once_however_often_a_task_waits_for_its_loss() {
+        let held = soon(100);
+        let waker = Waker::noop();
+        assert!(held.wake_when_lost(0, 1, waker.clone()));
+        for task in 2..5 {
+            assert!(!held.wake_when_lost(0, task, waker.clone()));
+            held.forget_task(task);
+        }
+        held.forget_task(1);
+        assert!(!held.wake_when_lost(0, 5, waker.clone()), "nobody waits");
+        assert!(!held.on_lost(0, Box::new(|_| {})));
+        assert_eq!(held.wait_lost(clock::now, LIMIT), Some(LossReason::Expired));
+        let HoldStatus::Lost(_, watchers) = held.take_status(clock::now()) else {
+            panic!("it is lost");
+        };
+        assert_eq!(watchers.len(), 2);
+        assert!(
+            held.wake_when_lost(0, 6, waker.clone()),
+            "all that waited are told"
+        );
     }
 
     #[test]

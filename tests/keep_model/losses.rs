@@ -1,6 +1,7 @@
 //! Callbacks and waiting threads that meet the loss of a lock.
 
 use super::*;
+use std::task::{Wake, Waker};
 
 #[test]
 fn a_callback_that_is_added_during_the_loss_is_called_once() {
@@ -27,6 +28,80 @@ fn a_callback_that_is_added_during_the_loss_is_called_once() {
         }
         watchdog.join().unwrap();
         assert_eq!(world.calls(), 2, "the earlier callback, and this one");
+    });
+}
+
+/// Counts how often it is woken, and looks at the lock then and when it is dropped: both need its
+/// mutex.
+struct Looks {
+    world: Arc<World>,
+    woken: Arc<AtomicUsize>,
+}
+
+impl Wake for Looks {
+    fn wake(self: Arc<Self>) {
+        _ = self.woken.fetch_add(1, Ordering::SeqCst);
+        assert!(self.world.held.check(at(EXTENSION)).is_err());
+    }
+}
+
+impl Drop for Looks {
+    fn drop(&mut self) {
+        _ = self.world.held.check(at(EXTENSION));
+    }
+}
+
+#[test]
+fn a_task_that_waits_for_the_loss_is_woken_once_or_finds_it() {
+    explore(|| {
+        let world = World::new();
+        let watchdog = spawn(&world, |world| {
+            let mut extended = None;
+            let begin = |held| extended.replace(held).is_none();
+            world
+                .held
+                .begin_extension(world.now(), ttl(1_000), begin)
+                .unwrap();
+            let lost = world
+                .held
+                .finish_extension(world.now(), Extended::Lost(extended.unwrap()));
+            assert_eq!(lost, Err(LossReason::Gone));
+            world.check();
+        });
+        let woken: [Arc<AtomicUsize>; 2] = Default::default();
+        for woken in &woken {
+            let waker = Waker::from(Arc::new(Looks {
+                world: Arc::clone(&world),
+                woken: Arc::clone(woken),
+            }));
+            if world.held.wake_when_lost(0, 1, waker) {
+                world.check();
+            }
+        }
+        watchdog.join().unwrap();
+        let [first, last] = woken.map(|it| it.load(Ordering::SeqCst));
+        assert!(first <= 1, "it may have come before the next");
+        assert_eq!(last, 1);
+    });
+}
+
+#[test]
+fn a_task_that_waits_no_more_is_not_woken() {
+    explore(|| {
+        let world = World::new();
+        let woken = Arc::new(AtomicUsize::new(0));
+        let waker = Waker::from(Arc::new(Looks {
+            world: Arc::clone(&world),
+            woken: Arc::clone(&woken),
+        }));
+        assert!(!world.held.wake_when_lost(0, 1, waker), "it is checked");
+        let other = spawn(&world, |world| world.held.forget_task(1));
+        let held = world.give_up();
+        other.join().unwrap();
+        assert_eq!(held.valid_until, at(END));
+        world.millis.store(60_000, Ordering::SeqCst);
+        world.check();
+        assert_eq!(woken.load(Ordering::SeqCst), 0);
     });
 }
 

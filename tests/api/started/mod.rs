@@ -4,6 +4,7 @@ mod backends;
 mod callbacks;
 mod cancel;
 mod extending;
+mod losing;
 mod order;
 mod releasing;
 mod verbs;

@@ -1,5 +1,5 @@
-//! Locks in a program that runs on tokio: held across `.await`, and no longer waited for when the
-//! task that wants them is dropped.
+//! Locks in a program that runs on tokio: held across `.await`, no longer waited for when the task
+//! that wants them is dropped, and left by the work that has lost them.
 //!
 //! ```sh
 //! cargo run -p redlatch-integrations --example from_tokio
@@ -84,10 +84,29 @@ async fn tell(client: &LockClient, other: &LockClient) -> Result<(), Failure> {
         sleep(Duration::from_millis(5)).await;
     }
     say("A wait that was dropped has left the queue.");
-    held.ensure_held()?;
-    drop(held);
-    drop(lock(other, &name).await?);
-    Ok(())
+    held.release_async().await?;
+    lock(other, &name).await?.release_async().await?;
+    lose(client, other, &name).await
+}
+
+/// An operator removes the lock while there is work under it.
+async fn lose(client: &LockClient, other: &LockClient, name: &str) -> Result<(), Failure> {
+    let held = lock(client, name).await?;
+    let work = async {
+        remove(other, name).await?;
+        sleep(TTL).await; // such as a query of another service
+        Ok::<(), Failure>(())
+    };
+    tokio::select! {
+        result = work => {
+            result?;
+            Err("the work has gone on without its lock".into())
+        }
+        lost = held.lost() => {
+            say(&format!("The work has ended with its lock: {lost}."));
+            Ok(())
+        }
+    }
 }
 
 /// Not atomic, but for the lock.
@@ -99,6 +118,16 @@ async fn count(client: &LockClient, name: &str, counter: &AtomicU32) -> Result<(
     counter.store(count + 1, Ordering::SeqCst);
     drop(held); // written to the nodes, and not waited for
     Ok(())
+}
+
+async fn remove(client: &LockClient, name: &str) -> Result<(), Failure> {
+    let client = client.clone();
+    let name = name.to_owned();
+    let removed = spawn_blocking(move || client.force_release(&client.inspect(name)?));
+    match removed.await?? {
+        true => Ok(()),
+        false => Err("nobody has the lock".into()),
+    }
 }
 
 async fn waiters(client: &LockClient, name: &str) -> Result<usize, Failure> {

@@ -7,16 +7,22 @@ use redlatch::embedded::Nodes;
 use std::time::Duration;
 
 // src/guide/recipes.md
-async fn charge(client: &LockClient) -> Result<String, Box<dyn std::error::Error>> {
+async fn charge(client: &LockClient) -> Result<(), Box<dyn std::error::Error>> {
     let lock = client
         .request("orders:42")
         .keep_alive()
         .lock_async()
         .await?;
-    let receipt = "charged".to_owned(); // or what takes long: the lock is extended meanwhile
-    lock.ensure_held()?; // in the line before the one that must not run twice
-    lock.release_async().await?; // an error if it was lost before
-    Ok(receipt)
+    tokio::select! {
+        billed = bill(42) => billed?, // the lock is extended meanwhile
+        lost = lock.lost() => return Err(lost.into()), // the work is dropped where it stands
+    }
+    lock.release_async().await?; // an error if it was lost before; or drop(lock)
+    Ok(())
+}
+
+async fn bill(_order: u32) -> Result<(), std::io::Error> {
+    Ok(())
 }
 
 // src/guide/errors.md

@@ -4,9 +4,9 @@ use std::env;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Wake, Waker};
+use std::task::{Poll, Wake, Waker};
 
-use redlatch::{Error, LockClient, LockGuard, Pending};
+use redlatch::{Error, LockClient, LockGuard, LossReason, Pending};
 
 use super::{URLS, WELL, expect_child_to_end_with, expect_child_to_succeed, fork, with_child};
 use support::locks::{LIMIT, LONG, all_nodes_client, connected, take, without_restart_guard};
@@ -183,7 +183,9 @@ fn as_a_parent_whose_callback_forks() {
                 expect_no_use(&client);
                 return;
             }
-            sender.send((number, lock.is_ok())).expect("the test waits");
+            let is_granted = lock.is_ok();
+            drop(lock);
+            sender.send((number, is_granted)).expect("the test waits");
         });
     }
     let seen = [(); 3].map(|()| granted.recv_timeout(LIMIT).expect("they are granted"));
@@ -244,7 +246,14 @@ fn as_a_parent_that_releases() {
     let names = ["polled", "dropped", "called", "new", "late"];
     let [polled, dropped, called, new, late] = names.map(|name| take(&client, name, LONG));
     let new = new.release_async();
+    let mut late = late;
+    let mut extending = late.extend_async(LONG);
+    let lost = begin(called.lost());
     if fork() {
+        assert_eq!(block_on(lost).reason(), LossReason::OtherProcess);
+        assert_eq!(block_on(called.lost()).reason(), LossReason::OtherProcess);
+        let extended = poll_with(&mut extending, Waker::noop());
+        assert_eq!(extended, Poll::Ready(Err(Error::OtherProcess)));
         let [polled, called] = [polled, called].map(LockGuard::release_async);
         for call in [polled, new] {
             assert_eq!(block_on(call), Err(Error::OtherProcess));
@@ -257,6 +266,8 @@ fn as_a_parent_that_releases() {
         process::exit(WELL);
     }
     expect_child_to_succeed();
+    drop(lost);
+    assert_eq!(block_on(extending), Ok(()));
     for name in names {
         assert!(other.try_lock(name, LONG).expect("no error").is_none());
     }
