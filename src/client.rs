@@ -8,6 +8,7 @@ mod groups;
 #[cfg(feature = "diagnostics")]
 mod operator;
 mod request;
+mod task;
 mod verbs;
 
 use super::config::{Builder, NodeUrls, is_reserved};

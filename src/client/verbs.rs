@@ -233,7 +233,8 @@ impl LockRequest<'_> {
     /// with the same client waits for its own end. In the thread that runs it, that is
     /// [`Error::HeldByThisThread`]; in a thread that `body` waits for, it is not detected. A
     /// `try_lock` in `body` returns `None`. A [`lock_async`](Self::lock_async) belongs to no
-    /// thread: a `body` that waits for it waits for itself, and that is not detected either.
+    /// thread: a `body` that waits for it waits for itself, and that is not detected either. In a
+    /// task there is [`with_lock_async`](Self::with_lock_async).
     ///
     /// # Errors
     ///
