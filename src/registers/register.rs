@@ -9,6 +9,7 @@ mod read;
 mod repair;
 mod report;
 mod turn;
+mod update;
 mod votes;
 mod watch;
 
@@ -17,12 +18,14 @@ pub use list::{RegisterList, Swept};
 #[doc(inline)]
 pub use redlatch_registers::Version;
 
+pub(in crate::registers) use caller::Caller;
+
 use crate::backend::at_once;
 use crate::client::LockClient;
 use crate::clock::{self, WallTime};
 use crate::error::RegisterError;
 use crate::fencing::FencingToken;
-use redlatch_registers::{Change, Draft, RegisterCommand, RegisterKeys, Stored};
+use redlatch_registers::{Draft, RegisterKeys, Stored};
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -97,9 +100,7 @@ impl Register {
     ///
     /// Too few nodes gave an answer that counts, or the nodes are not a group.
     pub fn read(&self) -> Result<Option<Value>, RegisterError> {
-        let command = RegisterCommand::Read { watcher: None };
-        let look = at_once(pin!(self.look(&command)))?;
-        Ok(look.value)
+        at_once(pin!(self.value()))
     }
 
     /// Replaces the value by what `change` makes of it; `None` deletes it. Takes one round if this
@@ -349,45 +350,5 @@ impl LockClient {
             keys: RegisterKeys::new(prefix, name),
             lock,
         }
-    }
-}
-
-impl Register {
-    /// Creates it with this value, in one round. Nobody else may give it one before: see
-    /// [`Change::create`](redlatch_registers::Change::create).
-    pub(in crate::registers) fn create(&self, value: &[u8]) -> Result<(), RegisterError> {
-        let alone = Arc::default();
-        let put = |draft: &mut Draft| put(draft, Some(value.to_vec()));
-        at_once(pin!(self.run_with(&alone, Change::create, put))).map(|_| ())
-    }
-
-    /// Raises the last bytes of the value in place, if no other ballot is promised, and reads it.
-    pub(in crate::registers) fn raise(
-        &self,
-        levels: Arc<[u8]>,
-    ) -> Result<Option<Value>, RegisterError> {
-        let command = RegisterCommand::Raise(levels);
-        let look = at_once(pin!(self.look(&command)))?;
-        Ok(look.value)
-    }
-
-    /// As [`change`](Self::change), with a result. The value is written only if it becomes another
-    /// one, and not if the change fails. Nothing is remembered of it: others may
-    /// [raise](Self::raise) bytes of the value, which this client must see before the next change.
-    pub(in crate::registers) fn update<T>(
-        &self,
-        mut change: impl FnMut(&mut Option<Vec<u8>>) -> Result<T, RegisterError>,
-    ) -> Result<T, RegisterError> {
-        let update = self.run_alone(|draft| {
-            let before = draft.current().map(|value| value.bytes().to_vec());
-            let mut after = before.clone();
-            let result = change(&mut after)?;
-            if after != before {
-                put(draft, after)?;
-            }
-            Ok(result)
-        });
-        let (result, _) = at_once(pin!(update))?;
-        Ok(result)
     }
 }

@@ -63,26 +63,29 @@ impl Transactions<'_> {
     /// There cannot be these participants, or the nodes' register could not be written.
     pub fn begin(&self, names: &[&str]) -> Result<TransactionId, TransactionError> {
         let record = Record::begin(names, clock::wall_micros())?;
-        let id = self.create(&record)?;
+        let id = at_once(pin!(self.create(&record)))?;
         let nodes = self.client.core.register_nodes()?;
         nodes.caller.memory().began(id, record);
         Ok(id)
     }
 
-    fn create(&self, record: &Record) -> Result<TransactionId, TransactionError> {
+    async fn create(&self, record: &Record) -> Result<TransactionId, TransactionError> {
         let nodes = self.client.core.register_nodes()?;
-        let group = at_once(pin!(nodes.group()))?.id;
+        let group = nodes.group().await?.id;
         let id = draw_id(group)?;
         // Nobody knows the name yet, and nobody makes a record of none.
-        match self.record(&id)?.register.create(&record.to_bytes()) {
+        let register = self.record(&id).await?.register;
+        match register.create(&record.to_bytes()).await {
             // The nodes' floor was above its ballot, or they are in a later epoch. So it is not
             // known whether there is such a record, and nobody knows its id.
             Err(RegisterError::Unknown) => {
                 let id = draw_id(group)?;
-                self.record(&id)?.change(|current| {
+                let register = self.record(&id).await?;
+                let change = register.change(|current| {
                     *current = Some(record.clone());
                     Ok(())
-                })?;
+                });
+                change.await?;
                 Ok(id)
             }
             created => created.map(|()| id).map_err(TransactionError::from),
@@ -121,7 +124,7 @@ impl Transactions<'_> {
     ) -> Result<Decision, JoinError<P::Error>> {
         let until = clock::now().after(patience);
         let disk = disk(participant, id).map_err(JoinError::Disk)?;
-        let record = match self.record(id) {
+        let record = match at_once(pin!(self.record(id))) {
             Ok(record) => record,
             Err(error) => return unreached(disk, error),
         };
@@ -130,7 +133,7 @@ impl Transactions<'_> {
             Some(_) => TransactionSide::begun(),
             None => TransactionSide::join(disk),
         };
-        Side {
+        let mut side = Side {
             record: &record,
             id,
             name,
@@ -138,8 +141,8 @@ impl Transactions<'_> {
             until,
             seen,
             refusal: None,
-        }
-        .run(joining)
+        };
+        at_once(pin!(side.run(joining)))
     }
 
     /// Runs a whole transaction, for a process that has all of its sides: begins it between these
@@ -180,9 +183,12 @@ impl Transactions<'_> {
         let names: Vec<&str> = sides.iter().map(|(name, _)| *name).collect();
         let begun = Record::begin(&names, clock::wall_micros())
             .map_err(|error| JoinError::NotBegun(error.into()))?;
-        let id = self.create(&begun).map_err(JoinError::NotBegun)?;
-        let record = self.record(&id).map_err(JoinError::NotBegun)?;
-        Sides::prepare(&record, &begun, sides).run()
+        let id = at_once(pin!(self.create(&begun))).map_err(JoinError::NotBegun)?;
+        let record = at_once(pin!(self.record(&id))).map_err(JoinError::NotBegun)?;
+        at_once(pin!(async {
+            let asked = Sides::prepare(&record, &begun, sides).await;
+            asked.run().await
+        }))
     }
 
     /// Brings the transactions that are on the participant's disk to their end: commits those that
@@ -262,12 +268,12 @@ impl Transactions<'_> {
             // Another process of this side has ended it since the list was read.
             return Ok(Decision::Over);
         }
-        let record = match self.record(id) {
+        let record = match at_once(pin!(self.record(id))) {
             Ok(record) => record,
             Err(error) => return unreached(disk, error),
         };
         let until = clock::now();
-        Side {
+        let mut side = Side {
             record: &record,
             id,
             name,
@@ -275,8 +281,8 @@ impl Transactions<'_> {
             until,
             seen: None,
             refusal: None,
-        }
-        .run(TransactionSide::recover(disk))
+        };
+        at_once(pin!(side.run(TransactionSide::recover(disk))))
     }
 
     /// Aborts a transaction, unless it is committed. For operators, and for whoever has begun one
@@ -289,10 +295,9 @@ impl Transactions<'_> {
     ///
     /// The id is another group's, or too few nodes answered.
     pub fn abort(&self, id: &TransactionId) -> Result<Decision, TransactionError> {
-        let told = self
-            .record(id)?
-            .change(|record| Record::abort(record, None))?;
-        Ok(match told {
+        let record = at_once(pin!(self.record(id)))?;
+        let abort = |record: &mut Option<Record>| Record::abort(record, None);
+        Ok(match at_once(pin!(record.change(abort)))? {
             RecordState::Abort => Decision::Aborted,
             RecordState::Absent => Decision::Over,
             RecordState::Open | RecordState::Commit | RecordState::FinishedBefore => {
@@ -302,16 +307,17 @@ impl Transactions<'_> {
     }
 
     /// The record of a transaction of this group.
-    fn record(&self, id: &TransactionId) -> Result<RecordRegister<'_>, TransactionError> {
+    async fn record(&self, id: &TransactionId) -> Result<RecordRegister<'_>, TransactionError> {
         let register = self
             .client
             .reserved_register(format!("{NAME}{id}").as_bytes());
+        let caller = self.client.core.register_nodes()?.caller;
         let record = RecordRegister {
-            client: self.client,
+            caller,
             id: *id,
             register,
         };
-        record.check_group()?;
+        record.check_group().await?;
         Ok(record)
     }
 }

@@ -1,6 +1,7 @@
 //! The errors of calls that are simulated.
 
 use redlatch_protocol::node::NodeReport;
+use redlatch_registers::transaction::{TransactionId, UnknownName};
 /// Of a call that acquires a lock, before the nodes have answered: nothing simulated has one.
 pub(crate) use std::convert::Infallible as Error;
 use std::fmt;
@@ -63,4 +64,36 @@ impl fmt::Display for RegisterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self, f)
     }
+}
+
+/// Those of transactions.
+#[derive(Clone, Debug)]
+#[allow(dead_code, reason = "they are shown where one is not expected")]
+pub(crate) enum TransactionError {
+    Register(RegisterError),
+    UnknownName(UnknownName),
+    OtherGroup { id: TransactionId },
+}
+
+impl From<RegisterError> for TransactionError {
+    fn from(error: RegisterError) -> Self {
+        Self::Register(error)
+    }
+}
+
+impl From<UnknownName> for TransactionError {
+    fn from(error: UnknownName) -> Self {
+        Self::UnknownName(error)
+    }
+}
+
+#[derive(Clone, Debug)]
+#[allow(dead_code, reason = "the disks of simulated participants do not fail")]
+pub(crate) enum JoinError<E> {
+    NotBegun(TransactionError),
+    Disk(E),
+    Refused(E),
+    Undecided(TransactionError),
+    Unfinished { is_committed: bool, error: E },
+    NotPrepared,
 }

@@ -16,12 +16,13 @@
 //! Real: `engine` (acquiring, extending, releasing; changes and refills of registers; the steps and
 //! records of transactions), `node` (sessions, rounds, every byte that is written or read, and the
 //! order in which the event loop reads, writes and looks at deadlines), the main loop of a call
-//! that acquires a lock (`src/redlock/call.rs`), the loops of registers (`src/registers/register`),
-//! and the queues in which the threads of a client wait. Simulated: time, the network, the nodes'
-//! processes around the model in `embedded`, and the client's guards and its sockets, which follow
-//! `src/guard.rs` and `src/net` (see `worker.rs` and `client.rs` for the differences). In a history
-//! threads use locks, or registers, and clients may be sides of transactions: see `register.rs`.
-//! Nodes may be replicated groups: see `simulation/groups.rs`. `checker.rs` checks the guarantees.
+//! that acquires a lock (`src/redlock/call.rs`), the loops of registers and of transactions
+//! (`src/registers`), and the queues in which the threads of a client wait. Simulated: time, the
+//! network, the nodes' processes around the model in `embedded`, and the client's guards and its
+//! sockets, which follow `src/guard.rs` and `src/net` (see `worker.rs` and `client.rs` for the
+//! differences). In a history threads use locks, or registers, and clients may be sides of
+//! transactions: see `register.rs`. Nodes may be replicated groups: see `simulation/groups.rs`.
+//! `checker.rs` checks the guarantees.
 
 mod agreement;
 mod backend;

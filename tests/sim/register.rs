@@ -1,7 +1,6 @@
 //! Registers: values that a majority of the nodes agrees on, read, changed and repaired by the
 //! library's own loops (`registers`), over rounds and sessions of the library as for locks. And
-//! transactions, by its `TransactionSide` and `Record`: `transaction.rs` follows
-//! `src/registers/transaction.rs` and its `side.rs`.
+//! transactions, whose sides are run by its loops as well.
 //!
 //! `history.rs` has what callers saw, and `order.rs` checks it. `ledger.rs` has the disks of the
 //! sides of transactions, and checks those.
@@ -10,14 +9,12 @@ mod history;
 mod ledger;
 mod order;
 mod shared;
-mod transaction;
 
 use crate::task::{Line, Task};
 pub(crate) use history::{Call, History, Id, Outcome, Seen};
 pub(crate) use ledger::{Ledger, SIDES};
 pub(crate) use order::check;
 pub(crate) use shared::Shared;
-pub(crate) use transaction::Participation;
 
 use crate::error::RegisterError;
 use crate::registers::register::Thread;
@@ -29,6 +26,9 @@ use std::rc::Rc;
 
 /// The beginning of the keys of all registers.
 pub(crate) const PREFIX: &[u8] = b"registers/";
+
+/// The group of the nodes.
+pub(crate) const GROUP: u64 = 5;
 
 /// The first register that has a record: the others are users'.
 const RECORDS: u64 = 1 << 32;
@@ -60,7 +60,7 @@ pub(crate) fn formed(run_ids: &[String], durable: &[bool]) -> Vec<Vec<u8>> {
     let members = (0..run_ids.len()).map(place).collect();
     let epoch = Epoch {
         group: Group {
-            id: 5,
+            id: GROUP,
             epoch: 1,
             token: 6,
         },
@@ -86,7 +86,7 @@ pub(crate) fn formed(run_ids: &[String], durable: &[bool]) -> Vec<Vec<u8>> {
 }
 
 /// The number of the register that has the record of this transaction.
-fn from_transaction(number: usize) -> u64 {
+pub(crate) fn from_transaction(number: usize) -> u64 {
     RECORDS + number as u64
 }
 

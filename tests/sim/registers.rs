@@ -3,3 +3,4 @@
 //! Not simulated: lists of registers, watching one, and the events of calls.
 
 pub(crate) mod register;
+pub(crate) mod transaction;

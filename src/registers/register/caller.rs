@@ -2,12 +2,12 @@
 //! that the simulator runs the same ones: its caller has the same methods.
 
 use super::Register;
-use super::nodes::RegisterNodes;
+use super::nodes::{RegisterNodes, RegisterRound};
 use crate::backend::{Quorum, RegisterMemory};
 use crate::core::Core;
 use crate::engine::{Node, NodeSet};
 use crate::error::RegisterError;
-use crate::node::{NodeReport, NodeStatus, RoundOutcome};
+use crate::node::{NodeReport, NodeStatus};
 use crossbeam_channel::{Receiver, RecvError};
 use redlatch_registers::RegisterRequest;
 use std::future::{Future, ready};
@@ -27,13 +27,14 @@ impl<'a> Caller<'a> {
         self.quorum.memory()
     }
 
-    /// Asks these nodes, and waits until their answers decide or are late.
-    pub(crate) fn ask(
+    /// Asks these nodes, and waits until their answers decide or are late. A whole outcome is
+    /// large, and does not go through a future, which would move it twice.
+    pub(super) fn ask(
         self,
         request: RegisterRequest,
         nodes: NodeSet,
-    ) -> impl Future<Output = RoundOutcome> {
-        ready(self.quorum.ask(request, nodes))
+    ) -> impl Future<Output = RegisterRound> {
+        ready(RegisterRound::of(self.quorum.ask(request, nodes)))
     }
 
     /// Asks all nodes, and waits for nothing.
@@ -60,6 +61,11 @@ impl<'a> Caller<'a> {
         messages: &Receiver<T>,
     ) -> impl Future<Output = Result<T, RecvError>> {
         ready(messages.recv())
+    }
+
+    /// Has a participant of a transaction take a step, which takes as long as its disk does.
+    pub(crate) fn act<T>(self, step: impl FnOnce() -> T) -> impl Future<Output = T> {
+        ready(step())
     }
 
     pub(crate) async fn pause(self, delay: Duration) {

@@ -30,18 +30,13 @@ const PAUSE_URGENT: Duration = Duration::from_micros(250);
 const LOOKS_MAX: u32 = 3;
 
 impl Register {
-    /// Makes a change, and returns what `body` has returned for the draft that counts: there may be
-    /// several, and it need not be the last one. Returns also how often the nodes were asked.
-    pub(super) async fn run<T>(
-        &self,
-        body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
-    ) -> Result<(T, u32), RegisterError> {
-        let combined = self.nodes()?.caller.memory().register(&self.keys.value);
-        self.run_with(&combined, Change::new, body).await
+    /// What the threads of this client share that change this register.
+    pub(super) fn combined(&self) -> Result<Arc<CombinedRegister>, RegisterError> {
+        Ok(self.nodes()?.caller.memory().register(&self.keys.value))
     }
 
-    /// The same, without the threads of this client that change the register, and without waiting
-    /// for them.
+    /// Makes a change without the threads of this client that change the register, and without
+    /// waiting for them: see [`run_with`](Self::run_with).
     pub(super) async fn run_alone<T>(
         &self,
         body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
@@ -49,6 +44,11 @@ impl Register {
         self.run_with(&Arc::default(), Change::new, body).await
     }
 
+    /// Makes a change, and returns what `body` has returned for the draft that counts: there may be
+    /// several, and it need not be the last one. Returns also how often the nodes were asked.
+    ///
+    /// Each `async` function within another is one more copy of what all of them keep, as it is
+    /// called. So there are few, for a change of a thread that blocks.
     pub(super) async fn run_with<T>(
         &self,
         combined: &Arc<CombinedRegister>,
@@ -77,40 +77,25 @@ impl Register {
     ) -> Result<Committed, RegisterError> {
         Changing::check()?;
         let nodes = self.nodes()?;
-        let messages = match combined.join() {
-            CombiningRole::Combine(combiner) => {
-                return self.combine(nodes, &combiner, begin, body).await;
-            }
-            CombiningRole::Contribute(messages) => messages,
+        let combiner = match combined.join() {
+            CombiningRole::Combine(combiner) => combiner,
+            CombiningRole::Contribute(messages) => loop {
+                match nodes.caller.receive(&messages).await {
+                    Ok(CombinerMessage::Change(mut draft, back)) => {
+                        body(&mut draft);
+                        // A combiner that is gone has no use for it.
+                        let _ = back.send(draft);
+                    }
+                    Ok(CombinerMessage::End(result)) => return result,
+                    Ok(CombinerMessage::Combine(combiner)) => break combiner,
+                    // The combiner has panicked: its change may have been sent.
+                    Err(_) => return Err(RegisterError::Unknown),
+                }
+            },
         };
-        loop {
-            match nodes.caller.receive(&messages).await {
-                Ok(CombinerMessage::Change(mut draft, back)) => {
-                    body(&mut draft);
-                    // A combiner that is gone has no use for it.
-                    let _ = back.send(draft);
-                }
-                Ok(CombinerMessage::End(result)) => return result,
-                Ok(CombinerMessage::Combine(combiner)) => {
-                    return self.combine(nodes, &combiner, begin, body).await;
-                }
-                // The combiner has panicked: its change may have been sent.
-                Err(_) => return Err(RegisterError::Unknown),
-            }
-        }
-    }
-
-    /// Makes the change together with those of the threads that wait.
-    async fn combine(
-        &self,
-        nodes: RegisterNodes<'_>,
-        combiner: &Combiner,
-        begin: fn(Proposer) -> Change,
-        body: &mut dyn FnMut(&mut Draft),
-    ) -> Result<Committed, RegisterError> {
         let mut changes = CombinedChanges {
             body,
-            combiner,
+            combiner: &combiner,
             contributions: None,
         };
         let result = self.run_change(nodes, begin, &mut changes).await;

@@ -43,6 +43,15 @@ pub(super) struct RegisterRound {
 }
 
 impl RegisterRound {
+    pub(super) fn of(outcome: RoundOutcome) -> Self {
+        Self {
+            replies: Replies::of(&outcome.said),
+            reports: outcome.reports,
+            is_watched: outcome.is_watched,
+            group: None,
+        }
+    }
+
     pub(super) fn url(&self, node: Node) -> Arc<str> {
         Arc::clone(&self.reports[node.index()].url)
     }
@@ -111,26 +120,11 @@ impl RegisterNodes<'_> {
         command: RegisterCommand,
     ) -> RegisterRound {
         let request = RegisterRequest::new(keys.clone(), group.to_bytes(), command);
-        let round = self.ask_some(request, self.all()).await;
+        let round = self.caller.ask(request, self.all()).await;
         self.note_answers(&round);
         RegisterRound {
             group: Some(group.clone()),
             ..round
-        }
-    }
-
-    pub(super) async fn ask_some(&self, request: RegisterRequest, nodes: NodeSet) -> RegisterRound {
-        let RoundOutcome {
-            said,
-            is_watched,
-            reports,
-            ..
-        } = self.caller.ask(request, nodes).await;
-        RegisterRound {
-            replies: Replies::of(&said),
-            reports,
-            is_watched,
-            group: None,
         }
     }
 
@@ -182,7 +176,7 @@ impl RegisterNodes<'_> {
         nodes: NodeSet,
     ) -> (Vec<NodeMark>, RegisterRound) {
         let request = RegisterRequest::of_marks(&self.core.key_prefix, step.clone());
-        let round = self.ask_some(request, nodes).await;
+        let round = self.caller.ask(request, nodes).await;
         (round.replies.marks(), round)
     }
 

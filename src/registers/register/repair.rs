@@ -367,7 +367,8 @@ impl RegisterNodes<'_> {
                 } => {
                     let keys = RegisterKeys::new(&self.core.key_prefix, &name);
                     let round = self
-                        .ask_some(RegisterRequest::new(keys, mark, command), nodes)
+                        .caller
+                        .ask(RegisterRequest::new(keys, mark, command), nodes)
                         .await;
                     refill.handle(&round.replies);
                     last = Some(round);

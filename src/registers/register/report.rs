@@ -7,7 +7,7 @@ use crate::clock::Time;
 use crate::error::RegisterError;
 use crate::event::Event;
 use crate::name::Name;
-use redlatch_registers::{Draft, RegisterCommand};
+use redlatch_registers::{Change, Draft, RegisterCommand};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -35,7 +35,8 @@ impl Register {
         body: impl FnMut(&mut Draft) -> Result<T, RegisterError>,
     ) -> Result<T, RegisterError> {
         let began = self.client.core.events.now_if_listened();
-        let result = at_once(pin!(self.run(body)));
+        let combined = self.combined()?;
+        let result = at_once(pin!(self.run_with(&combined, Change::new, body)));
         self.report(began, result, |register, rounds, took| {
             Event::RegisterChanged {
                 register,

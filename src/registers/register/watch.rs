@@ -35,17 +35,18 @@ impl Register {
         seen: Option<Version>,
         wait: Duration,
     ) -> Result<Option<Value>, RegisterError> {
-        self.wait_until(wait, |value| value.map(Value::version) != seen)
+        let is_other = |value: Option<&Value>| value.map(Value::version) != seen;
+        at_once(pin!(self.wait_until(wait, is_other)))
     }
 
     /// Waits for a value that is as it is wanted, for up to `wait`, and returns the one that there
     /// is then.
-    pub(in crate::registers) fn wait_until(
+    pub(in crate::registers) async fn wait_until(
         &self,
         wait: Duration,
         is_wanted: impl Fn(Option<&Value>) -> bool,
     ) -> Result<Option<Value>, RegisterError> {
-        let nodes = self.client.core.register_nodes()?;
+        let nodes = self.nodes()?;
         let watcher = Watcher {
             nodes,
             token: draw().ok_or(RegisterError::NoEntropy)?.token,
@@ -57,7 +58,7 @@ impl Register {
             let command = RegisterCommand::Read {
                 watcher: Some(watcher.token),
             };
-            let look = at_once(pin!(self.look(&command)))?;
+            let look = self.look(&command).await?;
             if self.client.core.is_known_forked() {
                 // By a callback that was told of the look: the connections are the parent's.
                 return Err(RegisterError::OtherProcess);

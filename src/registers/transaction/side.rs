@@ -1,14 +1,13 @@
 //! The loop that runs one side of a transaction: its steps, on the record and on its disk.
 
+use super::participant::{Decision, Participant, disk};
 use super::record_register::{RecordRegister, read};
-use super::{Decision, Participant, disk};
 use crate::clock::{self, Time};
 use crate::error::{JoinError, RegisterError, TransactionError};
 use crate::registers::register::Value;
 use redlatch_registers::transaction::{
     FINISHED, JoinEnd, JoinStep, Record, RecordState, TransactionId, TransactionSide, VOTED,
 };
-use std::thread;
 use std::time::Duration;
 
 /// How often the record is asked when nothing is waited for: for the decision once the patience has
@@ -36,7 +35,7 @@ pub(super) struct Side<'a, P: Participant + ?Sized> {
 }
 
 impl<P: Participant + ?Sized> Side<'_, P> {
-    pub(super) fn run(
+    pub(super) async fn run(
         &mut self,
         mut joining: TransactionSide,
     ) -> Result<Decision, JoinError<P::Error>> {
@@ -45,10 +44,11 @@ impl<P: Participant + ?Sized> Side<'_, P> {
             let step = joining.step();
             match step {
                 JoinStep::Look => {
-                    joining.learned(self.look().map_err(JoinError::NotBegun)?);
+                    let told = self.look().await;
+                    joining.learned(told.map_err(JoinError::NotBegun)?);
                 }
                 JoinStep::Vote | JoinStep::Wait | JoinStep::Abort | JoinStep::LookAgain => {
-                    match self.ask(step) {
+                    match self.ask(step).await {
                         Ok(told) => joining.learned(told),
                         Err(error) => {
                             let is_last = matches!(step, JoinStep::Abort | JoinStep::LookAgain);
@@ -58,14 +58,14 @@ impl<P: Participant + ?Sized> Side<'_, P> {
                                 // have voted.
                                 return Err(JoinError::Undecided(error));
                             }
-                            thread::sleep(PAUSE);
+                            self.record.caller.pause(PAUSE).await;
                         }
                     }
                     if clock::now() >= self.until {
                         joining.lose_patience();
                     }
                 }
-                JoinStep::Prepare => match self.participant.prepare(self.id) {
+                JoinStep::Prepare => match self.step(P::prepare).await {
                     Ok(()) => joining.done(),
                     Err(error) => {
                         self.refusal = Some(error);
@@ -77,27 +77,27 @@ impl<P: Participant + ?Sized> Side<'_, P> {
                     joining.found(disk);
                 }
                 JoinStep::Commit => {
-                    let committed = self.participant.commit(self.id);
+                    let committed = self.step(P::commit).await;
                     committed.map_err(|error| JoinError::unfinished(true, error))?;
                     asked = 0;
                     joining.done();
                 }
                 JoinStep::RollBack => {
-                    let rolled_back = self.participant.roll_back(self.id);
+                    let rolled_back = self.step(P::roll_back).await;
                     rolled_back.map_err(|error| not_rolled_back(joining.end(), error))?;
                     joining.done();
                 }
-                JoinStep::Finish => match self.raise(FINISHED) {
+                JoinStep::Finish => match self.raise(FINISHED).await {
                     Ok(_) => joining.done(),
                     Err(error) => {
                         asked += 1;
                         if asked >= ASKED_MAX || !may_pass(&error) {
                             return Ok(LEFT);
                         }
-                        thread::sleep(PAUSE);
+                        self.record.caller.pause(PAUSE).await;
                     }
                 },
-                JoinStep::Forget => match self.participant.forget(self.id) {
+                JoinStep::Forget => match self.step(P::forget).await {
                     Ok(()) => joining.done(),
                     Err(_) => return Ok(LEFT),
                 },
@@ -106,32 +106,44 @@ impl<P: Participant + ?Sized> Side<'_, P> {
         }
     }
 
-    fn ask(&mut self, step: JoinStep) -> Result<RecordState, TransactionError> {
+    /// The participant takes a step.
+    async fn step(
+        &mut self,
+        step: fn(&mut P, &TransactionId) -> Result<(), P::Error>,
+    ) -> Result<(), P::Error> {
+        let caller = self.record.caller;
+        caller.act(|| step(self.participant, self.id)).await
+    }
+
+    async fn ask(&mut self, step: JoinStep) -> Result<RecordState, TransactionError> {
         match step {
-            JoinStep::Vote => self.raise(VOTED),
-            JoinStep::Abort => self
-                .record
-                .change(|record| Record::abort(record, Some(self.name))),
-            JoinStep::LookAgain => self.look(),
+            JoinStep::Vote => self.raise(VOTED).await,
+            JoinStep::Abort => {
+                let abort = |record: &mut Option<Record>| Record::abort(record, Some(self.name));
+                self.record.change(abort).await
+            }
+            JoinStep::LookAgain => self.look().await,
             _ => {
                 let wait = self.until.since(clock::now());
-                let record = self.record.wait_until(wait, |value| {
+                let decided = self.record.wait_until(wait, |value| {
                     let record = read(value.map(Value::bytes));
                     let told = record.map(|record| Record::look(record.as_ref(), self.name));
                     !matches!(told, Ok(Ok(RecordState::Open)))
-                })?;
+                });
+                let record = decided.await?;
                 Ok(Record::look(record.as_ref(), self.name)?)
             }
         }
     }
 
-    fn raise(&self, to: u8) -> Result<RecordState, TransactionError> {
-        let record = self.record.raise(self.seen.as_ref(), &[self.name], to)?;
+    async fn raise(&self, to: u8) -> Result<RecordState, TransactionError> {
+        let seen = self.seen.as_ref();
+        let record = self.record.raise(seen, &[self.name], to).await?;
         Ok(Record::look(record.as_ref(), self.name)?)
     }
 
-    fn look(&mut self) -> Result<RecordState, TransactionError> {
-        self.seen = self.record.look()?;
+    async fn look(&mut self) -> Result<RecordState, TransactionError> {
+        self.seen = self.record.look().await?;
         Ok(Record::look(self.seen.as_ref(), self.name)?)
     }
 }

@@ -40,9 +40,9 @@
 //! side has forgotten. The search has these as mistakes, `AllForgottenBeforeFinished` and
 //! `ForgottenBeforeFinished`.
 
+use super::participant::{Decision, Participant};
 use super::record_register::RecordRegister;
 use super::side::Side;
-use super::{Decision, Participant};
 use crate::clock;
 use crate::error::{JoinError, RegisterError, TransactionError};
 use redlatch_registers::transaction::{
@@ -66,7 +66,7 @@ struct AskedSide<'a, E> {
 
 impl<'a, E> Sides<'a, E> {
     /// Prepares one after another, until one cannot.
-    pub(super) fn prepare(
+    pub(super) async fn prepare(
         record: &'a RecordRegister<'a>,
         begun: &'a Record,
         all: &'a mut [(&str, &mut dyn Participant<Error = E>)],
@@ -75,7 +75,8 @@ impl<'a, E> Sides<'a, E> {
         let mut refusal = None;
         for (name, participant) in all {
             let mut joining = TransactionSide::begun();
-            match participant.prepare(&record.id) {
+            let prepare = || participant.prepare(&record.id);
+            match record.caller.act(prepare).await {
                 Ok(()) => joining.done(),
                 Err(error) => {
                     joining.refuse();
@@ -99,26 +100,27 @@ impl<'a, E> Sides<'a, E> {
         }
     }
 
-    pub(super) fn run(mut self) -> Result<Decision, JoinError<E>> {
+    pub(super) async fn run(mut self) -> Result<Decision, JoinError<E>> {
         match self.refusal {
-            None => self.vote(),
-            Some(_) => self.abort(),
+            None => self.vote().await,
+            Some(_) => self.abort().await,
         }
         for side in &mut self.sides {
             if side.joining.step() == JoinStep::Commit {
                 // What fails is repeated by the side alone, which tells why.
-                if side.participant.commit(&self.record.id).is_ok() {
+                let commit = || side.participant.commit(&self.record.id);
+                if self.record.caller.act(commit).await.is_ok() {
                     side.joining.done();
                 }
             }
         }
-        self.finish();
-        self.end()
+        self.finish().await;
+        self.end().await
     }
 
     /// All votes in one round.
-    fn vote(&mut self) {
-        let told = self.raise(JoinStep::Vote, VOTED);
+    async fn vote(&mut self) {
+        let told = self.raise(JoinStep::Vote, VOTED).await;
         for side in &mut self.sides {
             let told = match &told {
                 Ok(record) => Record::look(record.as_ref(), side.name).ok(),
@@ -133,8 +135,9 @@ impl<'a, E> Sides<'a, E> {
     }
 
     /// One of them cannot prepare.
-    fn abort(&mut self) {
-        let told = self.record.change(|record| Record::abort(record, None));
+    async fn abort(&mut self) {
+        let abort = |record: &mut Option<Record>| Record::abort(record, None);
+        let told = self.record.change(abort).await;
         for side in &mut self.sides {
             side.joining.lose_patience();
             if matches!(told, Ok(RecordState::Abort)) {
@@ -145,8 +148,8 @@ impl<'a, E> Sides<'a, E> {
 
     /// Notes in one round that those that have committed have finished. If it fails, each tries
     /// again.
-    fn finish(&mut self) {
-        if self.raise(JoinStep::Finish, FINISHED).is_err() {
+    async fn finish(&mut self) {
+        if self.raise(JoinStep::Finish, FINISHED).await.is_err() {
             return;
         }
         for side in &mut self.sides {
@@ -157,7 +160,7 @@ impl<'a, E> Sides<'a, E> {
     }
 
     /// Notes in the record that those at this step have come so far.
-    fn raise(&self, at: JoinStep, to: u8) -> Result<Option<Record>, TransactionError> {
+    async fn raise(&self, at: JoinStep, to: u8) -> Result<Option<Record>, TransactionError> {
         let mut names = Vec::with_capacity(self.sides.len());
         for side in &self.sides {
             if side.joining.step() == at {
@@ -167,16 +170,16 @@ impl<'a, E> Sides<'a, E> {
         if names.is_empty() {
             return Ok(None);
         }
-        self.record.raise(Some(self.begun), &names, to)
+        self.record.raise(Some(self.begun), &names, to).await
     }
 
     /// Each side goes on alone, the one that could not prepare first. Where no majority answers,
     /// the others stay as they are.
-    fn end(mut self) -> Result<Decision, JoinError<E>> {
+    async fn end(mut self) -> Result<Decision, JoinError<E>> {
         let mut decision = Decision::Over;
         let mut failure = None;
         for side in self.sides.into_iter().rev() {
-            let ended = Side {
+            let mut alone = Side {
                 record: self.record,
                 id: &self.record.id,
                 name: side.name,
@@ -184,9 +187,8 @@ impl<'a, E> Sides<'a, E> {
                 until: clock::now(),
                 seen: Some(self.begun.clone()),
                 refusal: self.refusal.take(),
-            }
-            .run(side.joining);
-            match ended {
+            };
+            match alone.run(side.joining).await {
                 // What one of them knows is true of all.
                 Ok(Decision::Over) => {}
                 Ok(known) => decision = known,

@@ -3,7 +3,7 @@
 //! Each write appends its id to the value, so a value says which writes made it since the register
 //! was created.
 
-use super::transaction::Participation;
+use crate::registers::transaction::Participation;
 use std::collections::BTreeMap;
 
 /// Identifies a write.

@@ -87,7 +87,7 @@ impl Ledger {
     }
 
     /// This side has recovered. Returns the transactions whose records must be gone.
-    pub(super) fn recovered(&mut self, side: usize) -> Vec<usize> {
+    pub(crate) fn recovered(&mut self, side: usize) -> Vec<usize> {
         self.awaited
             .iter_mut()
             .for_each(|awaited| _ = awaited.remove(&side));
@@ -99,36 +99,36 @@ impl Ledger {
     }
 
     /// The number of a new transaction.
-    pub(super) fn add(&mut self) -> usize {
+    pub(crate) fn add(&mut self) -> usize {
         self.transactions.push(Transaction::default());
         self.len() - 1
     }
 
     /// It has a record.
-    pub(super) fn begins(&mut self, number: usize) {
+    pub(crate) fn begins(&mut self, number: usize) {
         self.transactions[number].is_begun = true;
     }
 
     /// The same, and one client has all sides.
-    pub(super) fn begins_whole(&mut self, number: usize) {
+    pub(crate) fn begins_whole(&mut self, number: usize) {
         self.begins(number);
         self.transactions[number].is_whole = true;
     }
 
-    pub(super) fn ends(&mut self, number: usize, side: usize) {
+    pub(crate) fn ends(&mut self, number: usize, side: usize) {
         self.transactions[number].sides[side].is_ended = true;
     }
 
-    pub(super) fn disk(&self, number: usize, side: usize) -> Disk {
+    pub(crate) fn disk(&self, number: usize, side: usize) -> Disk {
         self.transactions[number].sides[side].disk
     }
 
-    pub(super) fn report(&mut self, number: usize, text: &str) {
+    pub(crate) fn report(&mut self, number: usize, text: &str) {
         self.wrong.push(format!("transaction {number} {text}"));
     }
 
     /// Has a side committed?
-    pub(super) fn has_committed(&self, number: usize) -> bool {
+    pub(crate) fn has_committed(&self, number: usize) -> bool {
         self.transactions[number]
             .sides
             .iter()
@@ -136,7 +136,7 @@ impl Ledger {
     }
 
     /// Takes a step on the disk of a side.
-    pub(super) fn step(&mut self, number: usize, side: usize, step: JoinStep) {
+    pub(crate) fn step(&mut self, number: usize, side: usize, step: JoinStep) {
         let sides = &mut self.transactions[number].sides;
         let it = &mut sides[side];
         match step {

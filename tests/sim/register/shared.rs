@@ -9,7 +9,7 @@ use crate::mistake::Mistake;
 use crate::random::Random;
 use crossbeam_channel::Receiver;
 use redlatch_protocol::engine::Rules;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,8 +21,10 @@ pub(crate) struct Shared {
     pub(crate) memory: RegisterMemory,
     mistake: Option<Mistake>,
     /// Which side of transactions it is, and the disks of all.
-    pub(super) side: usize,
-    pub(super) ledger: Rc<RefCell<Ledger>>,
+    pub(crate) side: usize,
+    pub(crate) ledger: Rc<RefCell<Ledger>>,
+    /// The transaction of which it runs all sides, if it does.
+    pub(crate) whole: Cell<Option<usize>>,
     random: Rc<RefCell<Random>>,
     /// The threads that wait for a message of another one, in the order in which they began to.
     waiting: RefCell<Vec<WaitingForMessage>>,
@@ -49,6 +51,7 @@ impl Shared {
             mistake,
             side,
             ledger: Rc::clone(ledger),
+            whole: Cell::default(),
             random: Rc::new(RefCell::new(random)),
             waiting: RefCell::default(),
         })

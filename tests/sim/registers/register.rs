@@ -13,14 +13,26 @@ mod read;
 #[allow(dead_code, reason = "the nodes are formed before a history begins")]
 mod repair;
 mod turn;
+#[path = "../../../src/registers/register/update.rs"]
+mod update;
 mod votes;
 
+pub(crate) use caller::Caller;
+
+use crate::clock;
 use crate::error::RegisterError;
 use crate::register::{PREFIX, Shared};
 use crate::task::Line;
-use redlatch_registers::{Draft, GROUP_REGISTER, RegisterCommand, RegisterKeys, Stored};
+use read::Observation;
+use redlatch_registers::transaction::Record;
+use redlatch_registers::{
+    Change, Draft, GROUP_REGISTER, RegisterCommand, RegisterKeys, Stored, Version,
+};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::time::Duration;
+
+/// The pause between two looks at a register that is awaited.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// A thread of a client, while it is in a call.
 #[derive(Clone)]
@@ -32,6 +44,10 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
+    pub(crate) fn caller(&self) -> Caller<'_> {
+        Caller { thread: self }
+    }
+
     pub(crate) fn register(&self, name: &[u8]) -> Register {
         Register {
             thread: self.clone(),
@@ -58,11 +74,25 @@ pub(crate) struct Register {
 /// A value, of which a call returns what was written.
 pub(crate) struct Value(Stored);
 
+impl Value {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+}
+
+/// Puts a value into a draft, or deletes it there.
+fn put(draft: &mut Draft, new: Option<Vec<u8>>) -> Result<Option<Version>, RegisterError> {
+    let Some(new) = new else {
+        draft.delete();
+        return Ok(None);
+    };
+    Ok(Some(draft.put(new.into(), None)))
+}
+
 impl Register {
     pub(crate) async fn read(&self) -> Result<Option<Stored>, RegisterError> {
-        let command = RegisterCommand::Read { watcher: None };
-        let (look, _) = self.look_with(&command).await?;
-        Ok(look.value.map(|Value(stored)| stored))
+        let value = self.value().await?;
+        Ok(value.map(|Value(stored)| stored))
     }
 
     /// Makes a change, together with the other threads of this client.
@@ -70,35 +100,48 @@ impl Register {
         &self,
         mut change: impl FnMut(&mut Draft) -> T,
     ) -> Result<T, RegisterError> {
-        let mut result = self.run(|draft| Ok(change(draft))).await;
+        let combined = self.combined()?;
+        let mut body = |draft: &mut Draft| Ok(change(draft));
+        let mut result = self.run_with(&combined, Change::new, &mut body).await;
         if self.begins_again(&result) {
-            result = self.run(|draft| Ok(change(draft))).await;
+            result = self.run_with(&combined, Change::new, &mut body).await;
         }
         result.map(|(result, _)| result)
     }
 
-    /// The same without them.
-    pub(crate) async fn change_alone<T>(
-        &self,
-        mut change: impl FnMut(&mut Draft) -> T,
-    ) -> Result<T, RegisterError> {
-        let (result, _) = self.run_alone(|draft| Ok(change(draft))).await?;
-        Ok(result)
+    /// Reads the value, by a command that answers it.
+    async fn look(&self, command: &RegisterCommand) -> Result<Observation, RegisterError> {
+        let (look, _) = self.look_with(command).await?;
+        self.remove_by_mistake(command).await?;
+        Ok(look)
     }
 
-    /// Raises the last bytes of the value. `None` if no majority agrees.
-    pub(crate) async fn raise(
+    /// Looks again and again until the value is as it is wanted, for up to `wait`.
+    pub(crate) async fn wait_until(
         &self,
-        levels: Arc<[u8]>,
-    ) -> Result<Option<Option<Stored>>, RegisterError> {
-        let nodes = self.nodes()?;
-        let group = nodes.group().await?;
-        let command = RegisterCommand::Raise(levels);
-        let round = nodes.ask(&self.keys, &group, command).await;
-        let agreed = round.replies.agreed();
-        Ok(agreed.map(|state| state.and_then(|it| round.replies.value(it.ballot))))
+        wait: Duration,
+        is_wanted: impl Fn(Option<&Value>) -> bool,
+    ) -> Result<Option<Value>, RegisterError> {
+        let until = clock::now().after(wait);
+        loop {
+            let value = self.value().await?;
+            if is_wanted(value.as_ref()) {
+                return Ok(value);
+            }
+            let now = clock::now();
+            if now >= until {
+                return self.lose_patience_by_mistake(value).await;
+            }
+            let pause = LOOK_PAUSE.min(until.since(now));
+            self.thread.caller().pause(pause).await;
+        }
     }
 
-    /// What is left of a record is read as none.
-    fn delete_if_over(&self, _: &mut Draft) {}
+    /// What users write is not a record.
+    fn delete_if_over(&self, draft: &mut Draft) {
+        let is_over = |value: &Stored| Record::read(value.bytes()) == Ok(None);
+        if draft.current().is_some_and(is_over) {
+            draft.delete();
+        }
+    }
 }

@@ -5,7 +5,8 @@ use super::{State, Worker};
 use crate::client::Client;
 use crate::context::Context;
 use crate::queue::Event;
-use crate::register::{Call, Id, Outcome, Participation, begin};
+use crate::register::{Call, Id, Outcome, begin};
+use crate::registers::transaction::Participation;
 use std::time::Duration;
 
 /// The largest fencing token of a history.

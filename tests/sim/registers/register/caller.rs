@@ -1,7 +1,7 @@
 //! How a call of a simulated thread waits: it has the methods of the library's caller, that of a
 //! thread that blocks (`src/registers/register/caller.rs`).
 
-use super::nodes::RegisterNodes;
+use super::nodes::{RegisterNodes, RegisterRound};
 use super::{Register, Thread};
 use crate::backend::RegisterMemory;
 use crate::clock;
@@ -10,7 +10,7 @@ use crate::redlock::NodesCaller;
 use crossbeam_channel::{Receiver, RecvError, TryRecvError};
 use redlatch_protocol::engine::{Command, Node, NodeSet, Request};
 use redlatch_protocol::inspect::{KeyPage, Listing};
-use redlatch_protocol::node::{NodeReport, NodeStatus, RoundOutcome};
+use redlatch_protocol::node::{NodeReport, NodeStatus};
 use redlatch_registers::{RegisterKeys, RegisterRequest};
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -20,6 +20,9 @@ use std::time::Duration;
 /// About how many keys a server looks at in one step of a list, and how often it is asked for one.
 const STEP: u32 = 500;
 const TRIES: u32 = 3;
+
+/// How long it takes before a participant changes its disk, and again behind that.
+const WRITE: Duration = Duration::from_millis(1);
 
 #[derive(Clone, Copy)]
 pub(crate) struct Caller<'a> {
@@ -31,13 +34,13 @@ impl<'a> Caller<'a> {
         &self.thread.shared.memory
     }
 
-    pub(crate) async fn ask(self, request: RegisterRequest, nodes: NodeSet) -> RoundOutcome {
+    pub(super) async fn ask(self, request: RegisterRequest, nodes: NodeSet) -> RegisterRound {
         let asked = Request {
             nodes,
             ..self.about(request.clone())
         };
         let outcome = self.thread.line.submit(asked).await;
-        self.answer_by_mistake(&request, outcome)
+        RegisterRound::of(self.answer_by_mistake(&request, outcome))
     }
 
     pub(crate) fn tell(self, request: RegisterRequest) {
@@ -114,6 +117,15 @@ impl<'a> Caller<'a> {
         .await
     }
 
+    pub(crate) async fn act<T>(self, step: impl FnOnce() -> T) -> T {
+        self.vote_by_mistake().await;
+        // The process may die before or behind it.
+        self.pause(WRITE).await;
+        let result = step();
+        self.pause(WRITE).await;
+        result
+    }
+
     pub(crate) async fn pause(self, delay: Duration) {
         self.thread.line.sleep(clock::now().after(delay)).await;
     }
@@ -123,9 +135,7 @@ impl Register {
     pub(crate) fn nodes(&self) -> Result<RegisterNodes<'_>, RegisterError> {
         Ok(RegisterNodes {
             core: &self.thread.shared.core,
-            caller: Caller {
-                thread: &self.thread,
-            },
+            caller: self.thread.caller(),
         })
     }
 }

@@ -1,12 +1,13 @@
 //! Mistakes about registers, made where the library's loops meet the simulation.
 
-use super::Register;
 use super::caller::Caller;
 use super::nodes::{GroupInspection, RegisterNodes};
+use super::{Register, Value};
 use crate::error::RegisterError;
 use crate::mistake::Mistake;
 use redlatch_protocol::engine::{Said, quorum};
 use redlatch_protocol::node::RoundOutcome;
+use redlatch_registers::transaction::{Disk, FINISHED};
 use redlatch_registers::{
     Accepted, Mark, MarkStep, Member, RegisterCommand, RegisterReply, RegisterRequest, Replies,
 };
@@ -42,6 +43,22 @@ impl Caller<'_> {
         let Some(told) = told else { return outcome };
         let said = vec![told.map(Said::new); outcome.said.len()];
         RoundOutcome { said, ..outcome }
+    }
+}
+
+impl Caller<'_> {
+    /// Votes for all sides of a transaction before the last one is prepared.
+    pub(super) async fn vote_by_mistake(self) {
+        let Some(number) = self.thread.shared.whole.get() else {
+            return;
+        };
+        let ledger = &self.thread.shared.ledger;
+        let disks = [0, 1, 2].map(|side| ledger.borrow().disk(number, side));
+        let is_last = disks == [Disk::Prepared, Disk::Prepared, Disk::Nothing];
+        if is_last && self.has(Mistake::VotedForAll) {
+            // Whether that succeeds makes no difference to the mistake.
+            let _ = self.thread.vote_for_all(number).await;
+        }
     }
 }
 
@@ -116,6 +133,43 @@ impl Register {
             })
         );
         is_lost && self.thread.shared.has(Mistake::AppliedAgain)
+    }
+
+    /// The first side that has finished removes the record.
+    pub(super) async fn remove_by_mistake(
+        &self,
+        command: &RegisterCommand,
+    ) -> Result<(), RegisterError> {
+        let RegisterCommand::Raise(levels) = command else {
+            return Ok(());
+        };
+        if levels.contains(&FINISHED) && self.thread.shared.has(Mistake::RecordRemovedEarly) {
+            self.remove().await?;
+        }
+        Ok(())
+    }
+
+    /// A side has waited for the others for as long as it was to.
+    pub(super) async fn lose_patience_by_mistake(
+        &self,
+        value: Option<Value>,
+    ) -> Result<Option<Value>, RegisterError> {
+        if self.thread.shared.has(Mistake::RolledBackAlone) {
+            return Ok(None);
+        }
+        if self.thread.shared.has(Mistake::CommittedAborted) {
+            self.remove().await?;
+        }
+        Ok(value)
+    }
+
+    async fn remove(&self) -> Result<(), RegisterError> {
+        let removal = self.run_alone(|draft| {
+            draft.delete();
+            Ok(())
+        });
+        removal.await?;
+        Ok(())
     }
 
     /// Repairs in the epoch that there is.
