@@ -144,6 +144,13 @@ def begun(client, name, wait=None):
     return core.start(names=name, ttl=30, wait=wait, log_calls=False, shared=False)
 
 
+def ended(call):
+    told = threading.Event()
+    if call.wake_by(told.set):
+        assert told.wait(60)
+    return call
+
+
 def test_a_call_that_is_given_up_in_the_moment_of_the_grant_gives_the_lock_back(client, other):
     for give_up in (lambda call: call.cancel(), lambda call: None):
         call = begun(client, "a")
@@ -176,11 +183,8 @@ def test_a_call_whose_end_nobody_can_be_told_gives_the_lock_back(client, other):
 
 
 def test_whoever_comes_after_the_end_of_a_call_need_not_wait(client):
-    call = begun(client, "a")
-    ended = threading.Event()
-    if call.wake_by(ended.set):
-        assert ended.wait(60)
-    assert not call.wake_by(ended.set)
+    call = ended(begun(client, "a"))
+    assert not call.wake_by(print)
     lock = call.result()
     assert lock.is_held
     lock.release()
@@ -212,8 +216,7 @@ def test_a_forked_child_waits_by_calls_of_its_own_and_leaves_those_of_its_parent
     assert os.waitpid(child, 0)[1] == 0
     assert waiters(other) == 1
     held.release()
-    until(lambda: other.inspect("a").state == "held")
-    call.result().release()
+    ended(call).result().release()
 
 
 # From `start_no_thread()` on, the system refuses each thread, as it does in a container whose limit
