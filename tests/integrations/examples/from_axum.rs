@@ -36,7 +36,11 @@ async fn charge(
     Path(order): Path<String>,
 ) -> Result<String, (StatusCode, String)> {
     let request = client.request(format!("orders:{order}")).keep_alive();
-    let Some(lock) = request.try_lock_for_async(WAIT).await.map_err(refusal)? else {
+    let Some(lock) = request
+        .try_lock_for_async(WAIT)
+        .await
+        .map_err(|error| refusal(&error))?
+    else {
         let text = "others charge this order\n".to_owned();
         return Err((StatusCode::CONFLICT, text));
     };
@@ -44,7 +48,7 @@ async fn charge(
     // answer.
     let work = tokio::spawn(charge_under(lock, order));
     match work.await {
-        Ok(charged) => charged.map_err(refusal),
+        Ok(charged) => charged.map_err(|error| refusal(&error)),
         Err(panic) => Err((StatusCode::INTERNAL_SERVER_ERROR, panic.to_string())),
     }
 }
@@ -57,7 +61,7 @@ async fn charge_under(lock: LockGuard, order: String) -> Result<String, Error> {
 }
 
 /// Why an order was not charged, for the log of the service and for the client.
-fn refusal(error: Error) -> (StatusCode, String) {
+fn refusal(error: &Error) -> (StatusCode, String) {
     say(&format!("   {error}"));
     let text = "no lock now; try again\n".to_owned();
     (StatusCode::SERVICE_UNAVAILABLE, text)
