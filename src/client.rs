@@ -12,7 +12,7 @@ mod task;
 mod verbs;
 
 use super::config::{Builder, NodeUrls, is_reserved};
-use super::core::Core;
+use super::core::{Core, Handle};
 use super::error::{Error, ResourceError};
 use super::guard::LockGuard;
 use super::inspect::Inspection;
@@ -61,9 +61,10 @@ use std::time::Duration;
 /// answer of the ensemble, which has no quarantine. A client that died frees its locks when its
 /// session ends, and not by their ttl.
 ///
-/// Dropping the last clone waits until the nodes have confirmed the releases that were sent before.
-/// It does not wait for a node that has been silent for [`node_timeout`](Builder::node_timeout),
-/// and waits at most ten times as long, which takes thousands of locks or a slow node. On ZooKeeper
+/// Dropping the last clone waits until the calls have ended whose [`Pending`](crate::Pending) was
+/// dropped, and then until the nodes have confirmed the releases that were sent before. It does not
+/// wait for a node that has been silent for [`node_timeout`](Builder::node_timeout), and waits for
+/// either at most ten times as long, which takes thousands of locks or a slow node. On ZooKeeper
 /// it ends the session, which frees all locks at once, and waits for `node_timeout` at most.
 ///
 /// In a forked child of the process that built it, every method fails ([`Error::OtherProcess`]),
@@ -71,6 +72,8 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct LockClient {
     pub(crate) core: Arc<Core>,
+    /// `None` in a call that was started.
+    _handle: Option<Handle>,
 }
 
 impl LockClient {
@@ -184,8 +187,11 @@ impl Builder {
     /// used, two URLs are the same server, or the operating system provides no poll, or no thread
     /// for [`io_thread`](Self::io_thread).
     pub fn build(self) -> Result<LockClient, Error> {
+        let core = Arc::new(Core::new(self.check()?)?);
+        let handle = Some(Handle::new(&core));
         Ok(LockClient {
-            core: Arc::new(Core::new(self.check()?)?),
+            core,
+            _handle: handle,
         })
     }
 }

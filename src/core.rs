@@ -6,10 +6,12 @@
 //! the backend.
 
 mod guard_list;
+mod handle;
 mod joint_shares;
 mod own_threads;
 
 pub(crate) use guard_list::{GuardList, ListedGuard};
+pub(crate) use handle::Handle;
 pub(crate) use joint_shares::{Granted, JointShares, PUBLISHER, ShareMember};
 pub(crate) use own_threads::name_of_set;
 
@@ -29,6 +31,7 @@ use crate::zookeeper::EnsembleBackend;
 use std::any::Any;
 use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -54,6 +57,8 @@ pub(crate) struct Core {
     pub(crate) owner: Vec<u8>,
     pub(crate) events: Events,
     pub(crate) cancellation: Arc<Cancellation>,
+    /// How many [handles](Handle) there are.
+    handles: AtomicUsize,
 }
 
 impl Core {
@@ -106,6 +111,7 @@ impl Core {
             events: Events::new(listener, &owner_process),
             cancellation,
             owner_process,
+            handles: AtomicUsize::new(0),
         })
     }
 

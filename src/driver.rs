@@ -18,6 +18,7 @@
 //! - What calls say to the nodes without waiting for it is written before the thread sleeps.
 
 mod driver_loop;
+mod dropped_calls;
 mod job_queue;
 mod line;
 mod mailbox;
@@ -29,6 +30,7 @@ use crate::net::{Net, Nudge, Order, Orders, sync};
 use crate::node::Ended;
 use crate::owner_process::OwnerProcess;
 use driver_loop::DriverLoop;
+use dropped_calls::DroppedCalls;
 use job_queue::JobQueue;
 use mailbox::{Mailbox, Wish};
 use std::fmt;
@@ -38,6 +40,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// A call, to its end. It catches its own panics, and hands its result on itself.
 pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -54,6 +57,7 @@ pub(crate) struct Driver {
     owner_process: Arc<OwnerProcess>,
     /// How many calls there have been: their numbers.
     calls: AtomicU64,
+    dropped: Arc<DroppedCalls>,
     thread: Mutex<Option<DriverThread>>,
 }
 
@@ -112,6 +116,7 @@ impl Driver {
             net: net.map(Arc::clone),
             owner_process: Arc::clone(owner_process),
             calls: AtomicU64::new(0),
+            dropped: Arc::default(),
             thread: Mutex::default(),
         }
     }
@@ -151,7 +156,17 @@ impl Driver {
 
     /// Nobody waits for this call any more: it ends as early as it can.
     pub(crate) fn cancel(&self, call: u64) {
+        self.dropped.add();
         self.tell(Job::Cancel(call));
+    }
+
+    /// Waits until the calls have ended of which nobody waits for the result, for at most this
+    /// long. A waker or a callback, which those calls wait for, does not wait for them.
+    pub(crate) fn await_dropped(&self, longest: Duration) {
+        let is_here = |thread: &DriverThread| thread.handle.thread().id() == thread::current().id();
+        if !self.lock().as_ref().is_some_and(is_here) {
+            self.dropped.wait(longest);
+        }
     }
 
     /// Has calls that pause look whether they are cancelled.
@@ -178,7 +193,7 @@ impl Driver {
             nudge: orders.as_ref().map(Orders::nudge),
         };
         let jobs = Arc::clone(&remote.jobs);
-        let driver_loop = DriverLoop::new(jobs, orders, &self.owner_process);
+        let driver_loop = DriverLoop::new(jobs, orders, &self.owner_process, &self.dropped);
         let builder = thread::Builder::new().name("redlatch-wait".to_owned());
         let handle = builder
             .spawn(|| driver_loop.run())

@@ -3,7 +3,7 @@
 mod slot;
 mod sync;
 
-use crate::core::Core;
+use crate::core::{Core, Handle};
 use crate::driver::{Driven, Task};
 use crate::error::Error;
 use slot::Slot;
@@ -39,6 +39,8 @@ use std::task::{Context, Poll};
 pub struct Pending<T> {
     core: Arc<Core>,
     stage: Stage<T>,
+    /// Dropped after the call was cancelled.
+    _handle: Handle,
 }
 
 enum Stage<T> {
@@ -81,6 +83,7 @@ impl<T: Send + 'static> Pending<T> {
         Self {
             core: Arc::clone(core),
             stage: Stage::New(Start { call, fetched }),
+            _handle: Handle::new(core),
         }
     }
 

@@ -86,7 +86,7 @@ impl LockRequest<'_> {
         wait: Wait,
     ) -> Result<LockSpec<'_>, Error> {
         let Self {
-            client: LockClient { core },
+            client: LockClient { core, .. },
             keys,
             settings,
         } = self;

@@ -1,9 +1,9 @@
 //! What is done with a request: acquiring its lock, running something under it, resuming it by its
 //! token. All ways to acquire it are one implementation, which differs in how long it waits.
 
-use super::LockRequest;
 use super::acquire::Acquisition;
 use super::request::LockKeys;
+use super::{LockClient, LockRequest};
 use crate::clock;
 use crate::engine::{Extended, Extension, Wait};
 use crate::error::{Error, LockLost, LossReason, NoQuorum, NotResumable};
@@ -170,8 +170,11 @@ impl LockRequest<'_> {
         } = self;
         // It belongs to no thread but one that the request names.
         settings.thread = Some(settings.thread.flatten());
-        let client = client.clone();
         let core = Arc::clone(&client.core);
+        let client = LockClient {
+            core: Arc::clone(&core),
+            _handle: None,
+        };
         let call = Box::new(move |driven| {
             let call: Call<T> = Box::pin(async move {
                 let request = LockRequest {

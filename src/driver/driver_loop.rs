@@ -1,5 +1,6 @@
 //! The thread that goes on with started calls.
 
+use super::dropped_calls::DroppedCalls;
 use super::job_queue::JobQueue;
 use super::line::Line;
 use super::mailbox::Wish;
@@ -55,6 +56,7 @@ pub(super) struct DriverLoop {
     /// If calls have orders.
     orders: Option<Orders>,
     owner_process: Arc<OwnerProcess>,
+    dropped: Arc<DroppedCalls>,
     calls: HashMap<u64, StartedCall>,
     /// The calls to poll, in this order.
     ready: VecDeque<u64>,
@@ -77,12 +79,14 @@ impl DriverLoop {
         jobs: Arc<JobQueue<Job>>,
         orders: Option<Orders>,
         owner_process: &Arc<OwnerProcess>,
+        dropped: &Arc<DroppedCalls>,
     ) -> Self {
         Self {
             jobs,
             taken: Vec::new(),
             orders,
             owner_process: Arc::clone(owner_process),
+            dropped: Arc::clone(dropped),
             calls: HashMap::new(),
             ready: VecDeque::new(),
             under_way: HashMap::new(),
@@ -152,7 +156,8 @@ impl DriverLoop {
             Job::Poll(number) => self.ready.push_back(number),
             Job::Cancel(number) => {
                 let Some(call) = self.calls.get(&number) else {
-                    return;
+                    // It had ended.
+                    return self.dropped.remove();
                 };
                 call.mailbox.is_dropped.store(true, Ordering::SeqCst);
                 self.ready.push_back(number);
@@ -201,6 +206,12 @@ impl DriverLoop {
             return ControlFlow::Break(End::Forked);
         }
         if polled.is_ready() {
+            let is_dropped = call.mailbox.is_dropped.load(Ordering::SeqCst);
+            // It keeps the client: that is left to whoever waits for its end.
+            drop(call);
+            if is_dropped {
+                self.dropped.remove();
+            }
             return ControlFlow::Continue(());
         }
         match call.mailbox.take_wish() {

@@ -1,15 +1,21 @@
 //! Calls that nobody waits for any more: each ends, leaves nothing on the nodes, and disturbs no
 //! other.
 
+use std::env;
+use std::process;
+use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
 use redlatch::{CancelToken, Error, LockClient};
 use support::eventually;
 use support::locks::{LIMIT, LONG, connected, pause, resume, take, with_long_timeout};
+use support::program::{end_with_parent, succeed, test_process};
 use support::servers::Servers;
-use support::tasks::{begin, block_on, keep_driver_busy};
+use support::tasks::{begin, block_on, keep_driver_busy, poll_with};
 use support::waiters::{BY_PUSH, are_queued, await_keys, await_queued, holder, pushed};
+
+const URLS: &str = "REDLATCH_TEST_CANCEL_URLS";
 
 fn client(servers: &Servers) -> LockClient {
     let settings = with_long_timeout(servers.urls());
@@ -161,4 +167,44 @@ fn hundreds_that_are_dropped_at_any_time_leave_nothing() {
     for name in &names {
         drop(block_on(client.request(name).ttl(LONG).lock_async()).expect("it is free"));
     }
+}
+
+/// As after a timeout, when `main` returns: the last handle of the client is dropped, and the process
+/// ends.
+#[test]
+fn a_program_that_ends_after_its_calls_were_dropped_leaves_nothing() {
+    let servers = Servers::start(3);
+    let holder = holder(servers.urls());
+    let held = take(&holder, "name", LONG);
+    let mut program = test_process("started::cancel::as_a_program_that_ends");
+    succeed(program.env(URLS, servers.urls().join(" ")));
+    assert!(are_queued(&servers, "name", 0));
+    drop(held);
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn as_a_program_that_ends() {
+    let Ok(urls) = env::var(URLS) else { return };
+    end_with_parent();
+    let client = pushed(urls.split(' '));
+    let waits = begin(client.request("name").ttl(LONG).lock_async());
+    let is_queued = || {
+        client
+            .inspect("name")
+            .is_ok_and(|seen| seen.waiters.len() == 1)
+    };
+    assert!(eventually(LIMIT, is_queued));
+    let mut asks = Vec::new();
+    for number in 0..100 {
+        let request = client.request(format!("free {number}")).ttl(LONG);
+        let mut call = request.lock_async();
+        // Some may have the lock already.
+        let _ = poll_with(&mut call, Waker::noop());
+        asks.push(call);
+    }
+    drop(client);
+    drop(asks);
+    drop(waits);
+    process::exit(0);
 }
