@@ -88,6 +88,29 @@ impl<O> Follower<O> {
         }
     }
 
+    /// Does its thread lead once it is promoted? A thread with several orders that has news, or
+    /// does not wait, goes on with its work first, which may take long.
+    pub(super) fn is_at_hand(&self) -> bool {
+        let Some(BatchPlace { waits_at, .. }) = &self.batch else {
+            return true;
+        };
+        let state = waits_at.lock();
+        state.is_waiting && !state.has_news()
+    }
+
+    /// Promotes the thread unless it has what it waits for. Returns whether it waits, and so leads
+    /// at once. One that does not wait yet tries to lead before it does.
+    fn promote_if_waiting(&self) -> bool {
+        let mut state = self.lock();
+        if state.has_news() {
+            return false;
+        }
+        state.is_promoted = true;
+        let is_waiting = state.is_waiting;
+        self.wake(state);
+        is_waiting
+    }
+
     /// Wakes the thread of a batch to look at what it is told elsewhere.
     pub(super) fn nudge(&self) {
         let mut state = self.lock();
@@ -148,6 +171,13 @@ impl<O> Follower<O> {
     }
 }
 
+impl<O> FollowerState<O> {
+    /// Is there something for which the thread returns to its caller?
+    fn has_news(&self) -> bool {
+        self.outcome.is_some() || !self.fulfilled.is_empty() || self.is_nudged
+    }
+}
+
 /// The followers of all threads.
 pub(super) struct Followers<O> {
     all: Vec<Arc<Follower<O>>>,
@@ -180,6 +210,15 @@ impl<O> Followers<O> {
     /// used again.
     pub(super) fn remove(&mut self, follower: &Arc<Follower<O>>) {
         self.all.retain(|other| !Arc::ptr_eq(other, follower));
+    }
+
+    /// Promotes a thread that waits. If there is none, those that are about to wait lead first.
+    pub(super) fn promote_one(&self) {
+        for follower in &self.all {
+            if follower.promote_if_waiting() {
+                return;
+            }
+        }
     }
 
     pub(super) fn promote_all(&self) {

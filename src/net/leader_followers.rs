@@ -30,7 +30,7 @@
 //! promotes a follower first. Here, the leader processes the events of all requests and promotes a
 //! follower when its own request is decided.
 //!
-//! Three invariants:
+//! Four invariants:
 //!
 //! - A request is sent before later requests of the same thread: a removal must not be overtaken by
 //!   the next attempt of its thread. So a new leader empties the inbox before it opens a request of
@@ -39,6 +39,9 @@
 //!   looks at the inbox and at the followers *after* it has released the leader lock, and a thread
 //!   tries to become the leader *after* it has put something into the inbox. At least one of the
 //!   two sees the other.
+//!
+//! - A thread with several orders works between two waits, perhaps for long: it calls users' code.
+//!   So a leader does not leave the event loop to one that works if another thread waits.
 //!
 //! - No output is left while there is no leader and no follower to promote. A leader flushes before
 //!   it sleeps, and one that steps down flushes if it promotes nobody.
@@ -412,16 +415,20 @@ impl<E: EventLoop> Drop for Leader<'_, E> {
             shared.is_asleep.store(false, Ordering::SeqCst);
             shared.empty_inbox(event_loop);
             let next = event_loop.next_follower().cloned();
+            let leads = next.as_ref().is_some_and(|follower| follower.is_at_hand());
             // A follower that is promoted leads next, and writes what is left to it together with
             // what other threads ask for until then. Without one, there may be no other leader for
             // a long time: also what the last replies have caused is written now, such as a key to
             // be restored or a script to be sent by its source.
-            if next.is_none() || shared.has_io_thread {
+            if !leads || shared.has_io_thread {
                 event_loop.flush();
             }
             *locked = None;
             if let Some(follower) = next {
                 follower.promote();
+                if !leads {
+                    shared.lock_followers().promote_one();
+                }
             }
             // A job that was put into the inbox after it was emptied is left to the next leader. If
             // there is none, this thread leads again.

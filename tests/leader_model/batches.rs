@@ -73,6 +73,111 @@ fn a_thread_that_begins_requests_between_outcomes_leaves_no_thread_waiting() {
     }
 }
 
+/// Set once, and waited for.
+#[derive(Default)]
+struct Flag {
+    is_set: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Flag {
+    fn set(&self) {
+        *self.is_set.lock().unwrap() = true;
+        self.changed.notify_one();
+    }
+
+    fn wait(&self) {
+        let mut is_set = self.is_set.lock().unwrap();
+        while !*is_set {
+            is_set = self.changed.wait(is_set).unwrap();
+        }
+    }
+}
+
+/// As the thread of started calls: a user's waker may wait for another thread's lock.
+#[test]
+fn a_thread_that_works_between_outcomes_keeps_no_other_from_its_outcome() {
+    explore(3, || {
+        let model = model(0);
+        let has_outcome = Arc::new(Flag::default());
+        let shared = Arc::clone(&model.shared);
+        let told = Arc::clone(&has_outcome);
+        let other = loom::thread::spawn(move || {
+            assert_eq!(submit(&shared, 3), 6);
+            told.set();
+        });
+        let mut batch = Batch::new(&model.shared);
+        batch.begin(&model.shared, 1);
+        batch.begin(&model.shared, 2);
+        let mut outcomes = Vec::new();
+        batch.collect(&model.shared, Duration::MAX, |_, outcome| {
+            outcomes.push(outcome);
+        });
+        has_outcome.wait();
+        while batch.is_open() {
+            batch.collect(&model.shared, Duration::MAX, |_, outcome| {
+                outcomes.push(outcome);
+            });
+        }
+        outcomes.sort_unstable();
+        assert_eq!(outcomes, [2, 4]);
+        other.join().unwrap();
+    });
+}
+
+/// The same, where its first outcome comes while it follows: it has not seen it yet when the leader
+/// steps down.
+#[test]
+fn a_thread_that_has_an_outcome_keeps_no_other_from_its_outcome() {
+    explore(1, || {
+        let model = model(4);
+        let have_outcomes = [(); 2].map(|()| Arc::new(Flag::default()));
+        let others = [0, 1].map(|index: usize| {
+            let shared = Arc::clone(&model.shared);
+            let told = Arc::clone(&have_outcomes[index]);
+            loom::thread::spawn(move || {
+                submit(&shared, 3);
+                told.set();
+            })
+        });
+        let mut batch = Batch::new(&model.shared);
+        batch.begin(&model.shared, 1);
+        batch.begin(&model.shared, 2);
+        let mut outcomes = 0;
+        batch.collect(&model.shared, Duration::MAX, |_, _| outcomes += 1);
+        have_outcomes.iter().for_each(|outcome| outcome.wait());
+        while batch.is_open() {
+            batch.collect(&model.shared, Duration::MAX, |_, _| outcomes += 1);
+        }
+        assert_eq!(outcomes, 2);
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}
+
+/// The same, where its work is a request.
+#[test]
+fn a_thread_that_makes_a_request_between_outcomes_gets_its_outcome() {
+    explore(3, || {
+        let model = model(0);
+        let other = spawn_submit(&model, 5);
+        let mut batch = Batch::new(&model.shared);
+        batch.begin(&model.shared, 1);
+        batch.begin(&model.shared, 2);
+        let mut outcomes = Vec::new();
+        while batch.is_open() {
+            batch.collect(&model.shared, Duration::MAX, |_, outcome| {
+                outcomes.push(outcome);
+            });
+            assert_eq!(submit(&model.shared, 7), 14);
+        }
+        outcomes.sort_unstable();
+        assert_eq!(outcomes, [2, 4]);
+        other.join().unwrap();
+    });
+}
+
 #[test]
 fn a_request_of_a_batch_is_sent_before_a_later_post_of_its_thread() {
     explore(3, || {

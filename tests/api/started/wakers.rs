@@ -6,9 +6,9 @@ use std::task::{Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{Error, Event, LockClient, Pending};
+use redlatch::{CancelToken, Error, Event, LockClient, Pending};
 use support::eventually;
-use support::locks::{LIMIT, LONG, take, with_long_timeout, without_restart_guard};
+use support::locks::{LIMIT, LONG, pause, resume, take, with_long_timeout, without_restart_guard};
 use support::queue::spawn_waiter;
 use support::servers::Servers;
 use support::tasks::{Woken, begin, block_on, poll_with};
@@ -132,6 +132,43 @@ fn a_waker_that_blocks_delays_started_calls_and_nothing_else() {
     go_on.send(()).expect("the waker waits");
     drop(block_on(delayed).expect("it is free"));
     drop(block_on(pending).expect("it is free"));
+    await_keys(&servers, &[]);
+}
+
+/// The thread of started calls has a round of its own under way, and would lead for the others.
+#[test]
+fn a_waker_that_blocks_keeps_no_thread_from_the_end_of_its_round() {
+    let servers = Servers::start(3);
+    let settings = without_restart_guard(servers.urls()).node_timeout(Duration::from_millis(500));
+    let client = settings.build().expect("the settings are good");
+    let held = take(&client, "name", LONG);
+    let token = CancelToken::new();
+    let cancelled = client.request("name").ttl(LONG).cancelled_by(&token);
+    let mut cancelled = cancelled.lock_async();
+    let (go_on, told) = mpsc::channel::<()>();
+    let (enter, entered) = mpsc::channel();
+    let action = waker(move || {
+        enter.send(()).expect("the test waits");
+        told.recv_timeout(LIMIT).expect("the test goes on");
+    });
+    assert!(poll_with(&mut cancelled, &action).is_pending());
+    pause(&servers, 3);
+    let unanswered = begin(client.request("started").ttl(LONG).try_lock_async());
+    // Not needed for the test to pass: so that the one leads, and the other follows.
+    thread::sleep(Duration::from_millis(50));
+    let inner = client.clone();
+    let follower = thread::spawn(move || inner.request("thread").ttl(LONG).try_lock());
+    thread::sleep(Duration::from_millis(50));
+    token.cancel();
+    entered.recv_timeout(LIMIT).expect("it is called");
+    assert!(eventually(LIMIT / 2, || follower.is_finished()));
+    go_on.send(()).expect("the waker waits");
+    let answer = follower.join().expect("no panic");
+    assert!(matches!(answer, Err(Error::NoQuorum(_))), "{answer:?}");
+    assert_eq!(block_on(cancelled).err(), Some(Error::Cancelled));
+    resume(&servers, 3);
+    drop(block_on(unanswered));
+    held.release().expect("it is held");
     await_keys(&servers, &[]);
 }
 
