@@ -62,8 +62,8 @@ struct OpenSocket {
     /// be remembered until a read or write would block.
     is_readable: bool,
     is_writable: bool,
-    /// There was more to read after [`READS_MAX`] reads.
-    has_more: bool,
+    /// Something was written since the last event that told of bytes: the answer causes another.
+    is_event_due: bool,
     /// The peer has closed its side. Then a short read does not mean that the socket is drained:
     /// the end of the stream is still to be read.
     is_finished: bool,
@@ -110,9 +110,12 @@ impl NodeConnection {
             .is_some_and(|socket| socket.is_connected && socket.is_readable)
     }
 
-    /// Did the last [`read`](Self::read) leave bytes unread?
-    pub(super) fn has_more(&self) -> bool {
-        self.socket.as_ref().is_some_and(|socket| socket.has_more)
+    /// Are there unread bytes of which no event tells any more? [`read`](Self::read) has left them,
+    /// or an earlier poll has told of them and nobody has read. On Windows no event follows at all
+    /// before all is read.
+    pub(super) fn is_overlooked(&self) -> bool {
+        let is_event_due = |socket: &OpenSocket| socket.is_event_due && !cfg!(windows);
+        self.is_readable() && !self.socket.as_ref().is_some_and(is_event_due)
     }
 
     /// Takes what a thread has found out.
@@ -186,8 +189,7 @@ impl NodeConnection {
             let Some(socket) = &mut self.socket else {
                 return;
             };
-            socket.has_more = socket.is_connected && socket.is_readable;
-            if !socket.has_more || reads == READS_MAX {
+            if !(socket.is_connected && socket.is_readable) || reads == READS_MAX {
                 return;
             }
             let result = socket.stream.read(buffer);
@@ -233,6 +235,7 @@ impl NodeConnection {
             }
             match socket.stream.write(output) {
                 Ok(count) => {
+                    socket.is_event_due |= count > 0;
                     let is_whole = count == output.len();
                     conversation.wrote(self.node, count);
                     if is_whole && !socket.stream.has_unsent() {
@@ -255,7 +258,10 @@ impl NodeConnection {
 
 impl OpenSocket {
     fn record_readiness(&mut self, event: &Event) {
-        self.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            self.is_readable = true;
+            self.is_event_due = false;
+        }
         self.is_writable |= event.is_writable() || event.is_write_closed() || event.is_error();
         self.is_finished |= event.is_read_closed() || event.is_error();
     }

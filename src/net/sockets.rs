@@ -74,8 +74,8 @@ impl Sockets for PolledSockets {
     }
 
     fn poll(&mut self, conversation: &mut impl Conversation, timeout: Option<Duration>) -> bool {
-        let has_more = self.connections.iter().any(NodeConnection::has_more);
-        let timeout = if has_more {
+        let is_any_overlooked = self.connections.iter().any(NodeConnection::is_overlooked);
+        let timeout = if is_any_overlooked {
             Some(Duration::ZERO)
         } else {
             timeout

@@ -115,7 +115,7 @@ impl NodeConnection {
                     has_received: false,
                     is_readable: false,
                     is_writable: false,
-                    has_more: false,
+                    is_event_due: false,
                     is_finished: false,
                 });
             }

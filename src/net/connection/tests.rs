@@ -186,12 +186,30 @@ fn a_node_that_sends_without_end_does_not_block_the_loop() {
 
     for has_more in [true, true, false] {
         fixture.connection.read(&mut buffer, &mut fixture.rounds);
-        assert_eq!(fixture.connection.has_more(), has_more);
+        assert_eq!(fixture.connection.is_overlooked(), has_more);
     }
     assert!(
         !fixture.rounds.session(Node::new(0)).is_down(),
         "an unrequested push message is allowed"
     );
+}
+
+#[test]
+fn bytes_are_overlooked_that_an_event_told_of_unless_something_was_written_since() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut fixture = Fixture::new(listener.local_addr().expect("an address").port());
+    fixture.run_until(is_connected);
+    assert!(!fixture.connection.is_overlooked());
+    let (mut peer, _) = listener.accept().expect("a connection");
+    peer.write_all(b">1\r\n+x\r\n")
+        .expect("it fits into the socket buffer");
+    fixture.run_until(is_readable);
+    assert!(fixture.connection.is_overlooked());
+    assert!(!fixture.rounds.output(Node::new(0)).is_empty());
+    fixture.connection.write(&mut fixture.rounds);
+    assert!(!fixture.connection.is_overlooked(), "the answer is told of");
+    fixture.connection.read(&mut [0; 100], &mut fixture.rounds);
+    assert!(!fixture.connection.is_overlooked(), "all is read");
 }
 
 /// What the connection is lost by, if the peer sends these bytes and closes it.

@@ -80,5 +80,5 @@ fn a_handshake_that_waits_has_no_use_for_a_writable_socket() {
         .poll(&mut fixture.events, Some(CONNECT_TIMEOUT))
         .expect("a poll");
     assert!(fixture.events.is_empty());
-    assert!(!fixture.connection.has_more());
+    assert!(!fixture.connection.is_overlooked());
 }
