@@ -36,6 +36,9 @@ impl Acceptor {
                 }
                 handle(stream);
             }
+            // Also the copy that a child has which another thread is starting: until that runs its
+            // program, connections would still be made.
+            let _ = SockRef::from(&listener).shutdown(Shutdown::Both);
         });
         Ok(Self {
             port,
