@@ -169,8 +169,8 @@ fn hundreds_that_are_dropped_at_any_time_leave_nothing() {
     }
 }
 
-/// As after a timeout, when `main` returns: the last handle of the client is dropped, and the process
-/// ends.
+/// As after a timeout, when `main` returns: the last handle of the client is dropped, and the
+/// process ends.
 #[test]
 fn a_program_that_ends_after_its_calls_were_dropped_leaves_nothing() {
     let servers = Servers::start(3);
