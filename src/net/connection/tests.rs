@@ -201,8 +201,11 @@ fn bytes_are_overlooked_that_an_event_told_of_unless_something_was_written_since
     fixture.run_until(is_connected);
     assert!(!fixture.connection.is_overlooked());
     let (mut peer, _) = listener.accept().expect("a connection");
-    peer.write_all(b">1\r\n+x\r\n")
-        .expect("it fits into the socket buffer");
+    let mut push = || {
+        peer.write_all(b">1\r\n+x\r\n")
+            .expect("it fits into the socket buffer");
+    };
+    push();
     fixture.run_until(is_readable);
     assert!(fixture.connection.is_overlooked());
     assert!(!fixture.rounds.output(Node::new(0)).is_empty());
@@ -210,6 +213,9 @@ fn bytes_are_overlooked_that_an_event_told_of_unless_something_was_written_since
     assert!(!fixture.connection.is_overlooked(), "the answer is told of");
     fixture.connection.read(&mut [0; 100], &mut fixture.rounds);
     assert!(!fixture.connection.is_overlooked(), "all is read");
+    push();
+    fixture.run_until(is_readable);
+    assert!(fixture.connection.is_overlooked(), "this was the event");
 }
 
 /// What the connection is lost by, if the peer sends these bytes and closes it.

@@ -191,8 +191,10 @@ fn a_release_does_not_stand_in_line_behind_calls_that_take_locks() {
         })
         .collect();
     let release = begin(guard.release_async());
-    assert!(eventually(LIMIT, || holders(&servers[2..], "held") == 0));
+    let is_removed = eventually(LIMIT, || holders(&servers[2..], "held") == 0);
+    // First: the end of the client waits for what the nodes answer.
     resume(&servers, 2);
+    assert!(is_removed);
     assert_eq!(block_on(release), Ok(()));
     drop(calls);
     await_keys(&servers, &[]);
