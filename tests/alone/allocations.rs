@@ -66,22 +66,19 @@ fn expect(
     give_back: fn(LockGuard),
 ) -> AllocationInfo {
     let expected = per_pair * count;
-    let is_expected =
+    let is_counted =
         |info: &AllocationInfo| (expected..=expected + SLACK).contains(&info.count_total);
+    // The buffer for a node that lags on a busy machine grows once; what is never freed grows in
+    // each run.
+    let is_freed = |info: &AllocationInfo| info.bytes_current.abs() < SLACK_BYTES;
     let mut info = pairs(client, key, count, give_back);
     for _ in 1..RUNS {
-        if !is_expected(&info) {
+        if !(is_counted(&info) && is_freed(&info)) {
             info = pairs(client, key, count, give_back);
         }
     }
-    assert!(
-        is_expected(&info),
-        "{expected} expected, and it is {info:?}"
-    );
-    assert!(
-        info.bytes_current.abs() < SLACK_BYTES,
-        "memory is not freed: {info:?}"
-    );
+    assert!(is_counted(&info), "{expected} expected, and it is {info:?}");
+    assert!(is_freed(&info), "memory is not freed: {info:?}");
     info
 }
 
