@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use super::kinds::request;
 use redlatch::{CancelToken, Error, Event, LockClient, LockGuard, LockRequest, Pending};
 use support::backend::Backend;
 use support::locks::{LIMIT, LONG};
@@ -20,10 +21,6 @@ on_each_backend!(
     a_hundred_wait_for_one_lock_and_for_many,
     a_listener_that_panics_ends_the_call_and_leaves_nothing,
 );
-
-fn request<'a>(client: &'a LockClient, name: &str) -> LockRequest<'a> {
-    client.request(name).ttl(LONG)
-}
 
 #[track_caller]
 fn take(client: &LockClient, name: &str) -> LockGuard {

@@ -3,7 +3,8 @@
 use std::task::Waker;
 use std::time::Duration;
 
-use redlatch::{Error, LockClient, LockGuard, LockRequest, LossReason};
+use super::kinds::{KINDS, is_free, request};
+use redlatch::{Error, LockGuard, LossReason};
 use support::backend::Backend;
 use support::locks::{
     BRIEF, LIMIT, LONG, calls, connected, pause, resume, take, with_long_timeout,
@@ -21,25 +22,6 @@ on_each_backend!(
     what_cannot_be_extended_is_refused_as_to_a_thread,
     a_lock_that_was_lost_is_not_extended,
 );
-
-fn request<'a>(client: &'a LockClient, name: &str) -> LockRequest<'a> {
-    client.request(name).ttl(LONG)
-}
-
-fn is_free(client: &LockClient, name: &str) -> bool {
-    let taken = request(client, name).try_lock().expect("no error");
-    taken.map(LockGuard::release).is_some()
-}
-
-type Kind = for<'a> fn(LockRequest<'a>) -> LockRequest<'a>;
-
-const KINDS: [(&str, Kind); 5] = [
-    ("plain", |request| request),
-    ("fenced", |request| request.fenced()),
-    ("kept", |request| request.keep_alive()),
-    ("reader", |request| request.shared()),
-    ("permit", |request| request.one_of(2)),
-];
 
 fn each_kind_of_lock_is_extended_as_by_a_thread(backend: &Backend) {
     let (client, journal) = backend.recorded_client();

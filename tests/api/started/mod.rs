@@ -5,6 +5,7 @@ mod bodies;
 mod callbacks;
 mod cancel;
 mod extending;
+mod kinds;
 mod losing;
 mod order;
 mod releasing;

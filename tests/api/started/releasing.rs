@@ -5,7 +5,8 @@ use std::sync::mpsc;
 use std::task::Waker;
 use std::time::Duration;
 
-use redlatch::{Error, LockClient, LockGuard, LockRequest, LossReason, Released};
+use super::kinds::{KINDS, Kind, is_free, request};
+use redlatch::{Error, LossReason, Released};
 use support::backend::Backend;
 use support::locks::{
     BRIEF, LIMIT, LONG, connected, holders, pause, report_texts, resume, take,
@@ -25,25 +26,6 @@ on_each_backend!(
     a_lock_that_is_held_at_least_for_a_time_stays_taken,
     a_callback_gets_the_result,
 );
-
-fn request<'a>(client: &'a LockClient, name: &str) -> LockRequest<'a> {
-    client.request(name).ttl(LONG)
-}
-
-fn is_free(client: &LockClient, name: &str) -> bool {
-    let taken = request(client, name).try_lock().expect("no error");
-    taken.map(LockGuard::release).is_some()
-}
-
-type Kind = for<'a> fn(LockRequest<'a>) -> LockRequest<'a>;
-
-const KINDS: [(&str, Kind); 5] = [
-    ("plain", |request| request),
-    ("fenced", |request| request.fenced()),
-    ("kept", |request| request.keep_alive()),
-    ("reader", |request| request.shared()),
-    ("permit", |request| request.one_of(2)),
-];
 
 fn each_kind_of_lock_is_released_as_by_a_thread(backend: &Backend) {
     let (client, journal) = backend.recorded_client();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Poll, Wake, Waker};
 
-use redlatch::{Error, LockClient, LockGuard, LossReason, Pending};
+use redlatch::{Error, Event, LockClient, LockGuard, LossReason, Pending};
 
 use super::{URLS, WELL, expect_child_to_end_with, expect_child_to_succeed, fork, with_child};
 use support::locks::{LIMIT, LONG, all_nodes_client, connected, take, without_restart_guard};
@@ -194,13 +194,13 @@ fn as_a_parent_whose_callback_forks() {
     assert_eq!(take(&client, "name", LONG).release(), Ok(()));
 }
 
-#[test]
-fn as_a_parent_whose_listener_forks() {
-    let Ok(urls) = env::var(URLS) else { return };
-    end_with_parent();
+/// A client whose listener forks at the first such event, and then tells so in the parent. It ends
+/// a child that has another one.
+fn client_that_forks(
+    urls: &str,
+    is_time: fn(&Event<'_>) -> bool,
+) -> (LockClient, mpsc::Receiver<()>) {
     let itself = process::id();
-    let other = connected(all_nodes_client(urls.split(' ')));
-    let held = take(&other, "name", LONG);
     let has_forked = AtomicBool::new(false);
     let (sender, forked) = mpsc::channel();
     let builder = without_restart_guard(urls.split(' '))
@@ -209,11 +209,21 @@ fn as_a_parent_whose_listener_forks() {
             if process::id() != itself {
                 process::exit(3);
             }
-            if event.name() == "attempt" && !has_forked.swap(true, Ordering::SeqCst) && !fork() {
+            if is_time(event) && !has_forked.swap(true, Ordering::SeqCst) && !fork() {
                 sender.send(()).expect("the test waits");
             }
         });
-    let client = builder.build().unwrap();
+    let client = builder.build().expect("the settings are good");
+    (client, forked)
+}
+
+#[test]
+fn as_a_parent_whose_listener_forks() {
+    let Ok(urls) = env::var(URLS) else { return };
+    end_with_parent();
+    let other = connected(all_nodes_client(urls.split(' ')));
+    let held = take(&other, "name", LONG);
+    let (client, forked) = client_that_forks(&urls, |event| event.name() == "attempt");
     let waiting = begin(client.request("name").ttl(LONG).lock_async());
     forked.recv_timeout(LIMIT).expect("an attempt is reported");
     expect_child_to_end_with(0);
@@ -227,21 +237,10 @@ fn as_a_parent_whose_listener_forks() {
 fn as_a_parent_that_releases() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
-    let itself = process::id();
-    let has_forked = AtomicBool::new(false);
-    let (sender, forked) = mpsc::channel();
-    let builder = without_restart_guard(urls.split(' '))
-        .node_timeout(LIMIT)
-        .on_event(move |event| {
-            if process::id() != itself {
-                process::exit(3);
-            }
-            let is_last = event.name() == "released" && format!("{event:?}").contains("last");
-            if is_last && !has_forked.swap(true, Ordering::SeqCst) && !fork() {
-                sender.send(()).expect("the test waits");
-            }
-        });
-    let client = connected(builder.build().unwrap());
+    let (client, forked) = client_that_forks(&urls, |event| {
+        event.name() == "released" && format!("{event:?}").contains("last")
+    });
+    let client = connected(client);
     let other = connected(all_nodes_client(urls.split(' ')));
     let names = ["polled", "dropped", "called", "new", "late"];
     let [polled, dropped, called, new, late] = names.map(|name| take(&client, name, LONG));
