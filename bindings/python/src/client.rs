@@ -196,11 +196,7 @@ impl Client {
         events::log_calls(log_calls);
         let id = self.id(py);
         let client = self.here(py)?;
-        let shared = Given {
-            name: "shared",
-            value: shared,
-        }
-        .flag()?;
+        let shared = is_shared(shared)?;
         let request = requested(&client, &names, ttl, shared, request)?;
         let taken = detached(py, || {
             let _quiet = goes_on.then(events::without_failures);
@@ -229,11 +225,7 @@ impl Client {
         events::log_calls(log_calls);
         let id = self.id(py);
         let client = self.here(py)?;
-        let shared = Given {
-            name: "shared",
-            value: shared,
-        }
-        .flag()?;
+        let shared = is_shared(shared)?;
         let request = requested(&client, &names, ttl, shared, request)?;
         StartedCall::begin(py, |token, end| {
             let request = request.cancelled_by(token);
@@ -305,11 +297,7 @@ pub(crate) fn resume(
     request: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Lock> {
     let id = client.id(py);
-    let shared = Given {
-        name: "shared",
-        value: shared,
-    }
-    .flag()?;
+    let shared = is_shared(shared)?;
     let client = client.here(py)?;
     let request = requested(&client, &names, ttl, shared, request)?;
     let token = Given {
@@ -321,6 +309,12 @@ pub(crate) fn resume(
         .parse()
         .map_err(|error: LockTokenError| raise(py, &error.into()))?;
     detached(py, || request.resume(&token)).map(|guard| Lock::new(guard, id, shared))
+}
+
+/// Whether the lock is to be shared.
+fn is_shared(value: Bound<'_, PyAny>) -> PyResult<bool> {
+    let name = "shared";
+    Given { name, value }.flag()
 }
 
 /// The request with the options of `Client.lock` in Python: methods of the library's request.
