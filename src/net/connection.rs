@@ -114,8 +114,11 @@ impl NodeConnection {
     /// or an earlier poll has told of them and nobody has read. On Windows no event follows at all
     /// before all is read.
     pub(super) fn is_overlooked(&self) -> bool {
-        let is_event_due = |socket: &OpenSocket| socket.is_event_due && !cfg!(windows);
-        self.is_readable() && !self.socket.as_ref().is_some_and(is_event_due)
+        self.is_readable()
+            && self
+                .socket
+                .as_ref()
+                .is_some_and(|socket| cfg!(windows) || !socket.is_event_due)
     }
 
     /// Takes what a thread has found out.
