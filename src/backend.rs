@@ -30,8 +30,10 @@ pub(crate) use quorum::{
 pub(crate) use started::Started;
 
 use crate::clock::Time;
-use crate::driver::{Driven, Driver};
-use crate::engine::{Extended, Extension, HeldLock, LockAttributes, Share, Token, Ttl, Wait};
+use crate::driver::{Driven, Driver, Work};
+use crate::engine::{
+    Extended, Extension, HeldLock, LockAttributes, Release, Share, Token, Ttl, Wait,
+};
 use crate::error::{Error, LossReason, NoQuorum};
 use crate::event::Released;
 use crate::inspect::{Inspection, NotALock};
@@ -40,8 +42,6 @@ use crate::node::NodeReport;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{GuardedLock, Notifier, Watchdog};
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -64,7 +64,7 @@ pub(crate) trait Backend: Send + Sync {
         spec: &'a LockSpec<'_>,
         start: &'a mut Start,
         recorder: Option<&'a mut EventRecorder<'_>>,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<HeldLock>, Error>> + Send + 'a>>;
+    ) -> Work<'a, Result<Option<HeldLock>, Error>>;
 
     /// What goes on with calls that were started.
     fn driver(&self) -> &Driver;
@@ -79,19 +79,18 @@ pub(crate) trait Backend: Send + Sync {
         driven: &'a Driven,
         held: &'a Arc<GuardedLock>,
         ttl: Ttl,
-    ) -> Pin<Box<dyn Future<Output = StartedExtension> + Send + 'a>>;
+    ) -> Work<'a, StartedExtension>;
 
-    /// Gives a lock up, at once or when `keep_for` has passed, and waits for the result.
-    fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum>;
+    /// Gives a lock up, at once or later, and waits for the result.
+    fn release(&self, release: Release<'_>) -> Result<Released, NoQuorum>;
 
     /// The same for a call that was started. It is carried out also if nobody waits for the call
     /// any more.
     fn start_release<'a>(
         &'a self,
         driven: &'a Driven,
-        held: &'a HeldLock,
-        keep_for: Option<Ttl>,
-    ) -> Pin<Box<dyn Future<Output = Result<Released, NoQuorum>> + Send + 'a>>;
+        release: Release<'a>,
+    ) -> Work<'a, Result<Released, NoQuorum>>;
 
     /// The same without waiting for anything. Does nothing in a child that a callback has forked.
     fn give_up(&self, held: &HeldLock, keep_for: Option<Ttl>);

@@ -42,8 +42,11 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// A call, to its end. It catches its own panics, and hands its result on itself.
-pub(crate) type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// What a call does to its end, as it is polled.
+pub(crate) type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// It catches its own panics, and hands its result on itself.
+pub(crate) type Task = Work<'static, ()>;
 
 /// Makes a request where it is sent, by giving it to its argument; or none, if there is no reason
 /// for it any more.
@@ -163,8 +166,7 @@ impl Driver {
     /// Waits until the calls have ended of which nobody waits for the result, for at most this
     /// long. A waker or a callback, which those calls wait for, does not wait for them.
     pub(crate) fn await_dropped(&self, longest: Duration) {
-        let is_here = |thread: &DriverThread| thread.handle.thread().id() == thread::current().id();
-        if !self.lock().as_ref().is_some_and(is_here) {
+        if !self.lock().as_ref().is_some_and(DriverThread::is_current) {
             self.dropped.wait(longest);
         }
     }
@@ -212,20 +214,27 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        let Some(DriverThread { remote, handle }) = self.lock().take() else {
+        let Some(thread) = self.lock().take() else {
             return;
         };
-        remote.send(Job::End);
+        thread.remote.send(Job::End);
         // It may wait for an alarm that nobody needs any more.
         if let Some(net) = &self.net {
             net.end_waits(None);
         }
         // The thread holds a reference to the connections, and whoever drops the client must be the
         // one that waits for what was written there. Each call keeps the client, so it has none.
-        if handle.thread().id() != thread::current().id() {
+        if !thread.is_current() {
             // It fails if the thread panicked, which the panic hook has reported.
-            let _ = handle.join();
+            let _ = thread.handle.join();
         }
+    }
+}
+
+impl DriverThread {
+    /// Is this call in that thread?
+    fn is_current(&self) -> bool {
+        self.handle.thread().id() == thread::current().id()
     }
 }
 

@@ -4,7 +4,7 @@ mod slot;
 mod sync;
 
 use crate::core::{Core, Handle};
-use crate::driver::{Driven, Task};
+use crate::driver::{Driven, Task, Work};
 use crate::error::Error;
 use slot::Slot;
 use std::any::Any;
@@ -59,7 +59,7 @@ struct Start<T> {
     fetched: Fetched<T>,
 }
 
-pub(crate) type Call<T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>;
+pub(crate) type Call<T> = Work<'static, Result<T, Error>>;
 
 /// Looks at a result when it is fetched, which may be long after it came.
 pub(crate) type Fetched<T> = Box<dyn FnOnce(T) -> Result<T, Error> + Send>;
@@ -130,11 +130,12 @@ impl<T: Send + 'static> Pending<T> {
         if self.core.is_forked() {
             return Err(Error::OtherProcess);
         }
-        if self.has_begun() {
-            return Ok(());
-        }
-        let Stage::New(start) = mem::replace(&mut self.stage, Stage::Over) else {
-            return Ok(());
+        let start = match mem::replace(&mut self.stage, Stage::Over) {
+            Stage::New(start) => start,
+            begun => {
+                self.stage = begun;
+                return Ok(());
+            }
         };
         let slot = Arc::new(Slot::new());
         let running = Running {

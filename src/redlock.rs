@@ -19,7 +19,7 @@ use crate::backend::{
 };
 use crate::clock;
 use crate::config::{RedisNode, Settings};
-use crate::driver::{Driven, Driver};
+use crate::driver::{Driven, Driver, Work};
 use crate::engine::{
     Acquire, Acquired, Command, Extended, Extension, HeldLock, QueueWait, Release, Request, Rules,
     Said, Token, Ttl, Verdict,
@@ -34,7 +34,7 @@ use crate::wait_queue::QueueHead;
 use crate::watchdog::{GuardedLock, Watchdog};
 use redlatch_protocol::inspect::{KeySnapshot, Look};
 use std::future::{Future, pending, ready};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -210,7 +210,7 @@ impl Backend for Redlock {
         spec: &'a LockSpec<'_>,
         start: &'a mut Start,
         recorder: Option<&'a mut EventRecorder<'_>>,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<HeldLock>, Error>> + Send + 'a>> {
+    ) -> Work<'a, Result<Option<HeldLock>, Error>> {
         Box::pin(async move {
             let caller = Started {
                 net: &*self.net,
@@ -245,12 +245,11 @@ impl Backend for Redlock {
         driven: &'a Driven,
         held: &'a Arc<GuardedLock>,
         ttl: Ttl,
-    ) -> Pin<Box<dyn Future<Output = StartedExtension> + Send + 'a>> {
+    ) -> Work<'a, StartedExtension> {
         Box::pin(self.extend_started(driven, held, ttl))
     }
 
-    fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum> {
-        let release = release(held, keep_for);
+    fn release(&self, release: Release<'_>) -> Result<Released, NoQuorum> {
         let outcome = self.net.submit(release.request(&self.rules));
         released(&release, outcome)
     }
@@ -258,11 +257,9 @@ impl Backend for Redlock {
     fn start_release<'a>(
         &'a self,
         driven: &'a Driven,
-        held: &'a HeldLock,
-        keep_for: Option<Ttl>,
-    ) -> Pin<Box<dyn Future<Output = Result<Released, NoQuorum>> + Send + 'a>> {
+        release: Release<'a>,
+    ) -> Work<'a, Result<Released, NoQuorum>> {
         Box::pin(async move {
-            let release = release(held, keep_for);
             driven.order(Order::Round(release.request(&self.rules)));
             released(&release, decision(driven).await)
         })
@@ -321,15 +318,6 @@ fn result(
             let (first, second) = same.next().expect("a report names the two nodes");
             Err(Error::SameServer { first, second })
         }
-    }
-}
-
-/// A release that begins now.
-fn release(held: &HeldLock, keep_for: Option<Ttl>) -> Release<'_> {
-    Release {
-        held,
-        keep_for,
-        began: clock::now(),
     }
 }
 

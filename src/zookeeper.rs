@@ -9,8 +9,8 @@ use crate::backend::{
 };
 use crate::clock::{self, Time};
 use crate::config::{EnsembleSettings, Settings};
-use crate::driver::{Driven, Driver};
-use crate::engine::{Extended, Extension, HeldLock, Rules, Token, Ttl, Vote};
+use crate::driver::{Driven, Driver, Work};
+use crate::engine::{Extended, Extension, HeldLock, Release, Rules, Token, Ttl, Vote};
 use crate::entropy::draw;
 use crate::error::{ConfigError, Error, LossReason, NoQuorum};
 use crate::event::Released;
@@ -26,8 +26,7 @@ use redlatch_zookeeper::lock_table::{Loss, Outcome};
 use redlatch_zookeeper::message::{Acl, Secret};
 use redlatch_zookeeper::path::{Directory, Layout, PathError, Root};
 use redlatch_zookeeper::session::EnsembleSessionOptions;
-use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -160,8 +159,16 @@ impl EnsembleBackend {
     }
 
     /// Asks about one lock. The ensemble has agreed on the answer.
-    fn ask_about(&self, order: OrderKind, until: Time) -> Vote {
+    fn ask_about(&self, order: OrderKind, began: Time) -> Vote {
+        let until = began.after(self.rules.node_timeout);
         vote_of(self.net.submit(order, until).as_ref())
+    }
+
+    /// The same for a call that was started.
+    async fn ask_about_started(&self, driven: &Driven, order: OrderKind, began: Time) -> Vote {
+        let until = began.after(self.rules.node_timeout);
+        let outcome = outcome(&self.net, driven, order, until, || false).await;
+        vote_of(outcome.as_ref())
     }
 
     /// What follows for a lock from what the ensemble has said about its extension.
@@ -190,7 +197,7 @@ impl EnsembleBackend {
     /// What has become of a lock about whose release the ensemble has said this.
     fn released(&self, release: &Release<'_>, vote: Vote) -> Result<Released, NoQuorum> {
         let held = release.held;
-        if let Some(end) = release.stays_until {
+        if let Some(end) = stays_until(release) {
             self.net.post(LockMessage::LetExpire(held.token, end));
         }
         match vote {
@@ -208,32 +215,19 @@ fn check(extension: &Extension) -> OrderKind {
     OrderKind::Check(extension.held.token, end)
 }
 
-/// A release whose answer is waited for.
-struct Release<'a> {
-    held: &'a HeldLock,
-    began: Time,
-    /// If given, the lock stays taken until then.
-    stays_until: Option<Time>,
+/// Was the lock held that is released? Without it, if it is not to stay taken for a time.
+fn removal(release: &Release<'_>) -> OrderKind {
+    let token = release.held.token;
+    match stays_until(release) {
+        None => OrderKind::Release(token),
+        Some(end) => OrderKind::Check(token, end),
+    }
 }
 
-impl<'a> Release<'a> {
-    /// One that begins now.
-    fn new(held: &'a HeldLock, keep_for: Option<Ttl>) -> Self {
-        let began = clock::now();
-        Self {
-            held,
-            began,
-            stays_until: keep_for.map(|keep_for| began.after(keep_for.as_duration())),
-        }
-    }
-
-    fn order(&self) -> OrderKind {
-        let token = self.held.token;
-        match self.stays_until {
-            None => OrderKind::Release(token),
-            Some(end) => OrderKind::Check(token, end),
-        }
-    }
+/// If given, the lock stays taken until then.
+fn stays_until(release: &Release<'_>) -> Option<Time> {
+    let keep_for = release.keep_for?;
+    Some(release.began.after(keep_for.as_duration()))
 }
 
 /// What the ensemble has agreed on. Without an outcome, nothing.
@@ -269,7 +263,7 @@ impl Backend for EnsembleBackend {
         spec: &'a LockSpec<'_>,
         start: &'a mut Start,
         recorder: Option<&'a mut EventRecorder<'_>>,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<HeldLock>, Error>> + Send + 'a>> {
+    ) -> Work<'a, Result<Option<HeldLock>, Error>> {
         Box::pin(async move {
             let caller = Started {
                 net: &*self.net,
@@ -288,8 +282,7 @@ impl Backend for EnsembleBackend {
     }
 
     fn extend(&self, extension: Extension) -> (Extended, Vec<NodeReport>) {
-        let until = extension.began.after(self.rules.node_timeout);
-        let vote = self.ask_about(check(&extension), until);
+        let vote = self.ask_about(check(&extension), extension.began);
         self.extended(extension, vote)
     }
 
@@ -298,43 +291,31 @@ impl Backend for EnsembleBackend {
         driven: &'a Driven,
         held: &'a Arc<GuardedLock>,
         ttl: Ttl,
-    ) -> Pin<Box<dyn Future<Output = StartedExtension> + Send + 'a>> {
+    ) -> Work<'a, StartedExtension> {
         Box::pin(async move {
             // This is the call's first poll, by which its guard is borrowed: the order is given
             // before that can be given up.
-            let began = clock::now();
-            let mut begun = None;
-            held.begin_extension(began, ttl, |held| begun.replace(held).is_none())?;
-            let extension = Extension {
-                held: begun.expect("an extension that began without an error is there"),
-                ttl,
-                began,
-                is_resumed: false,
-            };
-            let until = began.after(self.rules.node_timeout);
-            let outcome = outcome(&self.net, driven, check(&extension), until, || false).await;
-            Ok(self.extended(extension, vote_of(outcome.as_ref())))
+            let extension = held.extension(clock::now(), ttl)?;
+            let asked = self.ask_about_started(driven, check(&extension), extension.began);
+            let vote = asked.await;
+            Ok(self.extended(extension, vote))
         })
     }
 
-    fn release(&self, held: &HeldLock, keep_for: Option<Ttl>) -> Result<Released, NoQuorum> {
-        let release = Release::new(held, keep_for);
-        let until = release.began.after(self.rules.node_timeout);
-        let vote = self.ask_about(release.order(), until);
+    fn release(&self, release: Release<'_>) -> Result<Released, NoQuorum> {
+        let vote = self.ask_about(removal(&release), release.began);
         self.released(&release, vote)
     }
 
     fn start_release<'a>(
         &'a self,
         driven: &'a Driven,
-        held: &'a HeldLock,
-        keep_for: Option<Ttl>,
-    ) -> Pin<Box<dyn Future<Output = Result<Released, NoQuorum>> + Send + 'a>> {
+        release: Release<'a>,
+    ) -> Work<'a, Result<Released, NoQuorum>> {
         Box::pin(async move {
-            let release = Release::new(held, keep_for);
-            let until = release.began.after(self.rules.node_timeout);
-            let outcome = outcome(&self.net, driven, release.order(), until, || false).await;
-            self.released(&release, vote_of(outcome.as_ref()))
+            let asked = self.ask_about_started(driven, removal(&release), release.began);
+            let vote = asked.await;
+            self.released(&release, vote)
         })
     }
 

@@ -4,7 +4,7 @@ use super::LockGuard;
 use crate::clock::{self, Time};
 use crate::core::Core;
 use crate::driver::Driven;
-use crate::engine::{Extended, Extension, Ttl};
+use crate::engine::{Extended, Ttl};
 use crate::entropy::draw;
 use crate::error::{Error, LockLost, LossReason, NoQuorum};
 use crate::event::Event;
@@ -176,18 +176,9 @@ impl Extender {
     fn extend(&self, ttl: Duration) -> Result<(), Error> {
         let now = clock::now();
         let ttl = self.checked(ttl, now)?;
-        let mut begun = None;
-        let begin = self
-            .held
-            .begin_extension(now, ttl, |held| begun.replace(held).is_none());
-        begin.map_err(|reason| self.lost(reason))?;
-        let begun = begun.expect("an extension that began without an error is there");
-        let (outcome, reports) = self.core.backend.extend(Extension {
-            held: begun,
-            ttl,
-            began: now,
-            is_resumed: false,
-        });
+        let begun = self.held.extension(now, ttl);
+        let extension = begun.map_err(|reason| self.lost(reason))?;
+        let (outcome, reports) = self.core.backend.extend(extension);
         self.conclude(outcome, reports)
     }
 

@@ -3,7 +3,7 @@
 use super::LockGuard;
 use crate::callback;
 use crate::clock::{self, Time};
-use crate::engine::{HeldLock, NodeSet, Ttl};
+use crate::engine::{HeldLock, NodeSet, Release, Ttl};
 use crate::error::{Error, LockLost, LossReason, NoQuorum};
 use crate::event::Released;
 use std::ops::ControlFlow;
@@ -19,9 +19,20 @@ pub(super) enum Withdrawal {
 
 /// A lock for which nothing is sent any more but its release.
 pub(super) struct Closed {
-    pub(super) held: HeldLock,
+    held: HeldLock,
     /// For how long the nodes are to keep it.
-    pub(super) keep_for: Option<Ttl>,
+    keep_for: Option<Ttl>,
+}
+
+impl Closed {
+    /// The release that begins now.
+    pub(super) fn release(&self) -> Release<'_> {
+        Release {
+            held: &self.held,
+            keep_for: self.keep_for,
+            began: clock::now(),
+        }
+    }
 }
 
 impl LockGuard {
@@ -80,9 +91,7 @@ impl LockGuard {
     fn release_and_report(&mut self) -> Result<(), Error> {
         let result = match self.leave_or_hand_off() {
             ControlFlow::Break(released) => Ok(released),
-            ControlFlow::Continue(Closed { held, keep_for }) => {
-                self.core.backend.release(&held, keep_for)
-            }
+            ControlFlow::Continue(closed) => self.core.backend.release(closed.release()),
         };
         self.report(result)
     }

@@ -1,7 +1,6 @@
 //! What a guard does without a thread that waits.
 
 use super::LockGuard;
-use super::release::Closed;
 use crate::driver::Driven;
 use crate::error::Error;
 use crate::pending::{Call, Pending};
@@ -42,9 +41,9 @@ impl LockGuard {
     async fn release_started(mut self, driven: Driven) -> Result<(), Error> {
         let result = match self.leave_or_hand_off() {
             ControlFlow::Break(released) => Ok(released),
-            ControlFlow::Continue(Closed { held, keep_for }) => {
+            ControlFlow::Continue(closed) => {
                 let backend = &self.core.backend;
-                backend.start_release(&driven, &held, keep_for).await
+                backend.start_release(&driven, closed.release()).await
             }
         };
         self.report(result)

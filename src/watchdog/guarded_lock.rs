@@ -29,7 +29,7 @@
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait};
 use crate::clock::Time;
-use crate::engine::{Extended, HeldLock, NodeSet, Rules, Ttl};
+use crate::engine::{Extended, Extension, HeldLock, NodeSet, Rules, Ttl};
 use crate::error::LossReason;
 use std::fmt;
 use std::mem;
@@ -198,6 +198,19 @@ impl GuardedLock {
             state.extensions += 1;
         }
         Ok(())
+    }
+
+    /// Begins an extension that the caller sends: one that borrows the guard until then.
+    /// [`finish_extension`](Self::finish_extension) must follow.
+    pub(crate) fn extension(&self, now: Time, ttl: Ttl) -> Result<Extension, LossReason> {
+        let mut begun = None;
+        self.begin_extension(now, ttl, |held| begun.replace(held).is_none())?;
+        Ok(Extension {
+            held: begun.expect("an extension that began without an error is there"),
+            ttl,
+            began: now,
+            is_resumed: false,
+        })
     }
 
     /// Records the outcome of an extension, and says until when the lock is held now.

@@ -3,22 +3,22 @@
 use super::*;
 use std::task::{Wake, Waker};
 
+/// The nodes deny an extension.
+fn learn_of_loss(world: &World) {
+    let extension = world.held.extension(world.now(), ttl(1_000)).unwrap();
+    let lost = world
+        .held
+        .finish_extension(world.now(), Extended::Lost(extension.held));
+    assert_eq!(lost, Err(LossReason::Gone));
+}
+
 #[test]
 fn a_callback_that_is_added_during_the_loss_is_called_once() {
     explore(|| {
         let world = World::new();
-        // The nodes deny it: the thread that learns that has the notifier check the lock.
+        // The thread that learns of it has the notifier check the lock.
         let watchdog = spawn(&world, |world| {
-            let mut extended = None;
-            let begin = |held| extended.replace(held).is_none();
-            world
-                .held
-                .begin_extension(world.now(), ttl(1_000), begin)
-                .unwrap();
-            let lost = world
-                .held
-                .finish_extension(world.now(), Extended::Lost(extended.unwrap()));
-            assert_eq!(lost, Err(LossReason::Gone));
+            learn_of_loss(world);
             world.check();
         });
         let calls = Arc::clone(&world.calls);
@@ -56,16 +56,7 @@ fn a_task_that_waits_for_the_loss_is_woken_once_or_finds_it() {
     explore(|| {
         let world = World::new();
         let watchdog = spawn(&world, |world| {
-            let mut extended = None;
-            let begin = |held| extended.replace(held).is_none();
-            world
-                .held
-                .begin_extension(world.now(), ttl(1_000), begin)
-                .unwrap();
-            let lost = world
-                .held
-                .finish_extension(world.now(), Extended::Lost(extended.unwrap()));
-            assert_eq!(lost, Err(LossReason::Gone));
+            learn_of_loss(world);
             world.check();
         });
         let woken: [Arc<AtomicUsize>; 2] = Default::default();
@@ -112,16 +103,7 @@ fn a_thread_that_waits_for_the_loss_is_woken_by_it() {
         let holder = spawn(&world, |world| {
             world.held.wait_lost(|| at(EXTENSION), Duration::MAX)
         });
-        let mut extended = None;
-        let begin = |held| extended.replace(held).is_none();
-        world
-            .held
-            .begin_extension(world.now(), ttl(1_000), begin)
-            .unwrap();
-        let lost = world
-            .held
-            .finish_extension(world.now(), Extended::Lost(extended.unwrap()));
-        assert_eq!(lost, Err(LossReason::Gone));
+        learn_of_loss(&world);
         assert_eq!(holder.join().unwrap(), Some(LossReason::Gone));
         assert_eq!(world.held.check(at(EXTENSION)), Err(LossReason::Gone));
     });
