@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use redlatch::{LockClient, LockGuard, Pending};
 
+use super::eventually;
 use super::locks::{LIMIT, LONG};
 
 struct Unpark(Thread);
@@ -62,6 +63,16 @@ pub fn poll_with<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Ou
 pub fn begin<F: Future + Unpin>(mut future: F) -> F {
     let polled = poll_with(&mut future, Waker::noop());
     assert!(polled.is_pending(), "it is ready at once");
+    future
+}
+
+/// Begins a future and waits until its result is there to be fetched.
+#[track_caller]
+pub fn begin_to_end<F: Future + Unpin>(mut future: F) -> F {
+    let woken = Arc::new(Woken::default());
+    let polled = poll_with(&mut future, &Waker::from(woken.clone()));
+    assert!(polled.is_pending(), "it is ready at once");
+    assert!(eventually(LIMIT, || woken.count() == 1), "it never ends");
     future
 }
 

@@ -3,10 +3,10 @@
 use std::sync::mpsc;
 use std::thread;
 
-use redlatch::{CancelToken, Error, LockClient, LockGuard};
+use redlatch::{CancelToken, Error, LockClient, LockGuard, Pending};
 use support::locks::{LIMIT, LONG, take, with_long_timeout};
 use support::servers::Servers;
-use support::tasks::begin;
+use support::tasks::{begin, begin_to_end};
 use support::waiters::{await_keys, await_queued, holder, pushed};
 
 fn client(servers: &Servers) -> LockClient {
@@ -40,12 +40,14 @@ fn a_callback_gets_the_lock_in_the_thread_of_callbacks_and_may_use_the_client() 
 fn a_callback_may_be_given_after_the_call_has_begun_or_ended() {
     let servers = Servers::start(3);
     let client = client(&servers);
-    let (sender, receiver) = mpsc::channel();
-    let pending = begin(client.request("name").ttl(LONG).lock_async());
-    await_keys(&servers, &["name"]);
-    pending.then(move |lock| sender.send(lock).expect("the test waits"));
-    let lock = receiver.recv_timeout(LIMIT).expect("it is called");
-    drop(lock.expect("it is free"));
+    let begun_or_ended: [fn(Pending<LockGuard>) -> Pending<LockGuard>; 2] = [begin, begin_to_end];
+    for so_far in begun_or_ended {
+        let pending = so_far(client.request("name").ttl(LONG).lock_async());
+        let (sender, receiver) = mpsc::channel();
+        pending.then(move |lock| sender.send(lock).expect("the test waits"));
+        let lock = receiver.recv_timeout(LIMIT).expect("it is called");
+        drop(lock.expect("it is free"));
+    }
     await_keys(&servers, &[]);
 }
 
