@@ -6,6 +6,7 @@
 //! waiting.
 
 use crate::owner_process::OwnerProcess;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -58,7 +59,38 @@ pub(crate) trait WakeCancelled: Send + Sync {
 
 /// Which token it is: clones have the same, and no other token does while one of them exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct CancelTokenId(usize);
+struct CancelTokenId(usize);
+
+/// What waits, by the token that ends its wait and by its number: where thousands wait, cancelling
+/// one does not look at the others.
+#[derive(Debug)]
+pub(crate) struct ByToken<T>(BTreeMap<(CancelTokenId, usize), T>);
+
+impl<T> Default for ByToken<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T> ByToken<T> {
+    /// In place of what waited with this token and number before.
+    pub(crate) fn insert(&mut self, token: &CancelToken, number: usize, waiting: T) {
+        self.0.insert((token.id(), number), waiting);
+    }
+
+    pub(crate) fn remove(&mut self, token: &CancelToken, number: usize) {
+        self.0.remove(&(token.id(), number));
+    }
+
+    pub(crate) fn of(&self, token: &CancelToken) -> impl Iterator<Item = &T> {
+        let of_token = (token.id(), 0)..=(token.id(), usize::MAX);
+        self.0.range(of_token).map(|(_, waiting)| waiting)
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
+        self.0.values()
+    }
+}
 
 impl CancelToken {
     /// A token that no call has yet.
@@ -117,8 +149,13 @@ impl CancelToken {
         self.shared.is_cancelled.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn id(&self) -> CancelTokenId {
+    fn id(&self) -> CancelTokenId {
         CancelTokenId(Arc::as_ptr(&self.shared) as usize)
+    }
+
+    /// Is it the same token, or a clone of it?
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.id() == other.id()
     }
 
     /// Wakes this client too when the token is cancelled. A call asks whether it is cancelled

@@ -86,8 +86,6 @@ enum Job {
     Poll(u64),
     /// Nobody waits for this call any more.
     Cancel(u64),
-    /// Calls that pause between two attempts may be cancelled.
-    PollPausing,
     /// There will be no more calls.
     End,
 }
@@ -160,7 +158,10 @@ impl Driver {
     /// Nobody waits for this call any more: it ends as early as it can.
     pub(crate) fn cancel(&self, call: u64) {
         self.dropped.add();
-        self.tell(Job::Cancel(call));
+        let remote = self.lock().as_ref().map(|thread| thread.remote.clone());
+        if let Some(remote) = remote {
+            remote.send(Job::Cancel(call));
+        }
     }
 
     /// Waits until the calls have ended of which nobody waits for the result, for at most this
@@ -168,18 +169,6 @@ impl Driver {
     pub(crate) fn await_dropped(&self, longest: Duration) {
         if !self.lock().as_ref().is_some_and(DriverThread::is_current) {
             self.dropped.wait(longest);
-        }
-    }
-
-    /// Has calls that pause look whether they are cancelled.
-    pub(crate) fn poll_pausing(&self) {
-        self.tell(Job::PollPausing);
-    }
-
-    fn tell(&self, job: Job) {
-        let remote = self.lock().as_ref().map(|thread| thread.remote.clone());
-        if let Some(remote) = remote {
-            remote.send(job);
         }
     }
 
@@ -274,10 +263,9 @@ impl Driven {
         self.mailbox.note_message();
     }
 
-    /// The call has nothing to do before it is woken, or before this time. If it pauses, any token
-    /// that is cancelled wakes it too.
-    pub(crate) fn sleep(&self, until: Option<Time>, is_pause: bool) {
-        self.mailbox.wish(Wish::Sleep { until, is_pause });
+    /// The call has nothing to do before it is woken, or before this time.
+    pub(crate) fn sleep(&self, until: Option<Time>) {
+        self.mailbox.wish(Wish::Sleep(until));
     }
 
     /// Is set when nobody waits for the call any more.

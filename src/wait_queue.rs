@@ -16,7 +16,6 @@
 //! that a head which never comes back (a leaked guard, a thread that hangs) delays others only
 //! until its key has expired. Tokens still make the lock safe; the queue only saves requests.
 
-mod cancellable_threads;
 mod handoff_limit;
 mod own;
 mod queue;

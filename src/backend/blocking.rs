@@ -1,10 +1,11 @@
 //! A thread that blocks wherever its call waits: it runs the call to its end in a single poll.
 
 use super::{Caller, CancellableCall};
-use crate::clock::Time;
+use crate::clock::{self, Time};
 use std::future::{Future, ready};
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
 
 /// The caller of a call that blocks.
 pub(crate) struct Blocking<'a, N> {
@@ -15,7 +16,41 @@ pub(crate) struct Blocking<'a, N> {
 
 impl<N> Caller for Blocking<'_, N> {
     fn pause_until(&self, time: Time) -> impl Future<Output = bool> {
-        ready(self.call.pause_until(time))
+        // The first attempt begins with a pause that is over.
+        if clock::now() < time {
+            let thread = Arc::new(PausingThread::default());
+            self.call.begin_pause(&Waker::from(Arc::clone(&thread)));
+            if !self.call.is_cancelled() {
+                thread.sleep_until(time);
+            }
+            self.call.end_wait();
+        }
+        ready(self.call.is_cancelled())
+    }
+}
+
+/// A thread whose call pauses.
+#[derive(Default)]
+struct PausingThread {
+    is_woken: Mutex<bool>,
+    wake_up: Condvar,
+}
+
+impl PausingThread {
+    fn sleep_until(&self, time: Time) {
+        let is_woken = self.is_woken.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = time.since(clock::now());
+        // It wakes either way, and looks whether its call is cancelled.
+        let _ = self
+            .wake_up
+            .wait_timeout_while(is_woken, left, |is_woken| !*is_woken);
+    }
+}
+
+impl Wake for PausingThread {
+    fn wake(self: Arc<Self>) {
+        *self.is_woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.wake_up.notify_one();
     }
 }
 

@@ -7,34 +7,42 @@
 //! round is under way lets it end.
 
 use super::Backend;
-use crate::cancel_token::{CancelToken, CancelTokenId, WakeCancelled};
-use crate::clock::{self, Time};
+use crate::cancel_token::{ByToken, CancelToken, WakeCancelled};
 use crate::engine::Token;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
-
-type Waiters = BTreeMap<CancelTokenId, BTreeSet<Token>>;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
 
 /// Wakes the calls of a client.
 pub(crate) struct Cancellation {
     /// Every call has this one.
     token: CancelToken,
-    /// The waiters in the nodes' queues whose call has a token of its own, by that, until it is
-    /// cancelled: where thousands wait, cancelling one does not look at the others.
-    waiters: Mutex<Waiters>,
-    /// For threads that pause.
-    wake_up: Condvar,
+    waits: Mutex<Waits>,
     wait_queues: [Arc<WaitQueues>; 3],
     /// Where threads wait in the nodes' queues. This keeps no connection open.
     backend: Weak<dyn Backend>,
     owner_process: Arc<OwnerProcess>,
     /// Itself, for the tokens.
     this: Weak<Self>,
+}
+
+/// What calls wait for outside the wait queues.
+#[derive(Default)]
+struct Waits {
+    /// Calls without a token of their own have the client's, and it ends all.
+    by_token: ByToken<CancellableWait>,
+    /// How many calls have ever waited: their numbers, from 1.
+    calls: usize,
+}
+
+#[derive(Clone)]
+enum CancellableWait {
+    /// The call's waiter stands in the nodes' queue.
+    InNodesQueue(Token),
+    /// The call pauses between two attempts.
+    Pausing(Waker),
 }
 
 impl Cancellation {
@@ -46,8 +54,7 @@ impl Cancellation {
     ) -> Arc<Self> {
         let cancellation = Arc::new_cyclic(|this| Self {
             token,
-            waiters: Mutex::new(BTreeMap::new()),
-            wake_up: Condvar::new(),
+            waits: Mutex::default(),
             wait_queues,
             backend,
             owner_process,
@@ -70,7 +77,7 @@ impl Cancellation {
         CancellableCall {
             client: self,
             own,
-            waiter: Mutex::new(None),
+            number: AtomicUsize::new(0),
             is_dropped: None,
         }
     }
@@ -80,8 +87,17 @@ impl Cancellation {
         this
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiters> {
-        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The waits that this token ends.
+    fn waits_of(&self, token: &CancelToken) -> Vec<CancellableWait> {
+        let waits = self.lock();
+        if token.is(&self.token) {
+            return waits.by_token.all().cloned().collect();
+        }
+        waits.by_token.of(token).cloned().collect()
     }
 }
 
@@ -91,21 +107,23 @@ impl WakeCancelled for Cancellation {
         if self.owner_process.is_forked() {
             return;
         }
-        // With the mutex, no thread is between its check and its sleep. Each waiter is told of
-        // once: a token may be cancelled again.
-        let cancelled = self.lock().remove(&token.id());
-        self.wake_up.notify_all();
+        let mut waiters = Vec::new();
+        for wait in self.waits_of(token) {
+            match wait {
+                CancellableWait::InNodesQueue(waiter) => waiters.push(waiter),
+                CancellableWait::Pausing(waker) => waker.wake(),
+            }
+        }
         for queues in &self.wait_queues {
             queues.wake_cancelled(token);
         }
         let Some(backend) = self.backend.upgrade() else {
             return;
         };
-        backend.driver().poll_pausing();
-        if token.id() == self.token.id() {
+        if token.is(&self.token) {
             return backend.end_waits(None);
         }
-        for waiter in cancelled.into_iter().flatten() {
+        for waiter in waiters {
             backend.end_waits(Some(waiter));
         }
     }
@@ -115,9 +133,9 @@ impl WakeCancelled for Cancellation {
 pub(crate) struct CancellableCall<'a> {
     client: &'a Cancellation,
     own: Option<&'a CancelToken>,
-    /// Its waiter in the nodes' queue, if that is to be woken by the token of its own.
-    /// A call that has no thread of its own moves between threads.
-    waiter: Mutex<Option<Token>>,
+    /// Its number among those that have waited, or 0. A call that has no thread of its own moves
+    /// between threads.
+    number: AtomicUsize,
     /// Does nobody wait for it any more? Of a call that was started.
     is_dropped: Option<Arc<AtomicBool>>,
 }
@@ -140,39 +158,42 @@ impl CancellableCall<'_> {
         self.own
     }
 
-    /// Notes the call's waiter in the nodes' queue, before it waits there.
+    /// Notes the call's waiter in the nodes' queue, before it waits there. The client's token ends
+    /// all waits there without this.
     pub(crate) fn set_waiter(&self, waiter: Option<Token>) {
-        let Some(own) = self.own else { return };
-        let mut noted = self.waiter.lock().unwrap_or_else(PoisonError::into_inner);
-        if *noted == waiter {
-            return;
-        }
-        let before = mem::replace(&mut *noted, waiter);
-        let mut waiters = self.client.lock();
-        if let Some(before) = before {
-            forget(&mut waiters, own, before);
-        }
-        if let Some(waiter) = waiter {
-            waiters.entry(own.id()).or_default().insert(waiter);
+        match waiter.filter(|_| self.own.is_some()) {
+            Some(waiter) => self.begin_wait(CancellableWait::InNodesQueue(waiter)),
+            None => self.end_wait(),
         }
     }
 
-    /// Pauses until `time`. Returns `true`, and early, if the call is cancelled.
-    pub(crate) fn pause_until(&self, time: Time) -> bool {
-        let mut pause = time.since(clock::now());
-        if pause.is_zero() {
-            return self.is_cancelled();
+    /// The call pauses, and this wakes it if it is cancelled from now on.
+    pub(crate) fn begin_pause(&self, waker: &Waker) {
+        self.begin_wait(CancellableWait::Pausing(waker.clone()));
+    }
+
+    fn begin_wait(&self, wait: CancellableWait) {
+        let mut waits = self.client.lock();
+        let mut number = self.number.load(Ordering::Relaxed);
+        if number == 0 {
+            waits.calls += 1;
+            number = waits.calls;
+            self.number.store(number, Ordering::Relaxed);
         }
-        let mut guard = self.client.lock();
-        while !pause.is_zero() {
-            if self.is_cancelled() {
-                return true;
-            }
-            let woken = self.client.wake_up.wait_timeout(guard, pause);
-            guard = woken.unwrap_or_else(PoisonError::into_inner).0;
-            pause = time.since(clock::now());
+        waits.by_token.insert(self.token(), number, wait);
+    }
+
+    /// Its pause is over, or it has no waiter.
+    pub(crate) fn end_wait(&self) {
+        let number = self.number.load(Ordering::Relaxed);
+        if number != 0 {
+            self.client.lock().by_token.remove(self.token(), number);
         }
-        false
+    }
+
+    /// With which its waits are found.
+    fn token(&self) -> &CancelToken {
+        self.own.unwrap_or(&self.client.token)
     }
 }
 
@@ -182,19 +203,8 @@ impl Drop for CancellableCall<'_> {
         if self.client.owner_process.is_known_forked() {
             return;
         }
-        self.set_waiter(None);
+        self.end_wait();
         own.detach(&self.client.weak());
-    }
-}
-
-/// A waiter has left.
-fn forget(waiters: &mut Waiters, own: &CancelToken, waiter: Token) {
-    let Entry::Occupied(mut of_token) = waiters.entry(own.id()) else {
-        return;
-    };
-    of_token.get_mut().remove(&waiter);
-    if of_token.get().is_empty() {
-        of_token.remove();
     }
 }
 
@@ -203,24 +213,76 @@ mod tests {
     use super::*;
     use crate::backend::fixture::cancellation;
     use crate::redlock::Redlock;
+    use std::task::Wake;
+
+    /// Counts how often a call is woken.
+    #[derive(Default)]
+    struct Pause(AtomicUsize);
+
+    impl Wake for Pause {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn woken(pauses: &[Arc<Pause>]) -> Vec<usize> {
+        let count = |pause: &Arc<Pause>| pause.0.load(Ordering::SeqCst);
+        pauses.iter().map(count).collect()
+    }
 
     #[test]
-    fn a_wait_is_ended_once_however_many_others_are_cancelled_after_it() {
+    fn a_token_wakes_the_pauses_that_have_it_and_the_clients_wakes_all() {
+        let client = cancellation::<Redlock>();
+        let shared = CancelToken::new();
+        let single = CancelToken::new();
+        let tokens = [Some(&shared), Some(&single), Some(&shared), None];
+        let calls = tokens.map(|own| client.call(own));
+        let pauses = [(); 4].map(|()| Arc::new(Pause::default()));
+        for (call, pause) in calls.iter().zip(&pauses) {
+            call.begin_pause(&Waker::from(Arc::clone(pause)));
+        }
+        single.cancel();
+        assert_eq!(woken(&pauses), [0, 1, 0, 0]);
+        calls[1].end_wait();
+        shared.cancel();
+        assert_eq!(woken(&pauses), [1, 1, 1, 0]);
+        calls[0].end_wait();
+        client.token().cancel();
+        assert_eq!(woken(&pauses), [1, 1, 2, 1]);
+        assert!(calls.iter().all(CancellableCall::is_cancelled));
+        calls[3].end_wait();
+        drop(calls);
+        assert_eq!(client.lock().by_token.all().count(), 0);
+    }
+
+    #[test]
+    fn a_token_ends_the_waits_that_have_it_in_the_nodes_queue_and_no_others() {
         let client = cancellation::<Redlock>();
         let tokens = [(); 3].map(|()| CancelToken::new());
         let calls = tokens.each_ref().map(|own| client.call(Some(own)));
+        let waiter = |number| Some(Token::new([number; Token::LEN]));
         for (number, call) in (1..).zip(&calls) {
-            call.set_waiter(Some(Token::new([number; Token::LEN])));
+            call.set_waiter(waiter(number));
         }
-        for (number, token) in tokens.iter().enumerate() {
-            token.cancel();
-            let known = client.lock().len();
-            assert_eq!(
-                known,
-                tokens.len() - 1 - number,
-                "only those that are not told of yet"
-            );
+        let with_clients = client.call(None);
+        with_clients.set_waiter(waiter(9));
+        for (number, token) in (1..).zip(&tokens) {
+            let ended = client.waits_of(token);
+            assert!(matches!(
+                ended[..],
+                [CancellableWait::InNodesQueue(ended)] if Some(ended) == waiter(number)
+            ));
         }
+        // One that pauses is woken, and one whose turn has come waits no more.
+        calls[0].begin_pause(Waker::noop());
+        assert!(matches!(
+            client.waits_of(&tokens[0])[..],
+            [CancellableWait::Pausing(_)]
+        ));
+        calls[0].set_waiter(None);
+        assert!(client.waits_of(&tokens[0]).is_empty());
+        assert_eq!(client.waits_of(client.token()).len(), 2);
         drop(calls);
+        assert!(client.waits_of(client.token()).is_empty());
     }
 }

@@ -16,14 +16,17 @@ pub(crate) struct Started<'a, N> {
 
 impl<N> Caller for Started<'_, N> {
     fn pause_until(&self, time: Time) -> impl Future<Output = bool> {
-        poll_fn(move |_| {
-            if self.call.is_cancelled() {
-                return Poll::Ready(true);
+        poll_fn(move |context| {
+            let is_over = clock::now() >= time;
+            if !is_over {
+                self.call.begin_pause(context.waker());
             }
-            if clock::now() >= time {
-                return Poll::Ready(false);
+            let is_cancelled = self.call.is_cancelled();
+            if is_over || is_cancelled {
+                self.call.end_wait();
+                return Poll::Ready(is_cancelled);
             }
-            self.driven.sleep(Some(time), true);
+            self.driven.sleep(Some(time));
             Poll::Pending
         })
     }

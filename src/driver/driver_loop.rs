@@ -9,7 +9,7 @@ use crate::clock::{self, Time};
 use crate::engine::Request;
 use crate::net::{Order, Orders};
 use crate::owner_process::OwnerProcess;
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::mem;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -67,8 +67,6 @@ pub(super) struct DriverLoop {
     alarms: BTreeSet<(Time, u64)>,
     /// When the first order for an alarm ends.
     alarm_ordered: Option<Time>,
-    /// The calls that pause between two attempts.
-    pausing: HashSet<u64>,
     /// Have calls left messages to whoever leads next?
     has_message: bool,
     is_over: bool,
@@ -93,7 +91,6 @@ impl DriverLoop {
             rounds: Line::new(ROUNDS_MAX),
             alarms: BTreeSet::new(),
             alarm_ordered: None,
-            pausing: HashSet::new(),
             has_message: false,
             is_over: false,
         }
@@ -162,7 +159,6 @@ impl DriverLoop {
                 call.mailbox.is_dropped.store(true, Ordering::SeqCst);
                 self.ready.push_back(number);
             }
-            Job::PollPausing => self.ready.extend(&self.pausing),
             Job::End => self.is_over = true,
         }
     }
@@ -191,7 +187,6 @@ impl DriverLoop {
         if let Some(alarm) = call.alarm.take() {
             self.alarms.remove(&(alarm, number));
         }
-        self.pausing.remove(&number);
         let waker = call.waker.clone();
         let polled = call.task.as_mut().poll(&mut Context::from_waker(&waker));
         self.has_message |= call.mailbox.take_message();
@@ -223,12 +218,9 @@ impl DriverLoop {
             }
             Some(Wish::Request(make)) => self.rounds.push((number, InLine::Unmade(make))),
             Some(Wish::Order(order)) => self.begin(order, Purpose::Other(number)),
-            Some(Wish::Sleep { until, is_pause }) => {
+            Some(Wish::Sleep(until)) => {
                 call.alarm = until;
                 self.alarms.extend(until.map(|until| (until, number)));
-                if is_pause {
-                    self.pausing.insert(number);
-                }
             }
         }
         self.calls.insert(number, call);

@@ -14,7 +14,7 @@ pub(super) enum Wish {
     /// The request is answered that this makes.
     Request(MakeRequest),
     /// It is woken, or this time has come.
-    Sleep { until: Option<Time>, is_pause: bool },
+    Sleep(Option<Time>),
 }
 
 #[derive(Default)]

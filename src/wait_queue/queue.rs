@@ -1,11 +1,10 @@
 //! The wait queue itself, and when each waiter looks at it. The simulator compiles this file too:
 //! its threads do not sleep.
 
-use super::cancellable_threads::CancellableThreads;
 use super::handoff_limit::HandoffLimit;
 use super::taker::{Caller, Taker};
 use super::waiting_thread::{Promotion, WaitingCaller, WaitingThread};
-use crate::cancel_token::CancelToken;
+use crate::cancel_token::{ByToken, CancelToken};
 use crate::clock::{self, Time};
 use crate::engine::{HeldLock, Wait};
 use crate::owner_process::OwnerProcess;
@@ -24,7 +23,8 @@ pub(crate) struct Queues {
     pub(super) by_key: HashMap<Arc<[u8]>, WaitQueue>,
     /// How many threads have ever waited.
     joined: usize,
-    pub(super) cancellable: CancellableThreads,
+    /// Who waits with a token of its own.
+    pub(super) cancellable: ByToken<Arc<WaitingThread>>,
 }
 
 /// All wait queues of a client.
@@ -77,8 +77,7 @@ impl WaitQueues {
         }
     }
 
-    /// Waits in the queue until the caller is its head. `round` is how long it takes at most to ask
-    /// the nodes.
+    /// Waits in the queue until the caller is its head. Asking the nodes takes `round` at most.
     pub(crate) fn join(
         self: &Arc<Self>,
         key: &Arc<[u8]>,
@@ -126,7 +125,11 @@ impl WaitQueues {
         queues.joined += 1;
         let waiter = Arc::new(WaitingThread::new(queues.joined, caller, now));
         queue.waiters.insert(waiter.number, Arc::clone(&waiter));
-        queues.cancellable.insert(&waiter);
+        if let Some(own) = &waiter.own {
+            queues
+                .cancellable
+                .insert(own, waiter.number, Arc::clone(&waiter));
+        }
         // A caller that leaves the queue to ask the nodes needs time for that: a round, or a
         // quarter of a short wait.
         let latest = deadline.map(|deadline| deadline.before(round.min(deadline.since(now) / 4)));
@@ -147,8 +150,9 @@ impl WaitQueues {
         place: &mut WaitingCaller,
     ) -> ControlFlow<Joined, Option<Time>> {
         let found = self.look_into_queue(queues, place);
-        if found.is_break() {
-            queues.cancellable.remove(&place.waiter);
+        let waiter = &place.waiter;
+        if let Some(own) = waiter.own.as_ref().filter(|_| found.is_break()) {
+            queues.cancellable.remove(own, waiter.number);
         }
         found
     }
@@ -218,8 +222,8 @@ impl WaitQueues {
     /// waiter asks for its tokens under that, so it sees it or is woken.
     pub(crate) fn wake_cancelled(&self, token: &CancelToken) {
         let queues = self.lock();
-        if token.id() != self.token.id() {
-            return queues.cancellable.wake(token);
+        if !token.is(&self.token) {
+            return queues.cancellable.of(token).for_each(|it| it.wake());
         }
         for queue in queues.by_key.values() {
             queue.waiters.values().for_each(|waiter| waiter.wake());

@@ -67,7 +67,7 @@ pub(super) async fn outcome(
             is_ended = true;
             net.end_waits(Some(waiter));
         }
-        driven.sleep(Some(limit), false);
+        driven.sleep(Some(limit));
         Poll::Pending
     })
     .await

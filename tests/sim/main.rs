@@ -58,9 +58,6 @@ mod worker;
     reason = "a simulated client wakes its threads itself"
 )]
 mod cancel_token;
-#[path = "../../src/wait_queue/cancellable_threads.rs"]
-#[allow(dead_code, reason = "a simulated client looks at all of its threads")]
-mod cancellable_threads;
 #[path = "../../src/wait_queue/handoff_limit.rs"]
 mod handoff_limit;
 #[path = "../../src/owner_process.rs"]

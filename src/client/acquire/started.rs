@@ -109,7 +109,7 @@ impl Acquisition<'_> {
             };
             match queues.look(&mut locked, place) {
                 ControlFlow::Continue(until) => {
-                    driven.sleep(until, false);
+                    driven.sleep(until);
                     Poll::Pending
                 }
                 ControlFlow::Break(joined) => Poll::Ready(joined),

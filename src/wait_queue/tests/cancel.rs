@@ -82,7 +82,7 @@ fn a_token_ends_the_waits_that_have_it_and_the_others_keep_their_order() {
     }
     assert_eq!(waiting(&queues), 3);
     assert_eq!(
-        queues.lock().cancellable.len(),
+        queues.lock().cancellable.all().count(),
         1,
         "the one that has a token"
     );
@@ -108,7 +108,7 @@ fn a_token_ends_the_waits_that_have_it_and_the_others_keep_their_order() {
         next.set_key_expiry(from_now(LONG));
         before = next;
     }
-    assert_eq!(queues.lock().cancellable.len(), 0, "none waits");
+    assert_eq!(queues.lock().cancellable.all().count(), 0, "none waits");
 }
 
 #[test]
