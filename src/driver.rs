@@ -23,6 +23,7 @@ mod job_queue;
 mod line;
 mod mailbox;
 
+use crate::cancel_token::CancelToken;
 use crate::clock::Time;
 use crate::engine::Request;
 use crate::error::SpawnError;
@@ -242,6 +243,12 @@ impl Wake for CallWaker {
 }
 
 impl Driven {
+    /// The call is cancelled by these too: a request of it that stands in line [may be
+    /// left](Request::may_be_left) unsent then.
+    pub(crate) fn add_tokens(&self, tokens: impl IntoIterator<Item = CancelToken>) {
+        self.mailbox.add_tokens(tokens);
+    }
+
     /// Gives an order to the nodes, and waits for it before it waits for anything else.
     pub(crate) fn order(&self, order: Order) {
         self.mailbox.wish(Wish::Order(order));
@@ -253,8 +260,9 @@ impl Driven {
         self.mailbox.wish(Wish::Request(make));
     }
 
-    /// How the order has ended that was given last.
-    pub(crate) fn poll_ended(&self) -> Poll<Ended> {
+    /// How the order has ended that was given last. None: it was left unsent, because the call is
+    /// cancelled.
+    pub(crate) fn poll_ended(&self) -> Poll<Option<Ended>> {
         self.mailbox.poll_ended()
     }
 

@@ -8,6 +8,7 @@ use super::{Job, MakeRequest, StartedCall};
 use crate::clock::{self, Time};
 use crate::engine::Request;
 use crate::net::{Order, Orders};
+use crate::node::Ended;
 use crate::owner_process::OwnerProcess;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::mem;
@@ -231,6 +232,11 @@ impl DriverLoop {
     fn begin_rounds(&mut self) {
         while let Some((call, round)) = self.rounds.begin() {
             match round {
+                // Whoever stands behind calls that nobody waits for does not wait for their rounds.
+                InLine::Request(request) if request.may_be_left() && self.is_cancelled(call) => {
+                    self.rounds.end();
+                    self.answer(call, None);
+                }
                 InLine::Request(request) => self.begin_round(call, request),
                 InLine::Unmade(make) => {
                     let mut is_made = false;
@@ -244,6 +250,19 @@ impl DriverLoop {
                     }
                 }
             }
+        }
+    }
+
+    fn is_cancelled(&self, call: u64) -> bool {
+        let started = self.calls.get(&call);
+        started.is_none_or(|started| started.mailbox.is_cancelled())
+    }
+
+    /// Tells a call how its order has ended, or that it was left unsent.
+    fn answer(&mut self, call: u64, ended: Option<Ended>) {
+        if let Some(started) = self.calls.get(&call) {
+            started.mailbox.put(ended);
+            self.ready.push_back(call);
         }
     }
 
@@ -297,10 +316,7 @@ impl DriverLoop {
                 }
                 Some(Purpose::Turn) | None => continue,
             };
-            if let Some(started) = self.calls.get_mut(&call) {
-                started.mailbox.put(ended);
-                self.ready.push_back(call);
-            }
+            self.answer(call, Some(ended));
         }
     }
 

@@ -1,9 +1,11 @@
 //! Between a started call and the thread that polls it.
 
 use super::MakeRequest;
+use crate::cancel_token::CancelToken;
 use crate::clock::Time;
 use crate::node::{Ended, Order};
-use std::sync::atomic::AtomicBool;
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
@@ -24,14 +26,27 @@ pub(super) struct Mailbox {
     pub(super) is_dropped: Arc<AtomicBool>,
 }
 
-#[derive(Default)]
 struct Letters {
+    /// From the call: those that cancel it.
+    tokens: Vec<CancelToken>,
     /// From the call.
     wish: Option<Wish>,
     /// From the call: messages are left to whoever leads next.
     has_message: bool,
-    /// To the call: how its order has ended.
-    ended: Option<Ended>,
+    /// To the call: how its order has ended. None: it was left unsent, because the call is
+    /// cancelled.
+    ended: Poll<Option<Ended>>,
+}
+
+impl Default for Letters {
+    fn default() -> Self {
+        Self {
+            tokens: Vec::new(),
+            wish: None,
+            has_message: false,
+            ended: Poll::Pending,
+        }
+    }
 }
 
 impl Mailbox {
@@ -49,18 +64,27 @@ impl Mailbox {
     }
 
     pub(super) fn take_message(&self) -> bool {
-        std::mem::take(&mut self.lock().has_message)
+        mem::take(&mut self.lock().has_message)
     }
 
-    pub(super) fn put(&self, ended: Ended) {
-        self.lock().ended = Some(ended);
+    /// The call is cancelled by these too.
+    pub(super) fn add_tokens(&self, tokens: impl IntoIterator<Item = CancelToken>) {
+        self.lock().tokens.extend(tokens);
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.is_dropped.load(Ordering::SeqCst)
+            || self.lock().tokens.iter().any(CancelToken::is_cancelled)
+    }
+
+    pub(super) fn put(&self, ended: Option<Ended>) {
+        self.lock().ended = Poll::Ready(ended);
     }
 
     /// How the order has ended that the call has wished. The thread polls the call when it is
     /// there.
-    pub(super) fn poll_ended(&self) -> Poll<Ended> {
-        let ended = self.lock().ended.take();
-        ended.map_or(Poll::Pending, Poll::Ready)
+    pub(super) fn poll_ended(&self) -> Poll<Option<Ended>> {
+        mem::replace(&mut self.lock().ended, Poll::Pending)
     }
 
     fn lock(&self) -> MutexGuard<'_, Letters> {

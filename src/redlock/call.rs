@@ -19,8 +19,9 @@ pub(crate) trait NodesCaller: Caller {
     /// outcome is large, and a future would move it twice.
     fn round(&self, request: Request) -> Poll<RoundOutcome>;
 
-    /// Waits until the request that was sent last is decided, or until its deadline.
-    fn decision(&self) -> impl Future<Output = RoundOutcome>;
+    /// Waits until the request that was sent last is decided, or until its deadline. None: it was
+    /// not sent, because the call is cancelled, and it [may be left](Request::may_be_left).
+    fn decision(&self) -> impl Future<Output = Option<RoundOutcome>>;
 
     /// Waits in the nodes' queue. Returns whether a majority of them reserves the lock.
     fn wait(&self, wait: QueueWait) -> impl Future<Output = bool>;
@@ -74,7 +75,10 @@ impl<C: NodesCaller> Call<'_, '_, C> {
                     match self.caller.round(request) {
                         Poll::Ready(outcome) => self.take_outcome(acquire, is_attempt, outcome),
                         Poll::Pending => {
-                            let outcome = self.caller.decision().await;
+                            let Some(outcome) = self.caller.decision().await else {
+                                acquire.handle(clock::now(), Input::Cancelled);
+                                continue;
+                            };
                             self.take_outcome(acquire, is_attempt, outcome);
                         }
                     }
@@ -105,11 +109,14 @@ impl<C: NodesCaller> Call<'_, '_, C> {
         }
     }
 
-    /// Sends a request that is not an attempt, and waits for its outcome.
+    /// Sends a request that asks for nothing which a call may leave, and waits for its outcome.
     pub(super) async fn ask(&self, request: Request) -> RoundOutcome {
         match self.caller.round(request) {
             Poll::Ready(outcome) => outcome,
-            Poll::Pending => self.caller.decision().await,
+            Poll::Pending => {
+                let outcome = self.caller.decision().await;
+                outcome.expect("such a request is sent")
+            }
         }
     }
 

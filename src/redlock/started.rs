@@ -15,10 +15,15 @@ use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Waits until the round is decided that was ordered last.
-pub(super) async fn decision(driven: &Driven) -> RoundOutcome {
-    let ended = poll_fn(|_| driven.poll_ended()).await;
-    ended.into_round().expect("a round was asked for")
+/// Waits until the round is decided that was ordered last. None: it was left unsent.
+async fn decision(driven: &Driven) -> Option<RoundOutcome> {
+    let ended = poll_fn(|_| driven.poll_ended()).await?;
+    Some(ended.into_round().expect("a round was asked for"))
+}
+
+/// The same of a request that is sent although its call is cancelled.
+pub(super) async fn decision_of_sent(driven: &Driven) -> RoundOutcome {
+    decision(driven).await.expect("such a request is sent")
 }
 
 impl Redlock {
@@ -40,7 +45,7 @@ impl Redlock {
             Begun::Sent(extension) => extension,
             Begun::Unsent(extended) => return Ok((extended, Vec::new())),
         };
-        let outcome = decision(driven).await;
+        let outcome = decision_of_sent(driven).await;
         // After the answer that decided it: a lock must not look longer than it is.
         let extended = extension.conclude(clock::now(), &outcome.votes, &self.rules);
         Ok((extended, outcome.reports))
@@ -88,7 +93,7 @@ impl NodesCaller for Started<'_, Net> {
         Poll::Pending
     }
 
-    fn decision(&self) -> impl Future<Output = RoundOutcome> {
+    fn decision(&self) -> impl Future<Output = Option<RoundOutcome>> {
         decision(self.driven)
     }
 
@@ -98,7 +103,7 @@ impl NodesCaller for Started<'_, Net> {
         let mut is_ended = false;
         poll_fn(move |_| {
             if let Poll::Ready(ended) = self.driven.poll_ended() {
-                return Poll::Ready(matches!(ended, Ended::Wait { is_called: true }));
+                return Poll::Ready(matches!(ended, Some(Ended::Wait { is_called: true })));
             }
             // A token ends the wait itself. Nobody else does where the call was dropped.
             if !is_ended && self.call.is_cancelled() {

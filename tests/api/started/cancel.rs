@@ -9,13 +9,17 @@ use std::time::Duration;
 
 use redlatch::{CancelToken, Error, LockClient};
 use support::eventually;
-use support::locks::{LIMIT, LONG, connected, pause, resume, take, with_long_timeout};
+use support::locks::{LIMIT, LONG, calls, connected, pause, resume, take, with_long_timeout};
 use support::program::{end_with_parent, succeed, test_process};
+use support::redis::Server;
 use support::servers::Servers;
 use support::tasks::{begin, begin_to_end, block_on, keep_driver_busy, poll_with};
 use support::waiters::{BY_PUSH, are_queued, await_keys, await_queued, holder, pushed};
 
 const URLS: &str = "REDLATCH_TEST_CANCEL_URLS";
+
+/// Several times as many as may have a round under way.
+const CROWD: u64 = 800;
 
 fn client(servers: &Servers) -> LockClient {
     let settings = with_long_timeout(servers.urls());
@@ -120,6 +124,38 @@ fn tokens_end_the_calls_that_have_them() {
     await_queued(&servers, "name", 0);
     held.release().expect("it is held");
     await_keys(&servers, &[]);
+}
+
+/// Most of them stand in line until others have been answered. Those that somebody still waits for
+/// do not stand behind them, and no lock is taken that nobody wants.
+#[test]
+fn calls_that_are_cancelled_as_they_stand_in_line_are_not_sent() {
+    let servers = Servers::start(3);
+    let client = connected(client(&servers));
+    let before = scripts(&servers[0]);
+    pause(&servers, 3);
+    let token = CancelToken::new();
+    let call = |number| {
+        let request = client.request(format!("name {number}")).ttl(LONG);
+        begin(request.cancelled_by(&token).lock_async())
+    };
+    let dropped: Vec<_> = (0..CROWD).map(call).collect();
+    let cancelled: Vec<_> = (CROWD..2 * CROWD).map(call).collect();
+    drop(dropped);
+    token.cancel();
+    resume(&servers, 3);
+    for call in cancelled {
+        assert_eq!(block_on(call).err(), Some(Error::Cancelled));
+    }
+    drop(client);
+    await_keys(&servers, &[]);
+    // Those that were under way, and what undoes them.
+    let asked = scripts(&servers[0]) - before;
+    assert!(asked < CROWD, "{asked} scripts for {} calls", 2 * CROWD);
+}
+
+fn scripts(server: &Server) -> u64 {
+    calls(server, "eval") + calls(server, "evalsha")
 }
 
 /// Without the nodes' queue, a call that is refused pauses.
