@@ -105,8 +105,8 @@ impl Beats {
         (EnsembleRequest::Multi(Arc::clone(&checks)), checks)
     }
 
-    /// The znode whose check has failed because it is not there. Of several it is the first; the
-    /// next beats find the others.
+    /// The znode whose check has failed because it is not there. Of several it is the first, as a
+    /// server checks nothing behind it.
     pub(super) fn missing(checks: &[MultiOperation], results: &Results<'_>) -> Option<Arc<str>> {
         let no_node = OperationResult::Failed(Some(EnsembleError::NoNode));
         let at = results.iter().position(|result| result == no_node)?;
@@ -114,6 +114,13 @@ impl Beats {
             Some(MultiOperation::Check(path)) => Some(Arc::clone(path)),
             _ => None,
         }
+    }
+
+    /// A beat has found that this znode is not there: as others may have been removed with it,
+    /// which it did not check, the next beat is due at once, and goes on behind it.
+    pub(super) fn found_missing(&mut self, path: &Arc<str>) {
+        self.checked = Some(Arc::clone(path));
+        self.checked_at = Time::ZERO;
     }
 }
 

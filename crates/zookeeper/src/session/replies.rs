@@ -131,6 +131,7 @@ impl<T: Copy> EnsembleSession<T> {
                     // Unless the session has deleted it since the beat was sent.
                     let missing = Beats::missing(&checks, &results);
                     if let Some(path) = missing.filter(|path| self.beats.remove(path)) {
+                        self.beats.found_missing(&path);
                         self.outcomes.push_back(SessionEvent::Removed { path });
                     }
                 }

@@ -45,9 +45,31 @@ fn a_beat_finds_what_was_removed() {
         talk.session.valid_until() > Time::ZERO,
         "it was logged anyway"
     );
-    talk.pass(1_000);
+    talk.pass(0);
     talk.results(3, &[0, 0]);
     assert_eq!(talk.told(), [""; 0]);
+}
+
+#[test]
+fn what_was_removed_at_once_is_found_without_waiting_for_the_next_beats() {
+    let mut talk = Talk::ready();
+    for path in ["/a", "/b", "/c", "/d"] {
+        talk.session.keep(path.into());
+    }
+    talk.pass(0);
+    assert_eq!(talk.written(), ["14 xid 2"]);
+    talk.results(2, &[0, -101, -2, -2]);
+    talk.pass(0);
+    assert_eq!(talk.written(), ["14 xid 3"]);
+    talk.pass(0);
+    assert_eq!(talk.written(), [""; 0], "not twice while it is under way");
+    talk.results(3, &[-101, -2, -2]);
+    assert_eq!(talk.told(), ["removed /b", "removed /c"]);
+    talk.pass(0);
+    talk.results(4, &[0, 0]);
+    talk.pass(999);
+    assert_eq!(talk.told(), [""; 0]);
+    assert_eq!(talk.written(), ["14 xid 4"]);
 }
 
 #[test]
