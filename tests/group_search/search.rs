@@ -6,7 +6,6 @@ use crate::node::Node;
 use crate::scheme::Scheme;
 use crate::world::{Step, World};
 use models::explore::{Model, hash};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Two clients hold the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +82,6 @@ impl Model for Search {
     fn key(&self, world: &World) -> u64 {
         let mut clients: Vec<u64> = world.clients.iter().map(hash).collect();
         clients.sort_unstable();
-        let mut hasher = DefaultHasher::new();
         let World {
             now,
             groups,
@@ -93,8 +91,7 @@ impl Model for Search {
             left,
             ..
         } = world;
-        (now, groups, clients, late, names, tokens, left).hash(&mut hasher);
-        hasher.finish()
+        hash(&(now, groups, clients, late, names, tokens, left))
     }
 
     fn describe(&mut self, world: &World, step: &Step) -> String {

@@ -3,7 +3,9 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hash};
+
+use foldhash::quality::FixedState;
 
 /// A scheme of states: what can happen in each, and what must not come of it.
 pub trait Model: Sized {
@@ -108,7 +110,8 @@ fn explore<M: Model>(model: &mut M, most: usize, order: Order) -> Found<M::Step,
     let first = model.first();
     // States are remembered by their key. A collision, which is about one in billions, means that
     // a state is not searched.
-    let mut seen = HashSet::from([model.key(&first)]);
+    let mut seen = HashSet::with_hasher(FixedState::default());
+    seen.insert(model.key(&first));
     // How each state was first reached: from which one, and by which step.
     let mut origins: Vec<Option<(usize, M::Step)>> = vec![None];
     let mut open = VecDeque::from([(0, first)]);
@@ -214,9 +217,7 @@ fn way<S: Clone>(origins: &[Option<(usize, S)>], mut number: usize) -> Vec<S> {
 }
 
 pub fn hash(world: &impl Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    world.hash(&mut hasher);
-    hasher.finish()
+    FixedState::default().hash_one(world)
 }
 
 /// Leaves out steps as long as what remains leads to the same violation: by a step, or because the

@@ -4,8 +4,8 @@ use crate::membership::Ask;
 use crate::round::Round;
 use crate::server::{Asked, Command, LIST, Server};
 use crate::world::World;
+use models::explore;
 use redlatch_registers::{MarkStep, RegisterCommand};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 impl World {
     /// An actor asks, and waits for the answers.
@@ -58,19 +58,14 @@ impl World {
         };
         let mut columns: Vec<_> = (0..self.nodes.len()).map(column).collect();
         columns.sort();
-        let mut hasher = DefaultHasher::new();
-        columns.hash(&mut hasher);
-        (
+        explore::hash(&(
+            columns,
             &self.sent,
             &self.digests,
             &self.rounds_left,
             self.losses_left,
-        )
-            .hash(&mut hasher);
-        self.deletions
-            .commands()
-            .for_each(|command| command.hash(&mut hasher));
-        self.histories.hash(&mut hasher);
-        hasher.finish()
+            self.deletions.commands().collect::<Vec<_>>(),
+            &self.histories,
+        ))
     }
 }

@@ -20,7 +20,6 @@ use redlatch_protocol::engine::Token;
 use redlatch_registers::script::{COLLECT, RAISE};
 use redlatch_registers::transaction::{FINISHED, FORGOTTEN, Record, RecordState, VOTED};
 use redlatch_registers::{Change, ChangeStep, Proposer, RegisterCommand, RegisterReply, Replies};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 pub(crate) const NODES: usize = 3;
 pub(crate) const NAMES: [&str; 3] = ["a", "b", "c"];
@@ -167,9 +166,7 @@ impl<'a> Search<'a> {
                 }
             }
         }
-        let mut hasher = DefaultHasher::new();
-        format!("{:?}", world.actors[actor]).hash(&mut hasher);
-        world.digests[actor] = hasher.finish();
+        world.digests[actor] = explore::hash(&format!("{:?}", world.actors[actor]));
         world.told.check()
     }
 
@@ -380,9 +377,7 @@ impl Model for Search<'_> {
             told,
             ..
         } = world;
-        let mut hasher = DefaultHasher::new();
-        (columns, sent, digests, told).hash(&mut hasher);
-        hasher.finish()
+        explore::hash(&(columns, sent, digests, told))
     }
 
     fn check(&mut self, world: &World, _: &[Step], _: usize) -> Result<(), Violation> {

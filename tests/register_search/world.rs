@@ -15,8 +15,8 @@ use crate::repairer::Next;
 use crate::round::{Round, Sent};
 use crate::server::{Answer, Asked, Command, LIST, NodeState, Server};
 use crate::step::{Step, Violation};
+use models::explore;
 use redlatch_registers::{MarkStep, RegisterCommand, Replies};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 #[derive(Clone, Debug)]
@@ -293,9 +293,7 @@ impl World {
         server: &mut Server,
     ) -> Result<Option<Outcome>, Violation> {
         let id = self.call(client);
-        let mut hasher = DefaultHasher::new();
-        format!("{:?}", self.actors[client]).hash(&mut hasher);
-        self.digests[client] = hasher.finish();
+        self.digests[client] = explore::hash(&format!("{:?}", self.actors[client]));
         let mut ended = None;
         for deed in deeds {
             let history = &mut self.histories[usize::from(register)];
