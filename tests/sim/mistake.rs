@@ -188,13 +188,18 @@ impl Mistake {
             Self::EpochKept => 1_460,
             Self::LooksAtEndsOnly => 155,
             Self::CopiedFromOne => 120,
-            Self::TwinsUnrecognised | Self::ForgetfulNodeVotes => 80,
-            Self::UndoOnlyWhereGranted => 60,
-            Self::UndoForgotten | Self::OlderStateTrusted | Self::CopiesAreWitnesses => 50,
-            Self::CommittedAborted => 30,
-            Self::TokenReused => 25,
-            Self::ValidityFromReply | Self::TurnAssumed => 15,
-            Self::RolledBackAlone => 10,
+            Self::ForgetfulNodeVotes => 110,
+            Self::OlderStateTrusted => 100,
+            Self::TwinsUnrecognised | Self::UndoForgotten => 90,
+            Self::UndoOnlyWhereGranted
+            | Self::ValidityFromReply
+            | Self::RolledBackAlone
+            | Self::CommittedAborted => 60,
+            Self::CopiesAreWitnesses => 50,
+            Self::DriftIgnored | Self::TokenReused => 40,
+            Self::SkewIgnored | Self::NoBound => 35,
+            Self::VotedForAll => 20,
+            Self::ReclaimedAtOnce | Self::TurnAssumed => 15,
             Self::AppliedAgain => 2,
             _ => 0,
         }
