@@ -231,26 +231,6 @@ impl<W> Rounds<W> {
             self.send_follow_ups(now);
         }
     }
-
-    /// An entry without a round in it.
-    fn vacancy(&mut self) -> usize {
-        self.vacant.pop().unwrap_or_else(|| {
-            self.entries.push(Entry::vacant(self.nodes()));
-            self.entries.len() - 1
-        })
-    }
-
-    /// Removes a round from its entry.
-    fn end_round(&mut self, round: usize) {
-        if let Some(request) = &self.entries[round].request {
-            self.propagation.forget(request, round);
-            if let Some(waiter) = request.waiter().filter(|_| request.is_turn()) {
-                self.end_turn(&waiter);
-            }
-            self.entries[round].clear();
-            self.vacant.push(round);
-        }
-    }
 }
 
 impl<W> Conversation for Rounds<W> {

@@ -1,7 +1,7 @@
 //! One round: its request, its waiter, and the votes so far.
 
-use super::RoundOutcome;
 use super::propagation::LockSpread;
+use super::{RoundOutcome, Rounds};
 use crate::engine::{
     Command, Counters, CustomCommand, Node, NodeSet, QueueState, Request, Said, Tally, Verdict,
     Vote, Votes, quorum, until_quorum,
@@ -337,6 +337,28 @@ impl<W> Entry<W> {
             reports.push(session.report(answer));
         }
         reports
+    }
+}
+
+impl<W> Rounds<W> {
+    /// An entry without a round in it.
+    pub(super) fn vacancy(&mut self) -> usize {
+        self.vacant.pop().unwrap_or_else(|| {
+            self.entries.push(Entry::vacant(self.nodes()));
+            self.entries.len() - 1
+        })
+    }
+
+    /// Removes a round from its entry.
+    pub(super) fn end_round(&mut self, round: usize) {
+        if let Some(request) = &self.entries[round].request {
+            self.propagation.forget(request, round);
+            if let Some(waiter) = request.waiter().filter(|_| request.is_turn()) {
+                self.end_turn(&waiter);
+            }
+            self.entries[round].clear();
+            self.vacant.push(round);
+        }
     }
 }
 
