@@ -34,7 +34,7 @@ use crate::time::Time;
 use entry::Entry;
 pub use outcome::{Ended, RoundOutcome};
 use propagation::Propagation;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use waits::Waits;
@@ -72,6 +72,9 @@ pub struct Rounds<W> {
     vacant: Vec<usize>,
     /// The number of entries with a waiter.
     awaited: usize,
+    /// Those of attempts and of waiters that enter the queue, by token: thousands may be late at a
+    /// time, each is undone, and none of these removals looks at the others.
+    attempts: BTreeSet<(Token, usize)>,
     propagation: Propagation,
     /// Is there a round that went on beyond its deadline, or after a majority had granted a lock?
     has_overtime: bool,
@@ -97,6 +100,7 @@ impl<W> Rounds<W> {
             entries: Vec::new(),
             vacant: Vec::new(),
             awaited: 0,
+            attempts: BTreeSet::new(),
             propagation: Propagation::default(),
             has_overtime: false,
             ends_at: Time::ZERO,
@@ -144,6 +148,8 @@ impl<W> Rounds<W> {
             }
         }
         entry.request = Some(request);
+        let attempt = entry.attempt().map(|token| (token, round));
+        self.attempts.extend(attempt);
         if !self.follow_ups.is_empty() {
             self.send_follow_ups(now);
         }
@@ -215,6 +221,9 @@ impl<W> Rounds<W> {
         let mut outcome = entry.outcome(now, &self.sessions);
         if let Some(place) = entry.queue_entry() {
             self.waits.not_answered(&place.waiter, entry.tally.failed);
+        }
+        if let Some(token) = entry.attempt() {
+            self.attempts.remove(&(token, round));
         }
         if entry.queue_entry().is_some() || !entry.tally.refused.is_empty() {
             outcome.votes.queue.waiters = self.waits.count();

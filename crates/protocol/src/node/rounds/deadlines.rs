@@ -43,14 +43,11 @@ impl<W> Rounds<W> {
         if self.awaited == 0 || is_early || !request.is_removal() {
             return;
         }
-        for round in 0..self.entries.len() {
-            let Some(other) = self.entries[round].request.as_deref() else {
-                continue;
-            };
-            let is_attempt = other.is_claim() || other.queue_entry().is_some();
-            if is_attempt && other.token() == request.token() {
-                self.settle(now, round, true);
-            }
+        let Some(token) = request.token() else { return };
+        let of_token = self.attempts.range((token, 0)..=(token, usize::MAX));
+        let rounds: Vec<usize> = of_token.map(|(_, round)| *round).collect();
+        for round in rounds {
+            self.settle(now, round, true);
         }
     }
 

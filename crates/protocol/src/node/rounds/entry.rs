@@ -3,8 +3,8 @@
 use super::propagation::LockSpread;
 use super::{RoundOutcome, Rounds};
 use crate::engine::{
-    Command, Counters, CustomCommand, Node, NodeSet, QueueState, Request, Said, Tally, Verdict,
-    Vote, Votes, quorum, until_quorum,
+    Command, Counters, CustomCommand, Node, NodeSet, QueueState, Request, Said, Tally, Token,
+    Verdict, Vote, Votes, quorum, until_quorum,
 };
 use crate::node::command::NodeReply;
 use crate::node::node_error::NodeError;
@@ -81,6 +81,13 @@ impl<W> Entry<W> {
 
     pub(super) fn is_claim(&self) -> bool {
         self.request.as_deref().is_some_and(Request::is_claim)
+    }
+
+    /// The token of an attempt, or of the last one of a waiter that enters the queue.
+    pub(super) fn attempt(&self) -> Option<Token> {
+        let is_attempt = self.is_claim() || self.queue_entry().is_some();
+        let request = self.request.as_deref().filter(|_| is_attempt);
+        request.and_then(Request::token)
     }
 
     /// Is it about a share? Only then has a node granted a permit.
@@ -344,7 +351,7 @@ impl<W> Rounds<W> {
     /// An entry without a round in it.
     pub(super) fn vacancy(&mut self) -> usize {
         self.vacant.pop().unwrap_or_else(|| {
-            self.entries.push(Entry::vacant(self.nodes()));
+            self.entries.push(Entry::vacant(self.sessions.len()));
             self.entries.len() - 1
         })
     }

@@ -73,7 +73,24 @@ fn an_attempt_undone_after_its_deadline_is_not_written_after_its_removal() {
         );
         assert!(late.len() <= 1, "{verb:?}: {late:?}");
         assert!(nodes.is_over());
+        assert!(nodes.rounds.attempts.is_empty(), "{verb:?}");
     }
+}
+
+#[test]
+fn a_removal_after_the_deadline_ends_its_own_attempt_among_many() {
+    let mut nodes = Nodes::ready(false);
+    for owner in 1..=9 {
+        nodes.open(u32::from(owner), Verb::Acquire, owner);
+    }
+    nodes.now = nodes.now.after(Duration::from_millis(500));
+    for owner in [5, 1, 9] {
+        nodes.post(Verb::Undo, owner);
+        let ended = nodes.rounds.poll().map(|(waiter, _)| waiter);
+        assert_eq!(ended, Some(u32::from(owner)));
+        assert!(!nodes.is_over(), "the others are late too, and not undone");
+    }
+    assert_eq!(nodes.rounds.attempts.len(), 6);
 }
 
 #[test]
