@@ -71,11 +71,11 @@ impl<T> Inbox<T> {
     }
 
     pub(crate) fn pop(&self) -> Option<T> {
-        // It is empty most times, and this costs less than to try.
-        if self.receiver.is_empty() {
-            return None;
-        }
         self.receiver.try_recv().ok()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.receiver.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -139,6 +139,10 @@ impl<T> Inbox<T> {
         self.0.lock().unwrap().pop_front()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.lock().unwrap().is_empty()
     }

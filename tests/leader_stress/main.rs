@@ -14,7 +14,7 @@ mod sync;
 use follower::{Batch, Follower};
 use leader_followers::{EventLoop, LeaderFollowers};
 use std::sync::mpsc;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -208,4 +208,62 @@ fn run(has_io_thread: bool) {
         shared.close();
         io_thread.join().expect("it ends when it is closed");
     }
+}
+
+/// Each message leads to another until something is written, as where thousands of threads whose
+/// rounds are late undo them and try again.
+struct Echo {
+    shared: Weak<LeaderFollowers<Self>>,
+    messages: u32,
+    is_written: bool,
+    open: Option<Arc<Follower<u64>>>,
+}
+
+impl EventLoop for Echo {
+    type Order = ();
+    type Message = ();
+    type Outcome = u64;
+
+    fn open(&mut self, (): (), follower: Arc<Follower<u64>>) {
+        self.open = Some(follower);
+    }
+
+    fn post(&mut self, (): ()) {
+        self.messages += 1;
+        assert!(self.messages < 100, "nothing is written");
+        let shared = self.shared.upgrade().filter(|_| !self.is_written);
+        shared.iter().for_each(|shared| shared.post_later(()));
+    }
+
+    fn flush(&mut self) -> bool {
+        self.is_written = true;
+        false
+    }
+
+    fn run_once(&mut self, _: impl FnOnce() -> bool) {
+        self.flush();
+        self.open.iter().for_each(|follower| follower.deliver(7));
+        self.open = None;
+    }
+
+    fn set_poisoned(&mut self) {}
+
+    fn next_follower(&self) -> Option<&Arc<Follower<u64>>> {
+        self.open.as_ref()
+    }
+}
+
+#[test]
+fn a_leader_writes_although_each_message_leads_to_another() {
+    let shared = Arc::new_cyclic(|shared| {
+        let echo = Echo {
+            shared: Weak::clone(shared),
+            messages: 0,
+            is_written: false,
+            open: None,
+        };
+        LeaderFollowers::new(echo, Box::new(|| ()), false)
+    });
+    shared.post_later(());
+    assert_eq!(shared.submit((), LIMIT), Some(7));
 }
