@@ -34,6 +34,9 @@ pub(super) struct LockSpread {
     asked: NodeSet,
     /// The nodes to which it was ever sent.
     restored: NodeSet,
+    /// Those of them to which the round's request was not: its holder does not know that they may
+    /// have the lock.
+    unknown: NodeSet,
     /// When it is sent again to the nodes that refused, and how often it was.
     retry_at: Option<Time>,
     tries: u32,
@@ -298,7 +301,10 @@ impl<W> Rounds<W> {
         let ticket = entry.ticket(round);
         session.send(now, Some(ticket), request);
         let entry = &mut self.entries[round];
-        entry.unsent.remove(node);
+        if entry.unsent.contains(node) {
+            entry.unsent.remove(node);
+            entry.spread.unknown.insert(node);
+        }
         entry.spread.asked.insert(node);
         entry.spread.restored.insert(node);
     }
@@ -315,12 +321,15 @@ impl<W> Rounds<W> {
         self.propagation.retry_by(at);
     }
 
+    /// Ends the entry of a lock that every node has. One that knows more than the holder stays: the
+    /// release, or the handoff, goes to those nodes too.
     fn end_if_everywhere(&mut self, now: Time, round: usize) {
         let entry = &self.entries[round];
         let Some(request) = entry.request.as_ref().filter(|_| entry.waiter.is_none()) else {
             return;
         };
-        if entry.is_everywhere() || request.ttl_left(now).is_none() {
+        let is_done = entry.is_everywhere() && entry.spread.unknown.is_empty();
+        if is_done || request.ttl_left(now).is_none() {
             self.end_round(round);
         }
     }

@@ -131,8 +131,9 @@ fn no_grant_is_restored_after_its_handoff_or_its_ttl() {
     assert!(nodes.rounds.propagation.kept.is_empty());
 }
 
-#[test]
-fn a_lock_that_was_restored_is_released_there() {
+/// A lock that was taken without the third node is brought there, which has replied this when the
+/// lock is released.
+fn check_release_after_restoration(replies: &[&str]) {
     let mut nodes = Nodes::ready(false);
     nodes.lose(2);
     nodes.pass(500);
@@ -147,12 +148,23 @@ fn a_lock_that_was_restored_is_released_there() {
         ["EVAL 1"],
         "the node can be reached again"
     );
+    for reply in replies {
+        nodes.receive(2, reply);
+    }
     let release = Request {
         nodes: sent,
         ..request(Verb::Release, 1, nodes.now)
     };
     nodes.rounds.begin(nodes.now, release, 2);
     assert_eq!(nodes.commands(2), ["EVAL 1"]);
+    assert!(nodes.rounds.propagation.kept.is_empty());
+}
+
+#[test]
+fn a_lock_that_was_restored_is_released_there() {
+    check_release_after_restoration(&[]);
+    // Its holder does not know that every node has it.
+    check_release_after_restoration(&[":1\r\n"]);
 }
 
 #[test]
