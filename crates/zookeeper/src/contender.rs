@@ -53,7 +53,7 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct Contender {
-    plan: ContenderPlan,
+    pub(super) plan: ContenderPlan,
     state: State,
     /// What must be created before the next attempt.
     parents: Parents,

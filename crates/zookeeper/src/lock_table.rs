@@ -36,12 +36,20 @@ use std::time::Duration;
 /// Random bytes for the name of a contender's znode; `None` if there are none.
 pub type Random = fn() -> Option<[u8; 16]>;
 
+/// The most bytes of the paths of a session's znodes: 512 KiB. The transaction that ends a session
+/// lists them, and above `jute.maxbuffer`, 1 MB by default, it stops the ensemble
+/// (ZOOKEEPER-4306).
+pub const PATHS_MAX: usize = 512 * 1024;
+
 #[derive(Debug)]
 pub struct LockTable<W> {
     /// Its connection is the caller's business.
     pub session: EnsembleSession<Asker>,
     random: Random,
     entries: BTreeMap<Token, LockEntry<W>>,
+    /// How many bytes the paths of their znodes have, at most: also of those that are not created
+    /// yet, of which there may be thousands.
+    path_bytes: usize,
     questions: BTreeMap<u64, OpenQuestion<W>>,
     next_question: u64,
     /// The entries whose contender may have something to do.
@@ -82,6 +90,7 @@ impl<W> LockTable<W> {
             session: EnsembleSession::new(options),
             random,
             entries: BTreeMap::new(),
+            path_bytes: 0,
             questions: BTreeMap::new(),
             next_question: 0,
             due: BTreeSet::new(),
@@ -108,7 +117,8 @@ impl<W> LockTable<W> {
         hold: Duration,
         call: (W, Time),
     ) {
-        if !self.session.has_room(plan.path_bytes()) {
+        let path_bytes = self.path_bytes.saturating_add(plan.path_bytes());
+        if path_bytes > PATHS_MAX {
             return self.outcomes.push_back((call.0, Outcome::NoRoom));
         }
         let was_ended = self.ended.iter().any(|ended| *ended == token);
@@ -120,6 +130,7 @@ impl<W> LockTable<W> {
         let connects_left = (!plan.waits).then(|| self.session.servers());
         let entry = LockEntry::new(Contender::new(plan), hold, connects_left, call);
         self.entries.insert(token, entry);
+        self.path_bytes = path_bytes;
         self.set_alarm(token);
         self.due.insert(token);
         self.settle(now);

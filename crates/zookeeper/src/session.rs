@@ -31,7 +31,6 @@ use super::jute::frame;
 use super::message::{ConnectRequest, EnsembleRequest, PASSWORD_LENGTH, Secret};
 use super::validity::Validity;
 use beats::Beats;
-pub use beats::PATHS_MAX;
 use flight::{Owner, PendingDelete, RequestsInFlight};
 pub use outcome::{EnsembleAnswer, Failure, Problem, Response, SessionEvent};
 use redlatch_protocol::engine::{Backoff, Jitter};
@@ -135,11 +134,6 @@ impl<T: Copy> EnsembleSession<T> {
     /// deleted it.
     pub fn forget(&mut self, path: &str) {
         self.beats.remove(path);
-    }
-
-    /// May it create one more znode whose path has this many bytes? See [`PATHS_MAX`].
-    pub fn has_room(&self, length: usize) -> bool {
-        self.beats.has_room(length)
     }
 
     /// Ends the session, and with it all its znodes, if there is a connection. Otherwise the

@@ -314,6 +314,7 @@ impl<W> LockTable<W> {
         let Some(entry) = self.entries.remove(&token) else {
             return;
         };
+        self.path_bytes -= entry.contender.plan.path_bytes();
         if let Some(alarm) = entry.alarm {
             self.alarms.remove(&(alarm, token));
         }

@@ -7,11 +7,6 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The most bytes of the paths of a session's znodes: 512 KiB. The transaction that ends a session
-/// lists them, and above `jute.maxbuffer`, 1 MB by default, it stops the ensemble
-/// (ZOOKEEPER-4306).
-pub const PATHS_MAX: usize = 512 * 1024;
-
 /// The most znodes that one beat checks.
 const CHECKS_MAX: usize = 128;
 
@@ -22,7 +17,6 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct Beats {
     paths: BTreeSet<Arc<str>>,
-    bytes: usize,
     /// The last path that was checked: the next beat goes on behind it.
     checked: Option<Arc<str>>,
     /// When a request was last sent, and the last checks.
@@ -34,32 +28,20 @@ pub(super) struct Beats {
 
 impl Beats {
     pub(super) fn add(&mut self, path: Arc<str>) {
-        let length = path.len();
-        if self.paths.insert(path) {
-            self.bytes += length;
-        }
+        self.paths.insert(path);
     }
 
     /// Returns whether it was there.
     pub(super) fn remove(&mut self, path: &str) -> bool {
-        let was_there = self.paths.remove(path);
-        if was_there {
-            self.bytes -= path.len();
-        }
-        was_there
+        self.paths.remove(path)
     }
 
     pub(super) fn clear(&mut self) {
         self.paths.clear();
-        self.bytes = 0;
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.paths.is_empty()
-    }
-
-    pub(super) fn has_room(&self, length: usize) -> bool {
-        self.bytes.saturating_add(length) <= PATHS_MAX
     }
 
     /// A new connection: only a write proves that the session lives, so one is due at once.
@@ -158,18 +140,6 @@ mod tests {
         let mut two = checked(&mut beats);
         two.sort();
         assert_eq!(two, ["/000", "/001"]);
-    }
-
-    #[test]
-    fn paths_are_bounded_in_bytes() {
-        let mut beats = Beats::default();
-        let path: Arc<str> = "/".repeat(PATHS_MAX - 1).into();
-        beats.add(Arc::clone(&path));
-        beats.add(Arc::clone(&path));
-        assert!(beats.has_room(1) && !beats.has_room(2) && !beats.has_room(usize::MAX));
-        beats.remove(&path);
-        beats.remove(&path);
-        assert!(beats.has_room(PATHS_MAX) && !beats.has_room(PATHS_MAX + 1));
     }
 
     #[test]

@@ -66,3 +66,41 @@ fn others_are_a_reason_to_end_a_call_that_does_not_wait() {
     talk.listed(&["other-lock-0000000001"]);
     assert_eq!(talk.told(), ["1 Contended"]);
 }
+
+#[test]
+fn paths_are_bounded_also_of_znodes_that_are_not_created_yet() {
+    let mut talk = Talk::new();
+    let length = contend_with_long_path(&mut talk, 0);
+    let room = u32::try_from(PATHS_MAX / length).unwrap();
+    for number in 1..room {
+        contend_with_long_path(&mut talk, number);
+    }
+    assert_eq!(talk.told(), [""; 0]);
+    contend_with_long_path(&mut talk, room);
+    assert_eq!(talk.told(), [format!("{room} NoRoom")]);
+    talk.table.remove(numbered(0));
+    contend_with_long_path(&mut talk, room + 1);
+    assert_eq!(talk.told(), [""; 0]);
+    contend_with_long_path(&mut talk, room + 2);
+    assert_eq!(talk.told(), [format!("{} NoRoom", room + 2)]);
+}
+
+/// Returns how many bytes its path has at most.
+fn contend_with_long_path(talk: &mut Talk, number: u32) -> usize {
+    let root = Root::new("/locks").unwrap();
+    let name = format!("{number:0200}");
+    let directory = Directory::new(&root, b"", name.as_bytes()).unwrap();
+    let plan = ContenderPlan::of_set(&root, vec![directory]);
+    let length = plan.path_bytes();
+    let call = (number, talk.later(1_000));
+    let hold = Duration::from_secs(2);
+    talk.table
+        .contend(talk.time(), numbered(number), plan, hold, call);
+    length
+}
+
+fn numbered(number: u32) -> Token {
+    let mut bytes = [0; Token::LEN];
+    bytes[..4].copy_from_slice(&number.to_be_bytes());
+    Token::new(bytes)
+}
