@@ -23,7 +23,6 @@ mod job_queue;
 mod line;
 mod mailbox;
 
-use crate::cancel_token::CancelToken;
 use crate::clock::Time;
 use crate::engine::Request;
 use crate::error::SpawnError;
@@ -98,6 +97,16 @@ struct StartedCall {
     waker: Waker,
     /// When it is polled although nothing has happened.
     alarm: Option<Time>,
+    room: Room,
+}
+
+/// Room for the rounds of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    None,
+    /// It stands in line for it.
+    Awaited,
+    Given,
 }
 
 /// What a started call waits with.
@@ -151,6 +160,7 @@ impl Driver {
                 mailbox,
                 waker,
                 alarm: None,
+                room: Room::None,
             }));
         }
         Ok(number)
@@ -243,10 +253,16 @@ impl Wake for CallWaker {
 }
 
 impl Driven {
-    /// The call is cancelled by these too: a request of it that stands in line [may be
-    /// left](Request::may_be_left) unsent then.
-    pub(crate) fn add_tokens(&self, tokens: impl IntoIterator<Item = CancelToken>) {
-        self.mailbox.add_tokens(tokens);
+    /// Waits until there is [room](Self::take_room) for rounds, or until it is woken, or until this
+    /// time.
+    pub(crate) fn await_room(&self, until: Option<Time>) {
+        self.mailbox.wish(Wish::Room(until));
+    }
+
+    /// Is there room for the rounds of this call by now? It has it until it sleeps, stands in the
+    /// nodes' queue, waits for room again, or ends.
+    pub(crate) fn take_room(&self) -> bool {
+        self.mailbox.take_room()
     }
 
     /// Gives an order to the nodes, and waits for it before it waits for anything else.
@@ -260,9 +276,8 @@ impl Driven {
         self.mailbox.wish(Wish::Request(make));
     }
 
-    /// How the order has ended that was given last. None: it was left unsent, because the call is
-    /// cancelled.
-    pub(crate) fn poll_ended(&self) -> Poll<Option<Ended>> {
+    /// How the order has ended that was given last.
+    pub(crate) fn poll_ended(&self) -> Poll<Ended> {
         self.mailbox.poll_ended()
     }
 

@@ -11,7 +11,7 @@ mod started;
 use call::{Call, NodesCaller};
 use nodes::{endpoint, session_options};
 use other_data::LastLooks;
-use started::decision_of_sent;
+use started::decision;
 
 use crate::backend::{
     Backend, Blocking, EventRecorder, LockSpec, SharedParts, Start, Started, StartedExtension,
@@ -174,7 +174,7 @@ impl NodesCaller for Blocking<'_, Net> {
         Poll::Ready(self.net.submit(request))
     }
 
-    fn decision(&self) -> impl Future<Output = Option<RoundOutcome>> {
+    fn decision(&self) -> impl Future<Output = RoundOutcome> {
         pending()
     }
 
@@ -261,7 +261,7 @@ impl Backend for Redlock {
     ) -> Work<'a, Result<Released, NoQuorum>> {
         Box::pin(async move {
             driven.order(Order::Round(release.request(&self.rules)));
-            released(&release, decision_of_sent(driven).await)
+            released(&release, decision(driven).await)
         })
     }
 

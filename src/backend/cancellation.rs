@@ -153,12 +153,6 @@ impl CancellableCall<'_> {
         self.is_dropped = Some(Arc::clone(is_dropped));
     }
 
-    /// The tokens that cancel it.
-    pub(crate) fn tokens(&self) -> impl Iterator<Item = CancelToken> {
-        let own = self.own.cloned();
-        [self.client.token.clone()].into_iter().chain(own)
-    }
-
     /// The token that only this call has, and perhaps others with it.
     pub(crate) fn own(&self) -> Option<&CancelToken> {
         self.own

@@ -4,11 +4,10 @@ use super::dropped_calls::DroppedCalls;
 use super::job_queue::JobQueue;
 use super::line::Line;
 use super::mailbox::Wish;
-use super::{Job, MakeRequest, StartedCall};
+use super::{Job, MakeRequest, Room, StartedCall};
 use crate::clock::{self, Time};
 use crate::engine::Request;
 use crate::net::{Order, Orders};
-use crate::node::Ended;
 use crate::owner_process::OwnerProcess;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::mem;
@@ -19,10 +18,10 @@ use std::sync::atomic::Ordering;
 use std::task::Context;
 use std::time::Duration;
 
-/// The most rounds of started calls under way at a time; the others stand in line here. A node's
-/// session has room for 512 commands that take or extend locks, of which those that are kept alive
-/// may have 320. What finds no room waits there, also a request of a thread: so some is left to
-/// these.
+/// The most attempts of started calls under way at a time, and rounds of theirs for something else;
+/// the others stand in line here, where the time of an attempt does not run. A node's session has
+/// room for 512 commands that take or extend locks, of which those that are kept alive may have
+/// 320. What finds no room waits there, also a request of a thread: so some is left to these.
 const ROUNDS_MAX: usize = 160;
 
 /// For how long the connections are told to wake this thread at most. An alarm that nobody needs
@@ -44,8 +43,11 @@ enum Purpose {
     Turn,
 }
 
-/// A round that has not begun.
+/// What has no room yet.
 enum InLine {
+    /// A call, for an attempt.
+    Attempt,
+    /// A round for which no room was waited for before.
     Request(Request),
     Unmade(MakeRequest),
 }
@@ -202,6 +204,7 @@ impl DriverLoop {
             return ControlFlow::Break(End::Forked);
         }
         if polled.is_ready() {
+            self.set_room(&mut call, Room::None);
             let is_dropped = call.mailbox.is_dropped.load(Ordering::SeqCst);
             // It keeps the client: that is left to whoever waits for its end.
             drop(call);
@@ -213,30 +216,52 @@ impl DriverLoop {
         match call.mailbox.take_wish() {
             // It waits for what is under way, or in line.
             None => {}
+            Some(Wish::Room(until)) => {
+                self.set_room(&mut call, Room::Awaited);
+                self.set_alarm(&mut call, until);
+            }
             // A removal has room of its own at the nodes, and ends what others wait for.
-            Some(Wish::Order(Order::Round(request))) if !request.is_removal() => {
+            Some(Wish::Order(Order::Round(request)))
+                if call.room == Room::None && !request.is_removal() =>
+            {
                 self.rounds.push((number, InLine::Request(request)));
             }
             Some(Wish::Request(make)) => self.rounds.push((number, InLine::Unmade(make))),
-            Some(Wish::Order(order)) => self.begin(order, Purpose::Other(number)),
+            Some(Wish::Order(order)) => {
+                if matches!(order, Order::Wait(_)) {
+                    self.set_room(&mut call, Room::None);
+                }
+                self.begin(order, Purpose::Other(number));
+            }
             Some(Wish::Sleep(until)) => {
-                call.alarm = until;
-                self.alarms.extend(until.map(|until| (until, number)));
+                self.set_room(&mut call, Room::None);
+                self.set_alarm(&mut call, until);
             }
         }
         self.calls.insert(number, call);
         ControlFlow::Continue(())
     }
 
-    /// Begins rounds that stand in line, as many as there is room for.
+    fn set_alarm(&mut self, call: &mut StartedCall, until: Option<Time>) {
+        call.alarm = until;
+        self.alarms.extend(until.map(|until| (until, call.number)));
+    }
+
+    fn set_room(&mut self, call: &mut StartedCall, room: Room) {
+        let before = mem::replace(&mut call.room, room);
+        if before == Room::Given {
+            self.rounds.end();
+        }
+        if room == Room::Awaited && before != Room::Awaited {
+            self.rounds.push((call.number, InLine::Attempt));
+        }
+    }
+
+    /// Begins what stands in line, as much as there is room for.
     fn begin_rounds(&mut self) {
         while let Some((call, round)) = self.rounds.begin() {
             match round {
-                // Whoever stands behind calls that nobody waits for does not wait for their rounds.
-                InLine::Request(request) if request.may_be_left() && self.is_cancelled(call) => {
-                    self.rounds.end();
-                    self.answer(call, None);
-                }
+                InLine::Attempt => self.give_room(call),
                 InLine::Request(request) => self.begin_round(call, request),
                 InLine::Unmade(make) => {
                     let mut is_made = false;
@@ -253,16 +278,16 @@ impl DriverLoop {
         }
     }
 
-    fn is_cancelled(&self, call: u64) -> bool {
-        let started = self.calls.get(&call);
-        started.is_none_or(|started| started.mailbox.is_cancelled())
-    }
-
-    /// Tells a call how its order has ended, or that it was left unsent.
-    fn answer(&mut self, call: u64, ended: Option<Ended>) {
-        if let Some(started) = self.calls.get(&call) {
-            started.mailbox.put(ended);
-            self.ready.push_back(call);
+    /// Gives a call the room that was taken for it, unless it has left the line.
+    fn give_room(&mut self, number: u64) {
+        let call = self.calls.get_mut(&number);
+        match call.filter(|call| call.room == Room::Awaited) {
+            Some(call) => {
+                call.room = Room::Given;
+                call.mailbox.give_room();
+                self.ready.push_back(number);
+            }
+            None => self.rounds.end(),
         }
     }
 
@@ -316,7 +341,10 @@ impl DriverLoop {
                 }
                 Some(Purpose::Turn) | None => continue,
             };
-            self.answer(call, Some(ended));
+            if let Some(started) = self.calls.get_mut(&call) {
+                started.mailbox.put(ended);
+                self.ready.push_back(call);
+            }
         }
     }
 

@@ -1,16 +1,16 @@
 //! Between a started call and the thread that polls it.
 
 use super::MakeRequest;
-use crate::cancel_token::CancelToken;
 use crate::clock::Time;
 use crate::node::{Ended, Order};
-use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 /// What a call waits for.
 pub(super) enum Wish {
+    /// There is room for its rounds, or it is woken, or this time has come.
+    Room(Option<Time>),
     /// This order is fulfilled.
     Order(Order),
     /// The request is answered that this makes.
@@ -26,27 +26,16 @@ pub(super) struct Mailbox {
     pub(super) is_dropped: Arc<AtomicBool>,
 }
 
+#[derive(Default)]
 struct Letters {
-    /// From the call: those that cancel it.
-    tokens: Vec<CancelToken>,
     /// From the call.
     wish: Option<Wish>,
     /// From the call: messages are left to whoever leads next.
     has_message: bool,
-    /// To the call: how its order has ended. None: it was left unsent, because the call is
-    /// cancelled.
-    ended: Poll<Option<Ended>>,
-}
-
-impl Default for Letters {
-    fn default() -> Self {
-        Self {
-            tokens: Vec::new(),
-            wish: None,
-            has_message: false,
-            ended: Poll::Pending,
-        }
-    }
+    /// To the call: there is room for its rounds.
+    has_room: bool,
+    /// To the call: how its order has ended.
+    ended: Option<Ended>,
 }
 
 impl Mailbox {
@@ -64,27 +53,26 @@ impl Mailbox {
     }
 
     pub(super) fn take_message(&self) -> bool {
-        mem::take(&mut self.lock().has_message)
+        std::mem::take(&mut self.lock().has_message)
     }
 
-    /// The call is cancelled by these too.
-    pub(super) fn add_tokens(&self, tokens: impl IntoIterator<Item = CancelToken>) {
-        self.lock().tokens.extend(tokens);
+    pub(super) fn give_room(&self) {
+        self.lock().has_room = true;
     }
 
-    pub(super) fn is_cancelled(&self) -> bool {
-        self.is_dropped.load(Ordering::SeqCst)
-            || self.lock().tokens.iter().any(CancelToken::is_cancelled)
+    pub(super) fn take_room(&self) -> bool {
+        std::mem::take(&mut self.lock().has_room)
     }
 
-    pub(super) fn put(&self, ended: Option<Ended>) {
-        self.lock().ended = Poll::Ready(ended);
+    pub(super) fn put(&self, ended: Ended) {
+        self.lock().ended = Some(ended);
     }
 
     /// How the order has ended that the call has wished. The thread polls the call when it is
     /// there.
-    pub(super) fn poll_ended(&self) -> Poll<Option<Ended>> {
-        mem::replace(&mut self.lock().ended, Poll::Pending)
+    pub(super) fn poll_ended(&self) -> Poll<Ended> {
+        let ended = self.lock().ended.take();
+        ended.map_or(Poll::Pending, Poll::Ready)
     }
 
     fn lock(&self) -> MutexGuard<'_, Letters> {

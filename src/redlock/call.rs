@@ -9,19 +9,25 @@ use crate::error::Error;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::HeadHandle;
 use redlatch_protocol::node::{NodeReport, RoundOutcome};
-use std::future::Future;
+use std::future::{Future, ready};
 use std::panic::{self, AssertUnwindSafe};
 use std::task::Poll;
 
 /// A caller that asks the nodes.
 pub(crate) trait NodesCaller: Caller {
+    /// Waits until there is room for an attempt, where many calls ask the nodes in one thread. An
+    /// attempt that has begun must not wait for that: its time runs. Returns `true`, and early, if
+    /// the call is cancelled, or at `end`, if that has not come yet.
+    fn await_room(&self, _end: Option<Time>) -> impl Future<Output = bool> {
+        ready(false)
+    }
+
     /// Sends a request to all nodes. It is decided at once if the caller waits for that here. An
     /// outcome is large, and a future would move it twice.
     fn round(&self, request: Request) -> Poll<RoundOutcome>;
 
-    /// Waits until the request that was sent last is decided, or until its deadline. None: it was
-    /// not sent, because the call is cancelled, and it [may be left](Request::may_be_left).
-    fn decision(&self) -> impl Future<Output = Option<RoundOutcome>>;
+    /// Waits until the request that was sent last is decided, or until its deadline.
+    fn decision(&self) -> impl Future<Output = RoundOutcome>;
 
     /// Waits in the nodes' queue. Returns whether a majority of them reserves the lock.
     fn wait(&self, wait: QueueWait) -> impl Future<Output = bool>;
@@ -75,10 +81,7 @@ impl<C: NodesCaller> Call<'_, '_, C> {
                     match self.caller.round(request) {
                         Poll::Ready(outcome) => self.take_outcome(acquire, is_attempt, outcome),
                         Poll::Pending => {
-                            let Some(outcome) = self.caller.decision().await else {
-                                acquire.handle(clock::now(), Input::Cancelled);
-                                continue;
-                            };
+                            let outcome = self.caller.decision().await;
                             self.take_outcome(acquire, is_attempt, outcome);
                         }
                     }
@@ -94,14 +97,14 @@ impl<C: NodesCaller> Call<'_, '_, C> {
                         acquire.handle(clock::now(), Input::Cancelled);
                         continue;
                     }
-                    self.begin_attempt(acquire);
+                    self.begin_attempt(acquire).await;
                 }
                 Step::Pause(until) => {
                     if self.caller.pause_until(until).await {
                         acquire.handle(clock::now(), Input::Cancelled);
                         continue;
                     }
-                    self.begin_attempt(acquire);
+                    self.begin_attempt(acquire).await;
                 }
                 Step::Done(Acquired::Unanswered) => return Ok(self.unanswered().await),
                 Step::Done(outcome) => return Ok(outcome),
@@ -109,19 +112,19 @@ impl<C: NodesCaller> Call<'_, '_, C> {
         }
     }
 
-    /// Sends a request that asks for nothing which a call may leave, and waits for its outcome.
+    /// Sends a request that is not an attempt, and waits for its outcome.
     pub(super) async fn ask(&self, request: Request) -> RoundOutcome {
         match self.caller.round(request) {
             Poll::Ready(outcome) => outcome,
-            Poll::Pending => {
-                let outcome = self.caller.decision().await;
-                outcome.expect("such a request is sent")
-            }
+            Poll::Pending => self.caller.decision().await,
         }
     }
 
     /// Begins an attempt with random numbers of its own, or a waiter's turn.
-    fn begin_attempt(&mut self, acquire: &mut Acquire) {
+    async fn begin_attempt(&mut self, acquire: &mut Acquire) {
+        if self.caller.await_room(acquire.deadline_of_call()).await {
+            return acquire.handle(clock::now(), Input::Cancelled);
+        }
         let entropy = draw().map(|entropy| entropy.at(clock::wall_micros()));
         let input = entropy.map_or(Input::NoEntropy, Input::Attempt);
         // Before the first byte is written: a lock must not look longer than it is.

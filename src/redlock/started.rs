@@ -3,7 +3,7 @@
 use super::Redlock;
 use super::call::NodesCaller;
 use crate::backend::{Started, StartedExtension};
-use crate::clock;
+use crate::clock::{self, Time};
 use crate::driver::Driven;
 use crate::engine::{Extended, Extension, QueueWait, Request, Rules, Ttl};
 use crate::error::LossReason;
@@ -15,15 +15,10 @@ use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Waits until the round is decided that was ordered last. None: it was left unsent.
-async fn decision(driven: &Driven) -> Option<RoundOutcome> {
-    let ended = poll_fn(|_| driven.poll_ended()).await?;
-    Some(ended.into_round().expect("a round was asked for"))
-}
-
-/// The same of a request that is sent although its call is cancelled.
-pub(super) async fn decision_of_sent(driven: &Driven) -> RoundOutcome {
-    decision(driven).await.expect("such a request is sent")
+/// Waits until the round is decided that was ordered last.
+pub(super) async fn decision(driven: &Driven) -> RoundOutcome {
+    let ended = poll_fn(|_| driven.poll_ended()).await;
+    ended.into_round().expect("a round was asked for")
 }
 
 impl Redlock {
@@ -45,7 +40,7 @@ impl Redlock {
             Begun::Sent(extension) => extension,
             Begun::Unsent(extended) => return Ok((extended, Vec::new())),
         };
-        let outcome = decision_of_sent(driven).await;
+        let outcome = decision(driven).await;
         // After the answer that decided it: a lock must not look longer than it is.
         let extended = extension.conclude(clock::now(), &outcome.votes, &self.rules);
         Ok((extended, outcome.reports))
@@ -88,12 +83,27 @@ fn begin_extension(
 }
 
 impl NodesCaller for Started<'_, Net> {
+    fn await_room(&self, end: Option<Time>) -> impl Future<Output = bool> {
+        let end = end.filter(|end| clock::now() < *end);
+        poll_fn(move |context| {
+            self.call.begin_pause(context.waker());
+            let is_over = end.is_some_and(|end| clock::now() >= end);
+            let is_left = is_over || self.call.is_cancelled();
+            if is_left || self.driven.take_room() {
+                self.call.end_wait();
+                return Poll::Ready(is_left);
+            }
+            self.driven.await_room(end);
+            Poll::Pending
+        })
+    }
+
     fn round(&self, request: Request) -> Poll<RoundOutcome> {
         self.driven.order(Order::Round(request));
         Poll::Pending
     }
 
-    fn decision(&self) -> impl Future<Output = Option<RoundOutcome>> {
+    fn decision(&self) -> impl Future<Output = RoundOutcome> {
         decision(self.driven)
     }
 
@@ -103,7 +113,7 @@ impl NodesCaller for Started<'_, Net> {
         let mut is_ended = false;
         poll_fn(move |_| {
             if let Poll::Ready(ended) = self.driven.poll_ended() {
-                return Poll::Ready(matches!(ended, Some(Ended::Wait { is_called: true })));
+                return Poll::Ready(matches!(ended, Ended::Wait { is_called: true }));
             }
             // A token ends the wait itself. Nobody else does where the call was dropped.
             if !is_ended && self.call.is_cancelled() {

@@ -32,10 +32,10 @@ impl NodesCaller for Arc<Mailbox> {
         Poll::Pending
     }
 
-    fn decision(&self) -> impl Future<Output = Option<RoundOutcome>> {
+    fn decision(&self) -> impl Future<Output = RoundOutcome> {
         poll_fn(|_| {
             let outcome = self.outcome.lock().unwrap().take();
-            outcome.map_or(Poll::Pending, |outcome| Poll::Ready(Some(outcome)))
+            outcome.map_or(Poll::Pending, Poll::Ready)
         })
     }
 

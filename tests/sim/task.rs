@@ -46,7 +46,7 @@ impl Line {
     /// Sends a request to the nodes, and waits for the outcome.
     pub(crate) async fn submit(&self, request: Request) -> RoundOutcome {
         self.0.borrow_mut().wish = Some(Wish::Round(request));
-        self.decision().await.expect("it is sent")
+        self.decision().await
     }
 
     pub(crate) async fn sleep(&self, until: Time) {
@@ -92,9 +92,8 @@ impl NodesCaller for Line {
         Poll::Pending
     }
 
-    async fn decision(&self) -> Option<RoundOutcome> {
-        let outcome = until_some(|| self.take_ended().and_then(Ended::into_round)).await;
-        Some(outcome)
+    async fn decision(&self) -> RoundOutcome {
+        until_some(|| self.take_ended().and_then(Ended::into_round)).await
     }
 
     async fn wait(&self, wait: QueueWait) -> bool {

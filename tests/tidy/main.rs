@@ -233,10 +233,7 @@ const LAYERS: [(&str, &str); 36] = [
         "watchdog",
         "callback clock engine error net owner_process time wait_queue",
     ),
-    (
-        "driver",
-        "cancel_token clock engine error net node owner_process",
-    ),
+    ("driver", "clock engine error net node owner_process"),
     (
         "config",
         "bridge clock engine error event name net node_url redlatch_zookeeper wait_queue",

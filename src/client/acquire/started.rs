@@ -23,7 +23,6 @@ impl LockRequest<'_> {
         let attributes = self.attributes().map_err(Error::Resource)?;
         let mut spec = self.spec(attributes, wait)?;
         spec.call.set_started(driven.is_dropped());
-        driven.add_tokens(spec.call.tokens());
         let core = &self.client.core;
         let acquisition = Acquisition { core, spec };
         let mut recorder = acquisition.recorder();

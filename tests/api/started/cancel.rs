@@ -147,6 +147,8 @@ fn calls_that_are_cancelled_as_they_stand_in_line_are_not_sent() {
     for call in cancelled {
         assert_eq!(block_on(call).err(), Some(Error::Cancelled));
     }
+    let next = block_on(client.request("next").ttl(LONG).lock_async());
+    drop(next.expect("none of them has the room of others"));
     drop(client);
     await_keys(&servers, &[]);
     // Those that were under way, and what undoes them.

@@ -2,9 +2,11 @@
 
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use redlatch::LockClient;
 use support::locks::{LIMIT, LONG, connected, pause, resume, take, with_long_timeout};
+use support::proxy::{Mode, proxied};
 use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
 use support::tasks::{begin, block_on};
@@ -93,6 +95,89 @@ fn more_rounds_than_may_be_under_way_all_end() {
                 .expect("the nodes answer")
                 .expect("it is free"),
         );
+    }
+    await_keys(&servers, &[]);
+}
+
+/// In line, the time of an attempt does not run: the last of these begin their rounds when the ttl
+/// has passed since they were started.
+#[test]
+fn calls_that_stand_in_line_for_long_have_all_their_time() {
+    let servers = Servers::start(3);
+    let (proxies, urls) = proxied(&servers);
+    let settings = with_long_timeout(urls).build();
+    let client = connected(settings.expect("the settings are good"));
+    for proxy in &proxies {
+        proxy.set(Mode::Delay {
+            to_server: Duration::ZERO,
+            to_client: Duration::from_millis(300),
+        });
+    }
+    let ttl = Duration::from_millis(1_500);
+    let try_lock = |number| {
+        let request = client.request(format!("name {number}")).ttl(ttl);
+        begin(request.try_lock_async())
+    };
+    let calls: Vec<_> = (0..960).map(try_lock).collect();
+    for call in calls {
+        drop(
+            block_on(call)
+                .expect("the nodes answer")
+                .expect("it is free"),
+        );
+    }
+    await_keys(&servers, &[]);
+}
+
+/// Not all of them come to have a round before their time is over.
+#[test]
+fn calls_that_stand_in_line_end_when_their_time_is_over() {
+    let servers = Servers::start(3);
+    let client = connected(client(&servers));
+    pause(&servers, 3);
+    let first: Vec<_> = (0..160)
+        .map(|number| {
+            begin(
+                client
+                    .request(format!("name {number}"))
+                    .ttl(LONG)
+                    .lock_async(),
+            )
+        })
+        .collect();
+    let in_line: Vec<_> = (0..10)
+        .map(|number| {
+            let request = client.request(format!("other {number}")).ttl(LONG);
+            begin(request.try_lock_for_async(Duration::from_millis(100)))
+        })
+        .collect();
+    // Before any node answers.
+    for call in in_line {
+        assert!(block_on(call).expect("it is no error").is_none());
+    }
+    resume(&servers, 3);
+    for call in first {
+        drop(block_on(call).expect("it is free"));
+    }
+    await_keys(&servers, &[]);
+}
+
+/// More calls than may have a round under way wait for locks that are held.
+#[test]
+fn calls_that_wait_for_their_turn_leave_their_room_to_others() {
+    let servers = Servers::start(3);
+    let holder = holder(servers.urls());
+    let names: Vec<_> = (0..200).map(|number| format!("name {number}")).collect();
+    let held: Vec<_> = names.iter().map(|name| take(&holder, name, LONG)).collect();
+    let client = client(&servers);
+    let waiting: Vec<_> = names
+        .iter()
+        .map(|name| begin(client.request(name).ttl(LONG).lock_async()))
+        .collect();
+    drop(block_on(client.request("free").ttl(LONG).lock_async()).expect("it is free"));
+    drop(held);
+    for call in waiting {
+        drop(block_on(call).expect("it is released"));
     }
     await_keys(&servers, &[]);
 }

@@ -188,8 +188,8 @@ pub enum Input {
     Votes(Votes),
     /// The wait in the nodes' queue has ended, and no majority reserves the lock.
     NotCalled,
-    /// The caller wants the result no more. The step must be [a break](Step::is_break), a wait that
-    /// has ended, or a request that [may be left unsent](Request::may_be_left) and was.
+    /// The caller wants the result no more. The step must be [a break](Step::is_break), or a wait
+    /// that has ended.
     Cancelled,
 }
 

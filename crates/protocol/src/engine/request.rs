@@ -236,11 +236,6 @@ impl Request {
         matches!(self.command, Command::Claim(_))
     }
 
-    /// May it be left unsent when the call is cancelled? Then the nodes have nothing of it.
-    pub fn may_be_left(&self) -> bool {
-        self.is_claim() || self.queue_entry().is_some()
-    }
-
     /// Does it take the lock in a waiter's turn?
     pub fn is_turn(&self) -> bool {
         matches!(

@@ -151,6 +151,11 @@ impl Acquire {
             && self.is_refused()
     }
 
+    /// When the call's wait ends. See [`Wait::deadline`].
+    pub fn deadline_of_call(&self) -> Option<Time> {
+        self.wait.deadline()
+    }
+
     /// Did the last round that tells say that other clients hold the lock?
     pub fn is_refused(&self) -> bool {
         matches!(self.failure, Some(Acquired::Contended))

@@ -253,21 +253,6 @@ fn abandoning_before_the_first_attempt_removes_the_predecessor() {
 }
 
 #[test]
-fn an_attempt_that_was_left_unsent_removes_what_it_was_to_take_over() {
-    let mut first = Script::new(waiting(Wait::Forever));
-    first.attempt(1_000, draw(1));
-    first.cancel(1_001);
-    assert!(matches!(first.done(), Acquired::Contended));
-
-    let acquire = waiting(Wait::Forever).taking_over(held_lock(0, 500));
-    let mut handoff = Script::new(acquire);
-    handoff.attempt(1_000, draw(1));
-    handoff.cancel(1_001);
-    assert_eq!(token_of(&handoff.undo()), held_lock(0, 500).token);
-    assert!(matches!(handoff.done(), Acquired::Contended));
-}
-
-#[test]
 fn a_failed_handoff_joins_and_removes_the_predecessor() {
     let acquire = waiting(Wait::Forever).taking_over(held_lock(0, 500));
     let mut script = Script::new(acquire);
