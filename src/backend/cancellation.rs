@@ -41,7 +41,7 @@ struct Waits {
 enum CancellableWait {
     /// The call's waiter stands in the nodes' queue.
     InNodesQueue(Token),
-    /// The call pauses between two attempts.
+    /// The call pauses between two attempts, or waits for room for one.
     Pausing(Waker),
 }
 

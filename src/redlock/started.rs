@@ -86,15 +86,13 @@ impl NodesCaller for Started<'_, Net> {
     fn await_room(&self, end: Option<Time>) -> impl Future<Output = bool> {
         let end = end.filter(|end| clock::now() < *end);
         poll_fn(move |context| {
-            self.call.begin_pause(context.waker());
-            let is_over = end.is_some_and(|end| clock::now() >= end);
-            let is_left = is_over || self.call.is_cancelled();
-            if is_left || self.driven.take_room() {
-                self.call.end_wait();
-                return Poll::Ready(is_left);
+            let is_late = end.is_some_and(|end| clock::now() >= end);
+            let is_over = is_late || self.driven.take_room();
+            let polled = self.poll_wait(context, is_over);
+            if polled.is_pending() {
+                self.driven.await_room(end);
             }
-            self.driven.await_room(end);
-            Poll::Pending
+            polled.map(|is_cancelled| is_cancelled || is_late)
         })
     }
 

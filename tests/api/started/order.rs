@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use redlatch::LockClient;
+use redlatch::{LockClient, LockGuard, Pending};
 use support::locks::{LIMIT, LONG, connected, pause, resume, take, with_long_timeout};
 use support::proxy::{Mode, proxied};
 use support::queue::{finish, spawn_waiter};
@@ -82,21 +82,27 @@ fn more_rounds_than_may_be_under_way_all_end() {
     let client = connected(client(&servers));
     // No node answers before all have begun: more commands than a session accepts.
     pause(&servers, 3);
-    let calls: Vec<_> = (0..2_000)
-        .map(|number| {
-            let request = client.request(format!("name {number}")).ttl(LONG);
-            begin(request.try_lock_async())
-        })
-        .collect();
+    let calls = try_locks(&client, 2_000, LONG);
     resume(&servers, 3);
-    for call in calls {
-        drop(
-            block_on(call)
-                .expect("the nodes answer")
-                .expect("it is free"),
-        );
-    }
+    expect_all_granted(calls);
     await_keys(&servers, &[]);
+}
+
+/// Begins to try this many locks, which are free.
+fn try_locks(client: &LockClient, count: usize, ttl: Duration) -> Vec<Pending<Option<LockGuard>>> {
+    let try_lock = |number| {
+        let request = client.request(format!("name {number}")).ttl(ttl);
+        begin(request.try_lock_async())
+    };
+    (0..count).map(try_lock).collect()
+}
+
+#[track_caller]
+fn expect_all_granted(calls: Vec<Pending<Option<LockGuard>>>) {
+    for call in calls {
+        let granted = block_on(call).expect("the nodes answer");
+        drop(granted.expect("it is free"));
+    }
 }
 
 /// In line, the time of an attempt does not run: the last of these begin their rounds when the ttl
@@ -113,19 +119,7 @@ fn calls_that_stand_in_line_for_long_have_all_their_time() {
             to_client: Duration::from_millis(300),
         });
     }
-    let ttl = Duration::from_millis(1_500);
-    let try_lock = |number| {
-        let request = client.request(format!("name {number}")).ttl(ttl);
-        begin(request.try_lock_async())
-    };
-    let calls: Vec<_> = (0..960).map(try_lock).collect();
-    for call in calls {
-        drop(
-            block_on(call)
-                .expect("the nodes answer")
-                .expect("it is free"),
-        );
-    }
+    expect_all_granted(try_locks(&client, 960, Duration::from_millis(1_500)));
     await_keys(&servers, &[]);
 }
 
