@@ -62,7 +62,7 @@ const ALONE_MAX: usize = 4;
 const RETRIES: usize = 2;
 
 /// How many tests run at a time. Some take long to fail, mostly by waiting.
-const RUNNERS: usize = 6;
+const RUNNERS: usize = 12;
 
 /// A mutant with the place of its mistake, and its number.
 type Numbered<'a> = (usize, &'a (Mutant, Change));
@@ -195,12 +195,15 @@ fn every_mutant_is_killed() {
                 defects.lock().unwrap().extend(defect);
             }
         });
-        expect_all_to_pass(workshop, programs, &killers);
-        println!(
-            "{} tests pass without any mistake, after {}",
-            killers.len(),
-            passed(start)
-        );
+        let killers = &killers;
+        scope.spawn(move || {
+            expect_all_to_pass(workshop, programs, killers);
+            println!(
+                "{} tests pass without any mistake, after {}",
+                killers.len(),
+                passed(start)
+            );
+        });
         for _ in 0..RUNNERS {
             scope.spawn(move || {
                 while let Some((number, (mutant, _))) = take(next) {
