@@ -254,9 +254,9 @@ impl Wake for CallWaker {
 
 impl Driven {
     /// Waits until there is [room](Self::take_room) for rounds, or until it is woken, or until this
-    /// time.
-    pub(crate) fn await_room(&self, until: Option<Time>) {
-        self.mailbox.wish(Wish::Room(until));
+    /// time. A call that has a place among the waiters gets it before those that have none.
+    pub(crate) fn await_room(&self, until: Option<Time>, has_place: bool) {
+        self.mailbox.wish(Wish::Room { until, has_place });
     }
 
     /// Is there room for the rounds of this call by now? It has it until it sleeps, stands in the

@@ -47,7 +47,7 @@ enum Purpose {
 enum InLine {
     /// A call, for an attempt.
     Attempt,
-    /// A round for which no room was waited for before.
+    /// A round for which no room was waited for before: it renews a place, or extends a lock.
     Request(Request),
     Unmade(MakeRequest),
 }
@@ -216,15 +216,16 @@ impl DriverLoop {
         match call.mailbox.take_wish() {
             // It waits for what is under way, or in line.
             None => {}
-            Some(Wish::Room(until)) => {
-                self.set_room(&mut call, Room::Awaited);
+            Some(Wish::Room { until, has_place }) => {
+                self.await_room(&mut call, has_place);
                 self.set_alarm(&mut call, until);
             }
             // A removal has room of its own at the nodes, and ends what others wait for.
             Some(Wish::Order(Order::Round(request)))
                 if call.room == Room::None && !request.is_removal() =>
             {
-                self.rounds.push((number, InLine::Request(request)));
+                self.rounds
+                    .push_renewal((number, InLine::Request(request)));
             }
             Some(Wish::Request(make)) => self.rounds.push((number, InLine::Unmade(make))),
             Some(Wish::Order(order)) => {
@@ -252,8 +253,18 @@ impl DriverLoop {
         if before == Room::Given {
             self.rounds.end();
         }
-        if room == Room::Awaited && before != Room::Awaited {
-            self.rounds.push((call.number, InLine::Attempt));
+    }
+
+    fn await_room(&mut self, call: &mut StartedCall, has_place: bool) {
+        if call.room == Room::Awaited {
+            return;
+        }
+        self.set_room(call, Room::Awaited);
+        let attempt = (call.number, InLine::Attempt);
+        if has_place {
+            self.rounds.push_renewal(attempt);
+        } else {
+            self.rounds.push(attempt);
         }
     }
 

@@ -1,10 +1,15 @@
-//! Rounds that stand in line until others have ended.
+//! Rounds that stand in line until others have ended: first those of calls that have a place among
+//! the waiters, or a lock.
+//!
+//! Such a place and a lock end if they are not renewed in time, and with them what was spent to get
+//! them. So if there is room for no more than renewals, no call begins.
 
 use std::collections::VecDeque;
 
 #[derive(Debug)]
 pub(super) struct Line<T> {
-    waiting: VecDeque<T>,
+    renewals: VecDeque<T>,
+    others: VecDeque<T>,
     /// How many have begun and not ended.
     under_way: usize,
     /// The most that may be under way.
@@ -14,14 +19,20 @@ pub(super) struct Line<T> {
 impl<T> Line<T> {
     pub(super) fn new(limit: usize) -> Self {
         Self {
-            waiting: VecDeque::new(),
+            renewals: VecDeque::new(),
+            others: VecDeque::new(),
             under_way: 0,
             limit,
         }
     }
 
     pub(super) fn push(&mut self, round: T) {
-        self.waiting.push_back(round);
+        self.others.push_back(round);
+    }
+
+    /// Adds a round that keeps a place or a lock.
+    pub(super) fn push_renewal(&mut self, round: T) {
+        self.renewals.push_back(round);
     }
 
     /// The round that begins next, if there is room for it. It must begin.
@@ -29,7 +40,10 @@ impl<T> Line<T> {
         if self.under_way == self.limit {
             return None;
         }
-        let round = self.waiting.pop_front()?;
+        let round = self
+            .renewals
+            .pop_front()
+            .or_else(|| self.others.pop_front())?;
         self.under_way += 1;
         Some(round)
     }
@@ -57,5 +71,20 @@ mod tests {
         line.end();
         line.end();
         assert_eq!([line.begin(), line.begin()], [Some(4), None]);
+    }
+
+    #[test]
+    fn what_keeps_a_place_or_a_lock_goes_before_what_begins() {
+        let mut line = Line::new(3);
+        for attempt in 1..=4 {
+            line.push(attempt);
+        }
+        assert_eq!(line.begin(), Some(1));
+        line.push_renewal(10);
+        line.push_renewal(11);
+        assert_eq!([line.begin(), line.begin()], [Some(10), Some(11)]);
+        assert_eq!(line.begin(), None, "there is no room of its own for it");
+        line.end();
+        assert_eq!(line.begin(), Some(2));
     }
 }

@@ -10,7 +10,10 @@ use std::task::Poll;
 /// What a call waits for.
 pub(super) enum Wish {
     /// There is room for its rounds, or it is woken, or this time has come.
-    Room(Option<Time>),
+    Room {
+        until: Option<Time>,
+        has_place: bool,
+    },
     /// This order is fulfilled.
     Order(Order),
     /// The request is answered that this makes.

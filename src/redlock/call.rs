@@ -17,8 +17,9 @@ use std::task::Poll;
 pub(crate) trait NodesCaller: Caller {
     /// Waits until there is room for an attempt, where many calls ask the nodes in one thread. An
     /// attempt that has begun must not wait for that: its time runs. Returns `true`, and early, if
-    /// the call is cancelled, or at `end`, if that has not come yet.
-    fn await_room(&self, _end: Option<Time>) -> impl Future<Output = bool> {
+    /// the call is cancelled, or at `end`, if that has not come yet. Who has a place among the
+    /// waiters may not lose it for those that have none.
+    fn await_room(&self, _end: Option<Time>, _has_place: bool) -> impl Future<Output = bool> {
         ready(false)
     }
 
@@ -122,7 +123,9 @@ impl<C: NodesCaller> Call<'_, '_, C> {
 
     /// Begins an attempt with random numbers of its own, or a waiter's turn.
     async fn begin_attempt(&mut self, acquire: &mut Acquire) {
-        if self.caller.await_room(acquire.deadline_of_call()).await {
+        let has_place = acquire.place().is_some();
+        let end = acquire.deadline_of_call();
+        if self.caller.await_room(end, has_place).await {
             return acquire.handle(clock::now(), Input::Cancelled);
         }
         let entropy = draw().map(|entropy| entropy.at(clock::wall_micros()));

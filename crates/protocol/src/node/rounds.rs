@@ -226,7 +226,7 @@ impl<W> Rounds<W> {
             self.attempts.remove(&(token, round));
         }
         if entry.queue_entry().is_some() || !entry.tally.refused.is_empty() {
-            outcome.votes.queue.waiters = self.waits.count();
+            outcome.votes.queue.waiters = self.waits.count() + self.attempts.len();
         }
         if let Some(waiter) = entry.waiter.take() {
             self.finished.push_back((waiter, Ended::Round(outcome)));
