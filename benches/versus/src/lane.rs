@@ -62,6 +62,10 @@ pub fn measure(context: &Context, plan: &Plan) -> Vec<Lane> {
         // Not always in the same order: the order matters to caches.
         for index in 0..lanes.len() {
             let index = (turn + index) % lanes.len();
+            if !plan.settling.is_zero() {
+                // Right before: a client that rests looks for frozen servers again.
+                lanes[index].run(context, Duration::ZERO, plan.settling);
+            }
             let slice = lanes[index].run(context, plan.warm_up, plan.slice);
             lanes[index].slices.push(slice);
         }
@@ -81,11 +85,6 @@ fn before_frost(context: &Context, plan: &Plan, lanes: &mut [Lane]) {
         lane.healthy.push(slice);
     }
     context.servers.freeze_last(plan.frozen);
-    if !plan.settling.is_zero() {
-        lanes.iter_mut().for_each(|lane| {
-            lane.run(context, Duration::ZERO, plan.settling);
-        });
-    }
 }
 
 impl Lane {
