@@ -16,7 +16,7 @@ mod operator;
 mod quorum;
 mod started;
 
-pub(crate) use blocking::{Blocking, at_once};
+pub(crate) use blocking::{Blocking, PausingThread, at_once};
 pub(crate) use caller::Caller;
 pub(crate) use cancellation::{CancellableCall, Cancellation};
 pub(crate) use events::{EventRecorder, Events};

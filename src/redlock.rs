@@ -7,11 +7,13 @@ mod nodes;
 mod operator;
 mod other_data;
 mod started;
+mod thread;
 
 use call::{Call, NodesCaller};
 use nodes::{endpoint, session_options};
 use other_data::LastLooks;
 use started::decision;
+use thread::{AskingThread, AttemptLine};
 
 use crate::backend::{
     Backend, Blocking, EventRecorder, LockSpec, SharedParts, Start, Started, StartedExtension,
@@ -21,8 +23,8 @@ use crate::clock;
 use crate::config::{RedisNode, Settings};
 use crate::driver::{Driven, Driver, Work};
 use crate::engine::{
-    Acquire, Acquired, Command, Extended, Extension, HeldLock, QueueWait, Release, Request, Rules,
-    Said, Token, Ttl, Verdict,
+    Acquire, Acquired, Command, Extended, Extension, HeldLock, Release, Request, Rules, Said,
+    Token, Ttl, Verdict,
 };
 use crate::error::{ConfigError, Error, NoQuorum};
 use crate::event::Released;
@@ -33,10 +35,8 @@ use crate::owner_process::OwnerProcess;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{GuardedLock, Watchdog};
 use redlatch_protocol::inspect::{KeySnapshot, Look};
-use std::future::{Future, pending, ready};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
 
 /// The connections to the nodes, and what keeps locks on them alive.
 pub(crate) struct Redlock {
@@ -45,6 +45,7 @@ pub(crate) struct Redlock {
     /// As the watchdog.
     driver: Driver,
     net: Arc<Net>,
+    attempt_line: AttemptLine,
     rules: Arc<Rules>,
     owner_process: Arc<OwnerProcess>,
     last_looks: LastLooks,
@@ -85,6 +86,7 @@ impl Redlock {
             watchdog: Watchdog::new(&net, &settings.rules, notifier),
             driver: Driver::new(Some(&net), owner_process),
             net,
+            attempt_line: AttemptLine::new(),
             rules: Arc::clone(&settings.rules),
             owner_process: Arc::clone(owner_process),
             last_looks: LastLooks::default(),
@@ -169,24 +171,6 @@ impl<C: NodesCaller> Call<'_, '_, C> {
     }
 }
 
-impl NodesCaller for Blocking<'_, Net> {
-    fn round(&self, request: Request) -> Poll<RoundOutcome> {
-        Poll::Ready(self.net.submit(request))
-    }
-
-    fn decision(&self) -> impl Future<Output = RoundOutcome> {
-        pending()
-    }
-
-    fn wait(&self, wait: QueueWait) -> impl Future<Output = bool> {
-        ready(self.net.wait(wait))
-    }
-
-    fn post(&self, request: Request) {
-        self.net.post(request);
-    }
-}
-
 impl Backend for Redlock {
     fn acquire(
         &self,
@@ -194,10 +178,12 @@ impl Backend for Redlock {
         start: &mut Start,
         recorder: Option<&mut EventRecorder<'_>>,
     ) -> Result<Option<HeldLock>, Error> {
-        let caller = Blocking {
+        let blocking = Blocking {
             net: &*self.net,
             call: &spec.call,
         };
+        let patience = self.rules.connect_timeout;
+        let caller = AskingThread::new(blocking, &self.attempt_line, spec.wait, patience);
         let mut acquire = self.machine(spec, start);
         let mut call = self.call(&caller, spec, start, recorder);
         let outcome = at_once(pin!(call.run(&mut acquire)))?;

@@ -30,14 +30,14 @@ impl<N> Caller for Blocking<'_, N> {
 }
 
 /// A thread whose call pauses.
-#[derive(Default)]
-struct PausingThread {
+#[derive(Debug, Default)]
+pub(crate) struct PausingThread {
     is_woken: Mutex<bool>,
     wake_up: Condvar,
 }
 
 impl PausingThread {
-    fn sleep_until(&self, time: Time) {
+    pub(crate) fn sleep_until(&self, time: Time) {
         let is_woken = self.is_woken.lock().unwrap_or_else(PoisonError::into_inner);
         let left = time.since(clock::now());
         // It wakes either way, and looks whether its call is cancelled.

@@ -1,8 +1,8 @@
 //! The thread that goes on with started calls.
 
+use super::Line;
 use super::dropped_calls::DroppedCalls;
 use super::job_queue::JobQueue;
-use super::line::Line;
 use super::mailbox::Wish;
 use super::{Job, MakeRequest, Room, StartedCall};
 use crate::clock::{self, Time};
@@ -224,8 +224,7 @@ impl DriverLoop {
             Some(Wish::Order(Order::Round(request)))
                 if call.room == Room::None && !request.is_removal() =>
             {
-                self.rounds
-                    .push_renewal((number, InLine::Request(request)));
+                self.rounds.push_renewal((number, InLine::Request(request)));
             }
             Some(Wish::Request(make)) => self.rounds.push((number, InLine::Unmade(make))),
             Some(Wish::Order(order)) => {

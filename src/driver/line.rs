@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 #[derive(Debug)]
-pub(super) struct Line<T> {
+pub(crate) struct Line<T> {
     renewals: VecDeque<T>,
     others: VecDeque<T>,
     /// How many have begun and not ended.
@@ -17,7 +17,7 @@ pub(super) struct Line<T> {
 }
 
 impl<T> Line<T> {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         Self {
             renewals: VecDeque::new(),
             others: VecDeque::new(),
@@ -26,17 +26,25 @@ impl<T> Line<T> {
         }
     }
 
-    pub(super) fn push(&mut self, round: T) {
+    pub(crate) fn push(&mut self, round: T) {
         self.others.push_back(round);
     }
 
     /// Adds a round that keeps a place or a lock.
-    pub(super) fn push_renewal(&mut self, round: T) {
+    pub(crate) fn push_renewal(&mut self, round: T) {
         self.renewals.push_back(round);
     }
 
+    /// Begins a round that does not stand in line, if there is room and nobody does.
+    pub(crate) fn begin_new(&mut self) -> bool {
+        let begins =
+            self.under_way < self.limit && self.renewals.is_empty() && self.others.is_empty();
+        self.under_way += usize::from(begins);
+        begins
+    }
+
     /// The round that begins next, if there is room for it. It must begin.
-    pub(super) fn begin(&mut self) -> Option<T> {
+    pub(crate) fn begin(&mut self) -> Option<T> {
         if self.under_way == self.limit {
             return None;
         }
@@ -49,7 +57,7 @@ impl<T> Line<T> {
     }
 
     /// A round that has begun has ended.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.under_way -= 1;
     }
 }
@@ -71,6 +79,18 @@ mod tests {
         line.end();
         line.end();
         assert_eq!([line.begin(), line.begin()], [Some(4), None]);
+    }
+
+    #[test]
+    fn a_round_that_does_not_stand_in_line_begins_if_nobody_does() {
+        let mut line = Line::new(2);
+        assert!(line.begin_new());
+        line.push(2);
+        assert!(!line.begin_new(), "another stands in line");
+        assert_eq!(line.begin(), Some(2));
+        assert!(!line.begin_new(), "there is no room");
+        line.end();
+        assert!(line.begin_new());
     }
 
     #[test]

@@ -6,10 +6,10 @@ use super::*;
 use crate::backend::Caller;
 use crate::backend::fixture::cancellation;
 use crate::clock::Time;
-use crate::engine::{Drift, Node, Tally, Vote, Votes, Wait};
-use std::future::poll_fn;
+use crate::engine::{Drift, Node, QueueWait, Tally, Vote, Votes, Wait};
+use std::future::{Future, poll_fn};
 use std::sync::Mutex;
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 

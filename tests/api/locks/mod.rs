@@ -1,6 +1,7 @@
 //! One lock of one name: acquiring, extending, handing on, releasing, and giving up.
 
 mod acquire;
+mod attempt_line;
 mod cancel_stress;
 mod cancel_token;
 mod contention;

@@ -326,6 +326,11 @@ fn a_waiter_learns_how_many_its_client_has() {
     nodes.open(0, Verb::Acquire, 9);
     (0..3).for_each(|index| nodes.receive(index, "$-1\r\n"));
     assert_eq!(nodes.over().votes.queue.waiters, 3);
+    // Those whose attempts are under way may join them before its lease has ended.
+    nodes.open(0, Verb::Acquire, 10);
+    nodes.open(0, Verb::Acquire, 11);
+    (0..3).for_each(|index| nodes.receive(index, "$-1\r\n"));
+    assert_eq!(nodes.over().votes.queue.waiters, 4);
 }
 
 #[test]

@@ -1,0 +1,221 @@
+//! A thread that blocks, and asks the nodes.
+//!
+//! At most [`ATTEMPTS_MAX`] attempts of a client's threads are under way at a time; the others stand
+//! in line, where the time of an attempt does not run. Otherwise, of thousands of threads that ask
+//! at once on a busy machine, most find their round late, and come back a moment later with all the
+//! others. A thread that has a place among the nodes' waiters does not stand in line, or it would
+//! lose its turn. None stands there for so long that its call would end without an attempt.
+
+use super::call::NodesCaller;
+use crate::backend::{Blocking, Caller, CancellableCall, PausingThread};
+use crate::clock::{self, Time};
+use crate::driver::Line;
+use crate::engine::{QueueWait, Request, Wait};
+use crate::net::{Net, RoundOutcome};
+use std::cell::Cell;
+use std::future::{Future, pending, ready};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Wake, Waker};
+use std::time::Duration;
+
+/// As many as of started calls. Together they leave room at a node's session, which takes 512.
+const ATTEMPTS_MAX: usize = 160;
+
+thread_local! {
+    /// Does this thread have room for an attempt? A callback of the listener may take a lock
+    /// meanwhile: if that stood in line, so many callbacks would wait for each other.
+    static HAS_ROOM: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The attempts of a client's threads that are under way, and the threads in line.
+#[derive(Debug)]
+pub(super) struct AttemptLine(Mutex<Line<Arc<WaitingThread>>>);
+
+/// A thread in line. Both flags change only while the line is locked.
+#[derive(Debug, Default)]
+struct WaitingThread {
+    thread: Arc<PausingThread>,
+    has_room: AtomicBool,
+    has_left: AtomicBool,
+}
+
+impl AttemptLine {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Line::new(ATTEMPTS_MAX)))
+    }
+
+    /// Stands in line until this time at most, or until the call is cancelled. Returns whether there
+    /// is room.
+    fn enter(&self, until: Time, call: &CancellableCall<'_>) -> bool {
+        if self.lock().begin_new() {
+            return true;
+        }
+        let own = Arc::new(WaitingThread::default());
+        call.begin_pause(&Waker::from(Arc::clone(&own.thread)));
+        let mut line = self.lock();
+        line.push(Arc::clone(&own));
+        Self::give(&mut line);
+        drop(line);
+        if !call.is_cancelled() {
+            own.thread.sleep_until(until);
+        }
+        call.end_wait();
+        // It may have been given room since it was woken.
+        let _line = self.lock();
+        own.has_left.store(true, Ordering::Relaxed);
+        own.has_room.load(Ordering::Relaxed)
+    }
+
+    fn leave(&self) {
+        let mut line = self.lock();
+        line.end();
+        Self::give(&mut line);
+    }
+
+    /// Gives room to those that are first in line.
+    fn give(line: &mut Line<Arc<WaitingThread>>) {
+        while let Some(first) = line.begin() {
+            if first.has_left.load(Ordering::Relaxed) {
+                line.end();
+            } else {
+                first.has_room.store(true, Ordering::Relaxed);
+                Arc::clone(&first.thread).wake();
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Line<Arc<WaitingThread>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The caller of a call that blocks.
+pub(super) struct AskingThread<'a> {
+    blocking: Blocking<'a, Net>,
+    line: &'a AttemptLine,
+    wait: Wait,
+    /// How long a call that makes a single attempt stands in line at most.
+    patience: Duration,
+    has_room: Cell<bool>,
+}
+
+impl<'a> AskingThread<'a> {
+    pub(super) fn new(
+        blocking: Blocking<'a, Net>,
+        line: &'a AttemptLine,
+        wait: Wait,
+        patience: Duration,
+    ) -> Self {
+        Self {
+            blocking,
+            line,
+            wait,
+            patience,
+            has_room: Cell::new(false),
+        }
+    }
+
+    /// Returns whether the call was cancelled as it stood in line.
+    fn enter_line(&self) -> bool {
+        if HAS_ROOM.get() {
+            return false;
+        }
+        let now = clock::now();
+        let until = match self.wait {
+            Wait::No => now.after(self.patience),
+            Wait::Until(end) => now.after(end.since(now) / 2),
+            Wait::Forever => Time::MAX,
+        };
+        let has_room = self.line.enter(until, self.blocking.call);
+        self.has_room.set(has_room);
+        HAS_ROOM.set(has_room);
+        !has_room && self.blocking.call.is_cancelled()
+    }
+
+    /// Its attempt is over.
+    fn leave_line(&self) {
+        if self.has_room.take() {
+            HAS_ROOM.set(false);
+            self.line.leave();
+        }
+    }
+}
+
+impl Drop for AskingThread<'_> {
+    fn drop(&mut self) {
+        self.leave_line();
+    }
+}
+
+impl Caller for AskingThread<'_> {
+    fn pause_until(&self, time: Time) -> impl Future<Output = bool> {
+        self.leave_line();
+        self.blocking.pause_until(time)
+    }
+}
+
+impl NodesCaller for AskingThread<'_> {
+    fn await_room(&self, _end: Option<Time>, has_place: bool) -> impl Future<Output = bool> {
+        ready(!has_place && self.enter_line())
+    }
+
+    fn round(&self, request: Request) -> Poll<RoundOutcome> {
+        Poll::Ready(self.blocking.net.submit(request))
+    }
+
+    fn decision(&self) -> impl Future<Output = RoundOutcome> {
+        pending()
+    }
+
+    fn wait(&self, wait: QueueWait) -> impl Future<Output = bool> {
+        self.leave_line();
+        ready(self.blocking.net.wait(wait))
+    }
+
+    fn post(&self, request: Request) {
+        self.blocking.net.post(request);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::fixture::cancellation;
+    use crate::cancel_token::CancelToken;
+    use crate::redlock::Redlock;
+    use std::thread;
+
+    fn line_of(limit: usize) -> AttemptLine {
+        AttemptLine(Mutex::new(Line::new(limit)))
+    }
+
+    #[test]
+    fn a_thread_in_line_gets_the_room_of_one_that_leaves() {
+        let client = cancellation::<Redlock>();
+        let line = line_of(1);
+        assert!(line.enter(Time::MAX, &client.call(None)));
+        thread::scope(|scope| {
+            let other = scope.spawn(|| line.enter(Time::MAX, &client.call(None)));
+            line.leave();
+            assert!(other.join().unwrap());
+        });
+        assert!(!line.lock().begin_new(), "the other has it");
+    }
+
+    #[test]
+    fn a_thread_that_is_late_or_cancelled_leaves_the_line_and_takes_no_room() {
+        let client = cancellation::<Redlock>();
+        let line = line_of(1);
+        assert!(line.enter(Time::MAX, &client.call(None)));
+        assert!(!line.enter(clock::now(), &client.call(None)));
+        let token = CancelToken::new();
+        thread::scope(|scope| {
+            let other = scope.spawn(|| line.enter(Time::MAX, &client.call(Some(&token))));
+            token.cancel();
+            assert!(!other.join().unwrap());
+        });
+        line.leave();
+        assert!(line.lock().begin_new());
+    }
+}
