@@ -109,18 +109,20 @@ fn a_callback_takes_a_lock_although_the_attempt_of_its_thread_is_under_way() {
     let cell: Arc<OnceLock<LockClient>> = Arc::default();
     let inner = Arc::downgrade(&cell);
     // As many as may be under way are in their callbacks before the first of them takes a lock.
-    let all = Barrier::new(ATTEMPTS);
+    let all = Arc::new(Barrier::new(ATTEMPTS + 1));
+    let in_callbacks = Arc::clone(&all);
     let client = with_callback(&servers, move |number| {
         if number >= ATTEMPTS {
             return;
         }
-        all.wait();
+        in_callbacks.wait();
         let client = inner.upgrade().expect("the client is there");
         let client = client.get().expect("it is used");
         drop(client.lock(format!("inner {number}"), LONG).expect("free"));
     });
     let client = cell.get_or_init(|| client).clone();
     let waiting = (0..THREADS).map(|number| lock(&client, number)).collect();
+    all.wait();
     drop(held);
     finish_all(waiting);
 }
