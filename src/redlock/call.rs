@@ -123,7 +123,7 @@ impl<C: NodesCaller> Call<'_, '_, C> {
 
     /// Begins an attempt with random numbers of its own, or a waiter's turn.
     async fn begin_attempt(&mut self, acquire: &mut Acquire) {
-        let has_place = acquire.place().is_some();
+        let has_place = acquire.waiter().is_some();
         let end = acquire.deadline_of_call();
         if self.caller.await_room(end, has_place).await {
             return acquire.handle(clock::now(), Input::Cancelled);

@@ -1,10 +1,11 @@
 //! A thread that blocks, and asks the nodes.
 //!
-//! At most [`ATTEMPTS_MAX`] attempts of a client's threads are under way at a time; the others stand
-//! in line, where the time of an attempt does not run. Otherwise, of thousands of threads that ask
-//! at once on a busy machine, most find their round late, and come back a moment later with all the
-//! others. A thread that has a place among the nodes' waiters does not stand in line, or it would
-//! lose its turn. None stands there for so long that its call would end without an attempt.
+//! At most [`ATTEMPTS_MAX`] attempts of a client's threads are under way at a time; the others
+//! stand in line, where the time of an attempt does not run. Otherwise, of thousands of threads
+//! that ask at once on a busy machine, most find their round late, and come back a moment later
+//! with all the others. A thread that has a place among the nodes' waiters does not stand in line,
+//! or it would lose its turn. None stands there for so long that its call would end without an
+//! attempt.
 
 use super::call::NodesCaller;
 use crate::backend::{Blocking, Caller, CancellableCall, PausingThread};
@@ -45,8 +46,8 @@ impl AttemptLine {
         Self(Mutex::new(Line::new(ATTEMPTS_MAX)))
     }
 
-    /// Stands in line until this time at most, or until the call is cancelled. Returns whether there
-    /// is room.
+    /// Stands in line until this time at most, or until the call is cancelled. Returns whether
+    /// there is room.
     fn enter(&self, until: Time, call: &CancellableCall<'_>) -> bool {
         if self.lock().begin_new() {
             return true;

@@ -84,8 +84,8 @@ fn threads_that_pause_leave_the_line_to_others() {
     drop(held);
 }
 
-/// A client whose callback is called as an attempt for the lock of a number has failed, with how many
-/// times it was called before.
+/// A client whose callback is called as an attempt for the lock of a number has failed, with how
+/// many times it was called before.
 fn with_callback(
     servers: &Servers,
     callback: impl Fn(usize) + Send + Sync + 'static,
@@ -99,7 +99,7 @@ fn with_callback(
             callback(callbacks.fetch_add(1, Ordering::SeqCst));
         }
     });
-    builder.build().unwrap()
+    builder.build().expect("the settings are good")
 }
 
 #[test]
