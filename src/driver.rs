@@ -255,9 +255,9 @@ impl Wake for CallWaker {
 
 impl Driven {
     /// Waits until there is [room](Self::take_room) for rounds, or until it is woken, or until this
-    /// time. A call that has a place among the waiters gets it before those that have none.
-    pub(crate) fn await_room(&self, until: Option<Time>, has_place: bool) {
-        self.mailbox.wish(Wish::Room { until, has_place });
+    /// time. A call that is awaited gets it before those that only begin.
+    pub(crate) fn await_room(&self, until: Option<Time>, is_awaited: bool) {
+        self.mailbox.wish(Wish::Room { until, is_awaited });
     }
 
     /// Is there room for the rounds of this call by now? It has it until it sleeps, stands in the

@@ -216,15 +216,15 @@ impl DriverLoop {
         match call.mailbox.take_wish() {
             // It waits for what is under way, or in line.
             None => {}
-            Some(Wish::Room { until, has_place }) => {
-                self.await_room(&mut call, has_place);
+            Some(Wish::Room { until, is_awaited }) => {
+                self.await_room(&mut call, is_awaited);
                 self.set_alarm(&mut call, until);
             }
             // A removal has room of its own at the nodes, and ends what others wait for.
             Some(Wish::Order(Order::Round(request)))
                 if call.room == Room::None && !request.is_removal() =>
             {
-                self.rounds.push_renewal((number, InLine::Request(request)));
+                self.rounds.push_awaited((number, InLine::Request(request)));
             }
             Some(Wish::Request(make)) => self.rounds.push((number, InLine::Unmade(make))),
             Some(Wish::Order(order)) => {
@@ -254,14 +254,14 @@ impl DriverLoop {
         }
     }
 
-    fn await_room(&mut self, call: &mut StartedCall, has_place: bool) {
+    fn await_room(&mut self, call: &mut StartedCall, is_awaited: bool) {
         if call.room == Room::Awaited {
             return;
         }
         self.set_room(call, Room::Awaited);
         let attempt = (call.number, InLine::Attempt);
-        if has_place {
-            self.rounds.push_renewal(attempt);
+        if is_awaited {
+            self.rounds.push_awaited(attempt);
         } else {
             self.rounds.push(attempt);
         }

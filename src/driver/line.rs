@@ -1,14 +1,14 @@
 //! Rounds that stand in line until others have ended: first those of calls that have a place among
-//! the waiters, or a lock.
+//! the waiters, or a lock, or to which one is handed over.
 //!
-//! Such a place and a lock end if they are not renewed in time, and with them what was spent to get
-//! them. So if there is room for no more than renewals, no call begins.
+//! A place and a lock end if they are not renewed in time, and with them what was spent to get
+//! them. So if there is room for no more than that, no call begins.
 
 use std::collections::VecDeque;
 
 #[derive(Debug)]
 pub(crate) struct Line<T> {
-    renewals: VecDeque<T>,
+    awaited: VecDeque<T>,
     others: VecDeque<T>,
     /// How many have begun and not ended.
     under_way: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Line<T> {
 impl<T> Line<T> {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
-            renewals: VecDeque::new(),
+            awaited: VecDeque::new(),
             others: VecDeque::new(),
             under_way: 0,
             limit,
@@ -30,15 +30,15 @@ impl<T> Line<T> {
         self.others.push_back(round);
     }
 
-    /// Adds a round that keeps a place or a lock.
-    pub(crate) fn push_renewal(&mut self, round: T) {
-        self.renewals.push_back(round);
+    /// Adds a round that keeps a place or a lock, or takes one for which others wait.
+    pub(crate) fn push_awaited(&mut self, round: T) {
+        self.awaited.push_back(round);
     }
 
     /// Begins a round that does not stand in line, if there is room and nobody does.
     pub(crate) fn begin_new(&mut self) -> bool {
         let begins =
-            self.under_way < self.limit && self.renewals.is_empty() && self.others.is_empty();
+            self.under_way < self.limit && self.awaited.is_empty() && self.others.is_empty();
         self.under_way += usize::from(begins);
         begins
     }
@@ -49,7 +49,7 @@ impl<T> Line<T> {
             return None;
         }
         let round = self
-            .renewals
+            .awaited
             .pop_front()
             .or_else(|| self.others.pop_front())?;
         self.under_way += 1;
@@ -100,8 +100,8 @@ mod tests {
             line.push(attempt);
         }
         assert_eq!(line.begin(), Some(1));
-        line.push_renewal(10);
-        line.push_renewal(11);
+        line.push_awaited(10);
+        line.push_awaited(11);
         assert_eq!([line.begin(), line.begin()], [Some(10), Some(11)]);
         assert_eq!(line.begin(), None, "there is no room of its own for it");
         line.end();

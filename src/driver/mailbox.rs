@@ -12,7 +12,7 @@ pub(super) enum Wish {
     /// There is room for its rounds, or it is woken, or this time has come.
     Room {
         until: Option<Time>,
-        has_place: bool,
+        is_awaited: bool,
     },
     /// This order is fulfilled.
     Order(Order),

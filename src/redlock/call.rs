@@ -17,9 +17,9 @@ use std::task::Poll;
 pub(crate) trait NodesCaller: Caller {
     /// Waits until there is room for an attempt, where many calls ask the nodes in one thread. An
     /// attempt that has begun must not wait for that: its time runs. Returns `true`, and early, if
-    /// the call is cancelled, or at `end`, if that has not come yet. Who has a place among the
-    /// waiters may not lose it for those that have none.
-    fn await_room(&self, _end: Option<Time>, _has_place: bool) -> impl Future<Output = bool> {
+    /// the call is cancelled, or at `end`, if that has not come yet. A call that is awaited does
+    /// not wait for those that only begin: see [`Acquire::is_awaited`].
+    fn await_room(&self, _end: Option<Time>, _is_awaited: bool) -> impl Future<Output = bool> {
         ready(false)
     }
 
@@ -123,9 +123,8 @@ impl<C: NodesCaller> Call<'_, '_, C> {
 
     /// Begins an attempt with random numbers of its own, or a waiter's turn.
     async fn begin_attempt(&mut self, acquire: &mut Acquire) {
-        let has_place = acquire.waiter().is_some();
         let end = acquire.deadline_of_call();
-        if self.caller.await_room(end, has_place).await {
+        if self.caller.await_room(end, acquire.is_awaited()).await {
             return acquire.handle(clock::now(), Input::Cancelled);
         }
         let entropy = draw().map(|entropy| entropy.at(clock::wall_micros()));

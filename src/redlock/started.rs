@@ -83,14 +83,14 @@ fn begin_extension(
 }
 
 impl NodesCaller for Started<'_, Net> {
-    fn await_room(&self, end: Option<Time>, has_place: bool) -> impl Future<Output = bool> {
+    fn await_room(&self, end: Option<Time>, is_awaited: bool) -> impl Future<Output = bool> {
         let end = end.filter(|end| clock::now() < *end);
         poll_fn(move |context| {
             let is_late = end.is_some_and(|end| clock::now() >= end);
             let is_over = is_late || self.driven.take_room();
             let polled = self.poll_wait(context, is_over);
             if polled.is_pending() {
-                self.driven.await_room(end, has_place);
+                self.driven.await_room(end, is_awaited);
             }
             polled.map(|is_cancelled| is_cancelled || is_late)
         })

@@ -3,9 +3,9 @@
 //! At most [`ATTEMPTS_MAX`] attempts of a client's threads are under way at a time; the others
 //! stand in line, where the time of an attempt does not run. Otherwise, of thousands of threads
 //! that ask at once on a busy machine, most find their round late, and come back a moment later
-//! with all the others. A thread that has a place among the nodes' waiters does not stand in line,
-//! or it would lose its turn. None stands there for so long that its call would end without an
-//! attempt.
+//! with all the others. A thread whose turn has come, or to which a lock is handed over, does not
+//! stand in line: others wait for it. None stands there for so long that its call would end without
+//! an attempt.
 
 use super::call::NodesCaller;
 use crate::backend::{Blocking, Caller, CancellableCall, PausingThread};
@@ -157,8 +157,8 @@ impl Caller for AskingThread<'_> {
 }
 
 impl NodesCaller for AskingThread<'_> {
-    fn await_room(&self, _end: Option<Time>, has_place: bool) -> impl Future<Output = bool> {
-        ready(!has_place && self.enter_line())
+    fn await_room(&self, _end: Option<Time>, is_awaited: bool) -> impl Future<Output = bool> {
+        ready(!is_awaited && self.enter_line())
     }
 
     fn round(&self, request: Request) -> Poll<RoundOutcome> {

@@ -128,6 +128,33 @@ fn a_callback_takes_a_lock_although_the_attempt_of_its_thread_is_under_way() {
 }
 
 #[test]
+fn a_lock_that_is_handed_over_does_not_wait_for_calls_that_begin() {
+    let servers = Servers::start(1);
+    let held = hold_all(&servers);
+    let all = Arc::new(Barrier::new(ATTEMPTS + 1));
+    let in_callbacks = Arc::clone(&all);
+    let client = with_callback(&servers, move |number| {
+        if number < ATTEMPTS {
+            // All are here; and may go on.
+            in_callbacks.wait();
+            in_callbacks.wait();
+        }
+    });
+    let handed_over = take(&client, "handed over", LONG);
+    let next = spawn_waiter({
+        let client = client.clone();
+        move || client.lock("handed over", LONG)
+    });
+    let waiting = (0..ATTEMPTS).map(|number| lock(&client, number)).collect();
+    all.wait();
+    drop(handed_over);
+    drop(finish(next).expect("its thread waited for it"));
+    all.wait();
+    drop(held);
+    finish_all(waiting);
+}
+
+#[test]
 fn a_call_that_is_cancelled_as_it_stands_in_line_ends_at_once() {
     let servers = Servers::start(1);
     let held = hold_all(&servers);

@@ -164,6 +164,12 @@ impl Acquire {
         self.place.as_ref().map(|place| place.entry.waiter)
     }
 
+    /// Has the caller queued, or is a lock handed over to it? Then others wait for it, and it must
+    /// not wait for those that only begin.
+    pub fn is_awaited(&self) -> bool {
+        self.place.is_some() || self.predecessor.is_some()
+    }
+
     /// Until when it counts that another client holds the lock, as the nodes said last: until they
     /// have answered the next renewal. `None` before the waiter has a place in the queue, and if
     /// too few nodes answered last.
