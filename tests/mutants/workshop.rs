@@ -168,10 +168,6 @@ impl Workshop {
         // run on small stacks, which a function with many switches would overflow.
         for package in PACKAGES {
             cargo.args(["--package", package]);
-            cargo.args([
-                "--config",
-                &format!("profile.dev.package.{package}.debug=0"),
-            ]);
         }
         cargo
             .args(targets)
