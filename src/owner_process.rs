@@ -29,6 +29,15 @@ impl OwnerProcess {
         }
     }
 
+    /// Of a client whose process has forked this one, as it knows.
+    #[cfg(test)]
+    pub(crate) fn of_parent() -> Self {
+        Self {
+            process: 0,
+            is_known_forked: AtomicBool::new(true),
+        }
+    }
+
     pub(crate) fn is_forked(&self) -> bool {
         let is_forked = process::id() != self.process;
         if is_forked {

@@ -86,7 +86,7 @@ impl Redlock {
             watchdog: Watchdog::new(&net, &settings.rules, notifier),
             driver: Driver::new(Some(&net), owner_process),
             net,
-            attempt_line: AttemptLine::new(),
+            attempt_line: AttemptLine::new(owner_process),
             rules: Arc::clone(&settings.rules),
             owner_process: Arc::clone(owner_process),
             last_looks: LastLooks::default(),

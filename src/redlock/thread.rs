@@ -13,6 +13,7 @@ use crate::clock::{self, Time};
 use crate::driver::Line;
 use crate::engine::{QueueWait, Request, Wait};
 use crate::net::{Net, RoundOutcome};
+use crate::owner_process::OwnerProcess;
 use std::cell::Cell;
 use std::future::{Future, pending, ready};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +32,10 @@ thread_local! {
 
 /// The attempts of a client's threads that are under way, and the threads in line.
 #[derive(Debug)]
-pub(super) struct AttemptLine(Mutex<Line<Arc<WaitingThread>>>);
+pub(super) struct AttemptLine {
+    threads: Mutex<Line<Arc<WaitingThread>>>,
+    owner_process: Arc<OwnerProcess>,
+}
 
 /// A thread in line. Both flags change only while the line is locked.
 #[derive(Debug, Default)]
@@ -42,8 +46,11 @@ struct WaitingThread {
 }
 
 impl AttemptLine {
-    pub(super) fn new() -> Self {
-        Self(Mutex::new(Line::new(ATTEMPTS_MAX)))
+    pub(super) fn new(owner_process: &Arc<OwnerProcess>) -> Self {
+        Self {
+            threads: Mutex::new(Line::new(ATTEMPTS_MAX)),
+            owner_process: Arc::clone(owner_process),
+        }
     }
 
     /// Stands in line until this time at most, or until the call is cancelled. Returns whether
@@ -68,7 +75,12 @@ impl AttemptLine {
         own.has_room.load(Ordering::Relaxed)
     }
 
+    /// Does nothing in a child that a callback has forked, where the line may be locked by a thread
+    /// that does not exist.
     fn leave(&self) {
+        if self.owner_process.is_known_forked() {
+            return;
+        }
         let mut line = self.lock();
         line.end();
         Self::give(&mut line);
@@ -87,7 +99,7 @@ impl AttemptLine {
     }
 
     fn lock(&self) -> MutexGuard<'_, Line<Arc<WaitingThread>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -185,10 +197,14 @@ mod tests {
     use crate::backend::fixture::cancellation;
     use crate::cancel_token::CancelToken;
     use crate::redlock::Redlock;
+    use std::sync::mpsc;
     use std::thread;
 
     fn line_of(limit: usize) -> AttemptLine {
-        AttemptLine(Mutex::new(Line::new(limit)))
+        AttemptLine {
+            threads: Mutex::new(Line::new(limit)),
+            owner_process: Arc::new(OwnerProcess::here()),
+        }
     }
 
     #[test]
@@ -218,5 +234,20 @@ mod tests {
         });
         line.leave();
         assert!(line.lock().begin_new());
+    }
+
+    #[test]
+    fn a_forked_child_does_not_wait_for_a_thread_that_does_not_exist() {
+        let line = Arc::new(AttemptLine::new(&Arc::new(OwnerProcess::of_parent())));
+        let locked = line.lock();
+        let (sender, has_left) = mpsc::channel();
+        let childs = Arc::clone(&line);
+        thread::spawn(move || {
+            childs.leave();
+            sender.send(()).unwrap();
+        });
+        let limit = Duration::from_secs(20);
+        assert_eq!(has_left.recv_timeout(limit), Ok(()));
+        drop(locked);
     }
 }

@@ -108,7 +108,7 @@ fn rounds_that_time_out_are_counted_and_end_nothing() {
         pause(&servers, 1);
         // A round waits for nine times as long for the only node, whose connection is given up soon
         // after that.
-        thread::sleep(Duration::from_millis(2_850));
+        thread::sleep(Duration::from_millis(3_400));
         resume(&servers, 1);
         pauses += 1;
     }
