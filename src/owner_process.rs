@@ -23,18 +23,13 @@ pub(crate) struct OwnerProcess {
 
 impl OwnerProcess {
     pub(crate) fn here() -> Self {
-        Self {
-            process: process::id(),
-            is_known_forked: AtomicBool::new(false),
-        }
+        Self::with_id(process::id())
     }
 
-    /// Of a client whose process has forked this one, as it knows.
-    #[cfg(test)]
-    pub(crate) fn of_parent() -> Self {
+    pub(crate) fn with_id(process: u32) -> Self {
         Self {
-            process: 0,
-            is_known_forked: AtomicBool::new(true),
+            process,
+            is_known_forked: AtomicBool::new(false),
         }
     }
 

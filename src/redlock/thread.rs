@@ -238,7 +238,9 @@ mod tests {
 
     #[test]
     fn a_forked_child_does_not_wait_for_a_thread_that_does_not_exist() {
-        let line = Arc::new(AttemptLine::new(&Arc::new(OwnerProcess::of_parent())));
+        let parent = Arc::new(OwnerProcess::with_id(0));
+        assert!(parent.is_forked());
+        let line = Arc::new(AttemptLine::new(&parent));
         let locked = line.lock();
         let (sender, has_left) = mpsc::channel();
         let childs = Arc::clone(&line);

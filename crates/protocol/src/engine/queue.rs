@@ -121,7 +121,8 @@ pub struct QueueView {
 pub struct QueueState {
     /// How many waiters are before it, on the node where most are.
     pub place: u64,
-    /// How many waiters this client has, for this lock and others.
+    /// How many waiters this client has, for this lock and others, and attempts under way, which
+    /// may become some before a lease that is given now has ended.
     pub waiters: usize,
     /// The nodes that reserve the lock for it.
     pub reserved: NodeSet,

@@ -23,10 +23,10 @@ const ONE_AFTER_ANOTHER: Duration = Duration::from_millis(10);
 const PLACES_PER_STEP: u64 = 8;
 const STEPS_MAX: u64 = 8;
 
-/// The same for the first waiter of a queue, by how many waiters its client has: the renewals of
-/// thousands would take much of a node, and come too late on a busy machine. This one is told when
-/// its turn comes, and asks when the key expires. If it dies, the others wait for its reservation,
-/// and not for its lease: the second is told when to ask.
+/// The same for the first waiter of a queue, by how many waiters its client has or may have soon:
+/// the renewals of thousands would take much of a node, and come too late on a busy machine. This
+/// one is told when its turn comes, and asks when the key expires. If it dies, the others wait for
+/// its reservation, and not for its lease: the second is told when to ask.
 const WAITERS_PER_STEP: u64 = 500;
 
 /// By what part of that interval those of different waiters differ, and at which times some renew
