@@ -53,12 +53,14 @@ impl AttemptLine {
         }
     }
 
+    /// Begins an attempt, if there is room and nobody stands in line.
+    fn begin(&self) -> bool {
+        self.lock().begin_new()
+    }
+
     /// Stands in line until this time at most, or until the call is cancelled. Returns whether
     /// there is room.
-    fn enter(&self, until: Time, call: &CancellableCall<'_>) -> bool {
-        if self.lock().begin_new() {
-            return true;
-        }
+    fn wait(&self, until: Time, call: &CancellableCall<'_>) -> bool {
         let own = Arc::new(WaitingThread::default());
         call.begin_pause(&Waker::from(Arc::clone(&own.thread)));
         let mut line = self.lock();
@@ -134,16 +136,20 @@ impl<'a> AskingThread<'a> {
         if HAS_ROOM.get() {
             return false;
         }
+        let call = self.blocking.call;
+        let has_room = self.line.begin() || self.line.wait(self.patience_ends(), call);
+        self.has_room.set(has_room);
+        HAS_ROOM.set(has_room);
+        !has_room && call.is_cancelled()
+    }
+
+    fn patience_ends(&self) -> Time {
         let now = clock::now();
-        let until = match self.wait {
+        match self.wait {
             Wait::No => now.after(self.patience),
             Wait::Until(end) => now.after(end.since(now) / 2),
             Wait::Forever => Time::MAX,
-        };
-        let has_room = self.line.enter(until, self.blocking.call);
-        self.has_room.set(has_room);
-        HAS_ROOM.set(has_room);
-        !has_room && self.blocking.call.is_cancelled()
+        }
     }
 
     /// Its attempt is over.
@@ -211,29 +217,29 @@ mod tests {
     fn a_thread_in_line_gets_the_room_of_one_that_leaves() {
         let client = cancellation::<Redlock>();
         let line = line_of(1);
-        assert!(line.enter(Time::MAX, &client.call(None)));
+        assert!(line.begin());
         thread::scope(|scope| {
-            let other = scope.spawn(|| line.enter(Time::MAX, &client.call(None)));
+            let other = scope.spawn(|| line.wait(Time::MAX, &client.call(None)));
             line.leave();
             assert!(other.join().unwrap());
         });
-        assert!(!line.lock().begin_new(), "the other has it");
+        assert!(!line.begin(), "the other has it");
     }
 
     #[test]
     fn a_thread_that_is_late_or_cancelled_leaves_the_line_and_takes_no_room() {
         let client = cancellation::<Redlock>();
         let line = line_of(1);
-        assert!(line.enter(Time::MAX, &client.call(None)));
-        assert!(!line.enter(clock::now(), &client.call(None)));
+        assert!(line.begin());
+        assert!(!line.wait(clock::now(), &client.call(None)));
         let token = CancelToken::new();
         thread::scope(|scope| {
-            let other = scope.spawn(|| line.enter(Time::MAX, &client.call(Some(&token))));
+            let other = scope.spawn(|| line.wait(Time::MAX, &client.call(Some(&token))));
             token.cancel();
             assert!(!other.join().unwrap());
         });
         line.leave();
-        assert!(line.lock().begin_new());
+        assert!(line.begin());
     }
 
     #[test]

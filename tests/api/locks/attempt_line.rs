@@ -127,19 +127,25 @@ fn a_callback_takes_a_lock_although_the_attempt_of_its_thread_is_under_way() {
     finish_all(waiting);
 }
 
-#[test]
-fn a_lock_that_is_handed_over_does_not_wait_for_calls_that_begin() {
-    let servers = Servers::start(1);
-    let held = hold_all(&servers);
+/// A client whose callbacks wait in as many attempts as may be under way: first until all of these
+/// and the test are there, and then until they may go on.
+fn with_waiting_callbacks(servers: &Servers) -> (LockClient, Arc<Barrier>) {
     let all = Arc::new(Barrier::new(ATTEMPTS + 1));
     let in_callbacks = Arc::clone(&all);
-    let client = with_callback(&servers, move |number| {
+    let client = with_callback(servers, move |number| {
         if number < ATTEMPTS {
-            // All are here; and may go on.
             in_callbacks.wait();
             in_callbacks.wait();
         }
     });
+    (client, all)
+}
+
+#[test]
+fn a_lock_that_is_handed_over_does_not_wait_for_calls_that_begin() {
+    let servers = Servers::start(1);
+    let held = hold_all(&servers);
+    let (client, all) = with_waiting_callbacks(&servers);
     let handed_over = take(&client, "handed over", LONG);
     let next = spawn_waiter({
         let client = client.clone();
@@ -158,15 +164,7 @@ fn a_lock_that_is_handed_over_does_not_wait_for_calls_that_begin() {
 fn a_call_that_is_cancelled_as_it_stands_in_line_ends_at_once() {
     let servers = Servers::start(1);
     let held = hold_all(&servers);
-    let all = Arc::new(Barrier::new(ATTEMPTS + 1));
-    let in_callbacks = Arc::clone(&all);
-    let client = with_callback(&servers, move |number| {
-        if number < ATTEMPTS {
-            // All are here; and may go on.
-            in_callbacks.wait();
-            in_callbacks.wait();
-        }
-    });
+    let (client, all) = with_waiting_callbacks(&servers);
     let waiting = (0..ATTEMPTS).map(|number| lock(&client, number)).collect();
     all.wait();
     let token = CancelToken::new();
