@@ -36,7 +36,7 @@ use expect::{broken, broken_by_search, broken_from, sound, sound_walks};
 use scheme::{Faults, Mistake, Scheme};
 
 /// How many walks plain `cargo test` takes.
-const WALKS: u64 = 250;
+const WALKS: u64 = 125;
 
 /// Two clients, two servers and one promotion.
 const SMALL: Scheme = Scheme {

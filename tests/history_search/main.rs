@@ -35,7 +35,7 @@ use expect::{broken_from, sound_walks};
 use scheme::{Faults, Kind, Mistake, Scheme};
 
 /// How many walks plain `cargo test` takes.
-const WALKS: u64 = 250;
+const WALKS: u64 = 125;
 
 #[test]
 fn random_walks_are_sound() {

@@ -107,6 +107,7 @@ fn a_nudge_and_a_post_of_another_thread_both_arrive() {
 }
 
 #[test]
+#[ignore = "it takes ten seconds: ./check runs it"]
 fn a_thread_that_was_nudged_leads_if_it_was_promoted_as_well() {
     explore(2, || {
         let model = model(4);

@@ -7,8 +7,8 @@ use crate::step::Violation::NoLinearization;
 use Verb::{Append, AppendToAny, Create, Delete, Read, Sweep};
 
 /// How many states of each plan plain `cargo test` searches, and how many walks it takes.
-const STATES: u64 = 3_000;
-const WALKS: u64 = 250;
+const STATES: u64 = 1_500;
+const WALKS: u64 = 128;
 
 #[test]
 fn small_histories_are_sound() {

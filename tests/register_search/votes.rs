@@ -421,7 +421,7 @@ impl Walker for Search<'_> {
 }
 
 /// How many states of each plan plain `cargo test` searches.
-const STATES: u64 = 1_250;
+const STATES: u64 = 625;
 
 #[test]
 fn votes_have_one_decision_in_all_schedules() {

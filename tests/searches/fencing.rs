@@ -28,7 +28,7 @@ const WRONG_CLOCKS: Scheme = Scheme {
 };
 
 /// The number of states that plain `cargo test` searches: about a second in a debug build.
-const STATES: u64 = 15_000;
+const STATES: u64 = 7_500;
 
 /// More states than are needed to find the violation of each broken scheme.
 const ENOUGH: usize = 2_000_000;

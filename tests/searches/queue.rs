@@ -11,10 +11,10 @@ use models::explore::{self, Order};
 use models::walk;
 
 /// How many walks plain `cargo test` takes.
-const WALKS: u64 = 300;
+const WALKS: u64 = 150;
 
 /// How many states plain `cargo test` searches for each kind of fault.
-const STATES: u64 = 1000;
+const STATES: u64 = 500;
 
 #[test]
 fn all_histories_of_two_clients_without_faults_are_sound() {

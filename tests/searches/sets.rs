@@ -11,10 +11,10 @@ use models::explore::{self, Order};
 use models::walk;
 
 /// How many walks plain `cargo test` takes.
-const WALKS: u64 = 150;
+const WALKS: u64 = 75;
 
 /// How many states plain `cargo test` searches for each kind of fault and each pair of wants.
-const STATES: u64 = 400;
+const STATES: u64 = 200;
 
 /// What two clients may want.
 const PAIRS: [[Want; 2]; 2] = [[Both, Second], [Both, Both]];

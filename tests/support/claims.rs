@@ -283,6 +283,6 @@ pub fn compete<H: Hold>(
 fn while_held(guard: &impl Hold, time: Duration) {
     let end = Instant::now() + time;
     while Instant::now() < end && guard.is_held() {
-        thread::sleep(Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(5));
     }
 }

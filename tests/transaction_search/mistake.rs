@@ -1,6 +1,7 @@
 //! Mistakes in the protocol, each of which the search must find.
 
-use crate::{STATES_MAX, Search, both_are_asked_and_forget};
+use crate::Search;
+use crate::schedules::{STATES_MAX, both_are_asked_and_forget};
 use models::explore::{self, Order};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

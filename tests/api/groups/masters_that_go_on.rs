@@ -75,6 +75,7 @@ fn holds(client: &LockClient, is_over: &AtomicBool) -> Vec<Instant> {
             got.push(Instant::now());
             drop(guard);
         }
+        thread::sleep(Duration::from_millis(10));
     }
     got
 }

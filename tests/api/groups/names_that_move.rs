@@ -1,5 +1,6 @@
 //! `redis://…?failover=true`: a name that leads to the present master, here by a relay.
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
@@ -13,6 +14,9 @@ use support::sentinel::{info, replicated};
 use super::{BOUND, MAX_TTL, builder, take};
 
 const TTL: Duration = Duration::from_secs(5);
+
+/// Between two attempts on a lock that nobody may get: other tests run beside this one.
+const PAUSE: Duration = Duration::from_millis(5);
 
 fn client(server: &Server) -> LockClient {
     builder(&format!(
@@ -116,6 +120,7 @@ fn a_kept_lock_is_reclaimed_after_a_promotion_that_lost_it_and_nobody_else_gets_
     while start.elapsed() < 2 * MAX_TTL {
         guard.ensure_held().unwrap();
         assert!(!can_be_acquired(&other, "orders"));
+        thread::sleep(PAUSE);
     }
     assert!(value(&servers[0], "orders").is_some(), "it is there again");
     guard.release().unwrap();
@@ -139,6 +144,7 @@ fn a_token_of_a_lock_that_has_ended_takes_nothing_in_the_quarantine_of_a_promoti
             "the other client's lock is valid for another {:?}",
             guard.remaining()
         );
+        thread::sleep(PAUSE);
     }
 }
 

@@ -95,7 +95,7 @@ impl<'a> Held<'a> {
         let is_acquired = held.is_granted(rival, ttl) && held.is_held();
         if !is_acquired {
             drop(held);
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(20));
             return None;
         }
         Some(held)
