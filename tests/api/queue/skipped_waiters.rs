@@ -318,6 +318,7 @@ fn no_poller_overtakes_the_first_waiter_after_a_lock_that_stayed_taken() {
                     overtaken.fetch_add(1, Ordering::SeqCst);
                     delete(&servers, "job");
                 }
+                thread::sleep(Duration::from_millis(1));
             }
         };
         let mut held = wait(0, ttl(0))();
