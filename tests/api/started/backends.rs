@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use super::kinds::request;
@@ -96,11 +97,15 @@ fn a_call_that_is_dropped_leaves_the_queue(backend: &Backend) {
     let holder = backend.client();
     let client = backend.client();
     let held = take(&holder, "name");
-    // One asks, and one stands behind it in this process.
-    let calls = [(); 2].map(|()| begin(request(&client, "name").lock_async()));
-    await_waiters(&holder, "name", 1);
-    drop(calls);
-    await_waiters(&holder, "name", 0);
+    // Whatever it does then: its entry is seen before the answer that tells it to wait.
+    for millis in [0, 5, 20, 80] {
+        // One asks, and one stands behind it in this process.
+        let calls = [(); 2].map(|()| begin(request(&client, "name").lock_async()));
+        await_waiters(&holder, "name", 1);
+        thread::sleep(Duration::from_millis(millis));
+        drop(calls);
+        await_waiters(&holder, "name", 0);
+    }
     assert_eq!(held.release(), Ok(()));
     expect_nothing_left(&client, "name");
 }
