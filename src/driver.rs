@@ -32,7 +32,7 @@ use crate::owner_process::OwnerProcess;
 use driver_loop::DriverLoop;
 use dropped_calls::DroppedCalls;
 use job_queue::JobQueue;
-pub(crate) use line::Line;
+pub(crate) use line::{Line, UNDER_WAY_MAX};
 use mailbox::{Mailbox, Wish};
 use std::fmt;
 use std::future::Future;

@@ -1,10 +1,10 @@
 //! The thread that goes on with started calls.
 
-use super::Line;
 use super::dropped_calls::DroppedCalls;
 use super::job_queue::JobQueue;
 use super::mailbox::Wish;
 use super::{Job, MakeRequest, Room, StartedCall};
+use super::{Line, UNDER_WAY_MAX};
 use crate::clock::{self, Time};
 use crate::engine::Request;
 use crate::net::{Order, Orders};
@@ -18,12 +18,6 @@ use std::sync::atomic::Ordering;
 use std::task::Context;
 use std::time::Duration;
 
-/// The most attempts of started calls under way at a time, and rounds of theirs for something else;
-/// the others stand in line here, where the time of an attempt does not run. A node's session has
-/// room for 512 commands that take or extend locks, of which those that are kept alive may have
-/// 320. What finds no room waits there, also a request of a thread: so some is left to these.
-const ROUNDS_MAX: usize = 160;
-
 /// For how long the connections are told to wake this thread at most. An alarm that nobody needs
 /// any more, because its call was cancelled, keeps the thread among those that may lead until then.
 const ALARM_MAX: Duration = Duration::from_secs(1);
@@ -34,7 +28,7 @@ const TURN: Duration = Duration::from_micros(100);
 
 /// What an order of the batch is for.
 enum Purpose {
-    /// Counts towards [`ROUNDS_MAX`].
+    /// Counts towards [`UNDER_WAY_MAX`].
     Round(u64),
     /// Does not.
     Other(u64),
@@ -91,7 +85,7 @@ impl DriverLoop {
             calls: HashMap::new(),
             ready: VecDeque::new(),
             under_way: HashMap::new(),
-            rounds: Line::new(ROUNDS_MAX),
+            rounds: Line::new(UNDER_WAY_MAX),
             alarms: BTreeSet::new(),
             alarm_ordered: None,
             has_message: false,

@@ -6,6 +6,12 @@
 
 use std::collections::VecDeque;
 
+/// The most rounds of a client's started calls under way at a time, and as many attempts of its
+/// threads; the time of what stands in line does not run. A node's session has room for 512
+/// commands that take or extend locks, of which those that are kept alive may have 320. What finds
+/// no room waits there, whoever asks for it: so some is left to each.
+pub(crate) const UNDER_WAY_MAX: usize = 160;
+
 #[derive(Debug)]
 pub(crate) struct Line<T> {
     awaited: VecDeque<T>,

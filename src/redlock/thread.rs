@@ -1,6 +1,6 @@
 //! A thread that blocks, and asks the nodes.
 //!
-//! At most [`ATTEMPTS_MAX`] attempts of a client's threads are under way at a time; the others
+//! At most [`UNDER_WAY_MAX`] attempts of a client's threads are under way at a time; the others
 //! stand in line, where the time of an attempt does not run. Otherwise, of thousands of threads
 //! that ask at once on a busy machine, most find their round late, and come back a moment later
 //! with all the others. A thread whose turn has come, or to which a lock is handed over, does not
@@ -10,7 +10,7 @@
 use super::call::NodesCaller;
 use crate::backend::{Blocking, Caller, CancellableCall, PausingThread};
 use crate::clock::{self, Time};
-use crate::driver::Line;
+use crate::driver::{Line, UNDER_WAY_MAX};
 use crate::engine::{QueueWait, Request, Wait};
 use crate::net::{Net, RoundOutcome};
 use crate::owner_process::OwnerProcess;
@@ -20,9 +20,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Wake, Waker};
 use std::time::Duration;
-
-/// As many as of started calls. Together they leave room at a node's session, which takes 512.
-const ATTEMPTS_MAX: usize = 160;
 
 thread_local! {
     /// Does this thread have room for an attempt? A callback of the listener may take a lock
@@ -48,7 +45,7 @@ struct WaitingThread {
 impl AttemptLine {
     pub(super) fn new(owner_process: &Arc<OwnerProcess>) -> Self {
         Self {
-            threads: Mutex::new(Line::new(ATTEMPTS_MAX)),
+            threads: Mutex::new(Line::new(UNDER_WAY_MAX)),
             owner_process: Arc::clone(owner_process),
         }
     }
