@@ -3,8 +3,7 @@
 use super::dropped_calls::DroppedCalls;
 use super::job_queue::JobQueue;
 use super::mailbox::Wish;
-use super::{Job, MakeRequest, Room, StartedCall};
-use super::{Line, UNDER_WAY_MAX};
+use super::{Job, Line, MakeRequest, Room, StartedCall, UNDER_WAY_MAX};
 use crate::clock::{self, Time};
 use crate::engine::Request;
 use crate::net::{Order, Orders};
