@@ -34,10 +34,26 @@ pub(super) fn keys(server: &Server) -> usize {
 }
 
 /// Nothing of any transaction is left on the servers.
-pub(super) fn is_clean(client: &LockClient, servers: &[Server]) -> bool {
+fn is_clean(client: &LockClient, servers: &[Server]) -> bool {
     let _ = client.registers().sweep().unwrap();
     client.transactions().list().unwrap().is_empty()
         && servers.iter().all(|server| keys(server) == 0)
+}
+
+/// Expects that nothing of any transaction stays on the servers.
+#[track_caller]
+pub(super) fn expect_clean(client: &LockClient, servers: &[Server]) {
+    let is_left = || {
+        let keys = servers.iter().map(|server| server.command(&["KEYS", "*"]));
+        let keys: Vec<_> = keys.collect();
+        let swept = client.registers().sweep();
+        format!("{:?}, {swept:?}, {keys:?}", client.transactions().list())
+    };
+    assert!(
+        eventually(LIMIT, || is_clean(client, servers)),
+        "{}",
+        is_left()
+    );
 }
 
 #[test]
@@ -68,7 +84,7 @@ fn two_sides_commit_and_leave_nothing() {
             assert_eq!((shelf.applied, shelf.is_empty()), (1, true));
         }
     }
-    assert!(eventually(LIMIT, || is_clean(&first, &servers)));
+    expect_clean(&first, &servers);
 }
 
 #[test]
@@ -93,7 +109,7 @@ fn who_waits_in_vain_aborts_and_the_other_learns_of_it() {
         .join(&id, "paris", &mut paris, LIMIT)
         .unwrap();
     assert_eq!((decision, paris.prepared_times), (Decision::Over, 0));
-    assert!(eventually(LIMIT, || is_clean(&first, &servers)));
+    expect_clean(&first, &servers);
 }
 
 /// Another process of its side has prepared, and has died.
@@ -194,7 +210,7 @@ fn a_commit_that_fails_is_reported_and_repeated_and_nothing_is_forgotten() {
         (berlin.applied, berlin.is_empty(), paris.applied),
         (1, true, 1)
     );
-    assert!(eventually(LIMIT, || is_clean(&first, &servers)));
+    expect_clean(&first, &servers);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use support::eventually;
 use support::locks::LIMIT;
 use support::redis::Server;
 
-use super::calls::{begin, is_clean, keys};
+use super::calls::{begin, expect_clean, keys};
 use super::group::formed;
 use super::shelf::Shelf;
 
@@ -48,7 +48,7 @@ fn a_record_that_a_node_has_missed_the_end_of_is_swept() {
     // When that node goes on, nobody is there who would tell all nodes.
     drop(quick);
     servers[2].resume();
-    assert!(eventually(LIMIT, || is_clean(&other, &servers)));
+    expect_clean(&other, &servers);
 }
 
 #[test]

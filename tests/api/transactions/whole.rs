@@ -6,11 +6,10 @@ use redlatch::transaction::{
 };
 use std::time::Duration;
 use support::cli::Value;
-use support::eventually;
-use support::locks::{LIMIT, calls, with_long_timeout};
+use support::locks::{calls, with_long_timeout};
 use support::redis::Server;
 
-use super::calls::is_clean;
+use super::calls::expect_clean;
 use super::group::{client, formed};
 use super::shelf::{Shelf, Step};
 
@@ -34,7 +33,7 @@ fn all_sides_of_one_process_commit_and_leave_nothing() {
             assert_eq!((shelf.applied, shelf.is_empty()), (count, true));
         }
     }
-    assert!(eventually(LIMIT, || is_clean(&client, &servers)));
+    expect_clean(&client, &servers);
 }
 
 #[test]
@@ -50,7 +49,7 @@ fn if_one_side_cannot_prepare_all_roll_back_and_those_behind_it_are_not_asked() 
     assert_eq!(berlin.prepared_times, 1, "it was not asked");
     assert!(berlin.is_empty() && paris.is_empty());
     assert_eq!((berlin.applied, paris.applied), (0, 0));
-    assert!(eventually(LIMIT, || is_clean(&client, &servers)));
+    expect_clean(&client, &servers);
 }
 
 #[test]
@@ -72,7 +71,7 @@ fn a_side_that_cannot_commit_is_reported_and_the_others_come_to_their_end() {
     let recovered = client.transactions().recover("berlin", &mut berlin);
     assert_eq!(recovered.unwrap(), [(left.id, Decision::Committed)]);
     assert_eq!((berlin.applied, berlin.is_empty()), (1, true));
-    assert!(eventually(LIMIT, || is_clean(&client, &servers)));
+    expect_clean(&client, &servers);
 }
 
 /// Calls something when it prepares, behind that.
@@ -140,7 +139,7 @@ fn a_process_that_was_replaced_before_the_votes_commits_nothing() {
     assert_ne!(ended.unwrap(), Decision::Committed);
     assert_eq!((berlin.applied, paris.applied), (0, 0));
     assert!(berlin.is_empty() && paris.is_empty());
-    assert!(eventually(LIMIT, || is_clean(&first, &servers)));
+    expect_clean(&first, &servers);
 }
 
 /// Another process prepares a change of the record, which nobody makes: no byte is raised any more.
@@ -166,7 +165,7 @@ fn votes_that_are_not_raised_are_a_change_of_the_record() {
     assert_eq!(ended.unwrap(), Decision::Committed);
     assert_eq!((berlin.applied, paris.applied), (1, 1));
     assert!(berlin.is_empty() && paris.is_empty());
-    assert!(eventually(LIMIT, || is_clean(&first, &servers)));
+    expect_clean(&first, &servers);
 }
 
 #[test]
@@ -191,7 +190,7 @@ fn without_a_majority_behind_prepare_all_sides_stay_prepared() {
     assert_eq!((berlin_ended.len(), paris_ended.len()), (1, 1));
     assert_eq!(berlin.applied, paris.applied, "both, or neither");
     assert!(berlin.is_empty() && paris.is_empty());
-    assert!(eventually(LIMIT, || is_clean(&first, &servers)));
+    expect_clean(&first, &servers);
 }
 
 /// How often a node is asked after the others have been stopped, behind the last of so many sides.
